@@ -18,6 +18,7 @@ use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
 use crate::files::Files;
 use crate::follows::FollowLimit;
+use crate::mcp::Mcp;
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
     IdentityProvider, Images, Leadership, Pulls, Reconcilers, RegistryTags,
@@ -79,6 +80,8 @@ pub struct Dependencies {
     pub follows: FollowLimit,
     /// Reports changes to watchers.
     pub watch: WatchHub,
+    /// The MCP endpoint, and the executors that are connected.
+    pub mcp: Arc<Mcp>,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,
     /// Container facts.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use schema::condition::Reason;
 use schema::error::DbError;
@@ -80,6 +80,9 @@ pub enum ApiError {
     /// No session, or one that is bad, expired or ended (401 `not_signed_in`).
     #[error("sign in first")]
     NotSignedIn,
+    /// No MCP token, or one that is not valid (401 `token_invalid`).
+    #[error("the MCP token is missing or not valid; get the present one in the console")]
+    TokenInvalid,
     /// Wrong name or password; one text for all causes (401 `bad_credentials`).
     #[error("wrong name or password")]
     BadCredentials,
@@ -109,6 +112,9 @@ pub enum ApiError {
     /// The CSRF token is missing or wrong, or the request comes from a foreign site (403 `csrf_invalid`).
     #[error("{0}")]
     CsrfInvalid(&'static str),
+    /// The request comes from a page of another site (403 `origin_refused`).
+    #[error("requests from this origin are refused")]
+    OriginRefused,
     /// Not possible in the present authentication mode (403 `mode_forbidden`).
     #[error("not possible in the current authentication mode; {0}")]
     ModeForbidden(&'static str),
@@ -390,6 +396,7 @@ impl ApiError {
             Self::InvalidRequest(_) => (S::BAD_REQUEST, "invalid_request"),
             Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
             Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
+            Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid"),
             Self::BadCredentials | Self::NoSuperadmin => (S::UNAUTHORIZED, "bad_credentials"),
             Self::AccountDisabled => (S::FORBIDDEN, "account_disabled"),
             Self::NameOfAnother => (S::CONFLICT, "name_taken"),
@@ -397,6 +404,7 @@ impl ApiError {
             Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
             Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
             Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
+            Self::OriginRefused => (S::FORBIDDEN, "origin_refused"),
             Self::ModeForbidden(_) => (S::FORBIDDEN, "mode_forbidden"),
             Self::SuperadminClient => (S::FORBIDDEN, "superadmin_client"),
             Self::NotWhitelisted => (S::FORBIDDEN, "not_whitelisted"),
@@ -475,6 +483,12 @@ impl ApiError {
 
     /// The failure envelope, with the headers that belong to it.
     pub fn to_reply(&self) -> Reply {
+        if let Self::OriginRefused = self {
+            // Where this happens, programs speak JSON-RPC.
+            let error = json!({"code": -32600, "message": self.to_string()});
+            let body = json!({"jsonrpc": "2.0", "error": error});
+            return Reply::resource(&body).status(self.status());
+        }
         let mut body = self.extra();
         body.insert("success".to_owned(), json!(false));
         body.insert("error".to_owned(), json!(self.to_string()));
@@ -482,6 +496,9 @@ impl ApiError {
         let reply = Reply::resource(&body).status(self.status());
         if let Self::MethodNotAllowed { allow } = self {
             return reply.header(ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Self::TokenInvalid = self {
+            return reply.header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Self::RangeNotSatisfiable { length } = self
             && let Ok(range) = HeaderValue::try_from(format!("bytes */{length}"))

@@ -28,6 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
+use crate::auth::mcp_token::Bearer;
 use crate::auth::password::PasswordPool;
 use crate::auth::session::SessionClaims;
 use crate::auth::{Account, Authenticator, Role, Signer};
@@ -37,6 +38,7 @@ use crate::error::{ApiError, Result};
 use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
+use crate::mcp::Mcp;
 use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
     DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth,
@@ -358,6 +360,7 @@ pub(crate) async fn world() -> World {
         arrivals: Arrivals::default(),
         skill_import: Arc::new(Semaphore::new(1)),
         db: db.reader(),
+        mcp: Mcp::new(&master_key).unwrap(),
         master_key,
         adapter: ActiveAdapter::new(db.reader()),
         status_ticks: ticks,
@@ -436,6 +439,7 @@ impl World {
             Access::Login => answered(route, reached::<Session>),
             Access::OrdinaryUser => answered(route, reached::<OrdinaryUser>),
             Access::Superadmin => answered(route, reached::<Superadmin>),
+            Access::McpToken => answered(route, reached::<Bearer>),
         });
         Api::new(routes.chain(own).collect(), self.deps.clone()).unwrap()
     }

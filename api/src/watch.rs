@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use schema::change::{self, Change, Filter, News, Position};
+use schema::ids::Uid;
 use schema::reader::Reader;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -109,6 +110,11 @@ impl Report {
     /// Whether everything must be listed again.
     pub(crate) fn is_resync(&self) -> bool {
         self.change.is_none()
+    }
+
+    /// Whose object has changed.
+    pub(crate) fn uid(&self) -> Option<&Uid> {
+        self.change.as_ref().map(|change| &change.uid)
     }
 
     /// Whether it concerns somebody who watches these objects.

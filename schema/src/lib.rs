@@ -28,6 +28,7 @@ pub mod kind;
 pub mod lease;
 mod link;
 pub mod live;
+pub mod mcp_token;
 pub mod meta;
 pub mod mode_switch;
 pub mod object;

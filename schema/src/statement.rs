@@ -154,6 +154,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::event::STATEMENTS,
         crate::group::query::STATEMENTS,
         crate::image::query::STATEMENTS,
+        crate::mcp_token::query::STATEMENTS,
         crate::meta::STATEMENTS,
         crate::mode_switch::query::STATEMENTS,
         crate::object::query::STATEMENTS,

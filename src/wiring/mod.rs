@@ -21,6 +21,7 @@ use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::files::Files;
 use api::follows::FollowLimit;
+use api::mcp::Mcp;
 use api::quota::Arrivals;
 use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
@@ -225,6 +226,7 @@ pub async fn build(
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
+        mcp: Mcp::new(&prepared.master_key)?,
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
@@ -388,6 +390,16 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         .run(deps.db.clone(), deps.shutdown.clone());
     supervisor.spawn("watch", async move {
         watching.await;
+        Ok(())
+    });
+    let revoking = api::mcp::end_revoked(Arc::clone(deps));
+    supervisor.spawn("revocation", async move {
+        revoking.await;
+        Ok(())
+    });
+    let timing = deps.mcp.hub.clone().run(deps.shutdown.clone());
+    supervisor.spawn("executors", async move {
+        timing.await;
         Ok(())
     });
     let (db, shutdown) = (prepared.db.clone(), deps.shutdown.clone());

@@ -53,6 +53,7 @@ mod images;
 mod logging;
 mod login;
 mod main_job;
+mod mcp;
 mod memory;
 mod mode_switch;
 mod network;

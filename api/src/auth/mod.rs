@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod csrf;
 pub mod database;
 pub mod login_limit;
+pub mod mcp_token;
 pub mod origin;
 pub mod password;
 pub mod session;

@@ -70,6 +70,17 @@ impl Origin {
         EXTENSION_SCHEMES.contains(&self.scheme.as_str())
     }
 
+    /// Whether it is a page of the machine on which the browser runs.
+    fn is_loopback(&self) -> bool {
+        let authority = self.authority.as_str();
+        let host = match authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+            _ => authority,
+        };
+        matches!(self.scheme.as_str(), "http" | "https")
+            && matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+    }
+
     /// Whether it is served by the given `Host`. The scheme is not compared: behind a proxy that
     /// ends TLS the service sees http where the browser sees https.
     fn is_host(&self, host: &str) -> bool {
@@ -129,6 +140,23 @@ pub fn check(headers: &HeaderMap, host: Option<&str>, settings: &WebSettings) ->
         }
         None => Ok(()),
     }
+}
+
+/// Refuses what a page of a foreign site made a browser send, where no cookie acts but a token that may stand in the address. The
+/// `Host` says nothing here: whoever makes a name of theirs lead to this service has both it and the origin say the same.
+///
+/// # Errors
+/// [`ApiError::OriginRefused`] for an `Origin` that is neither own (`web.public_url`), of this machine, in `web.allowed_origins`, nor,
+/// where `extensions` may connect, an extension's.
+pub fn check_strictly(headers: &HeaderMap, settings: &WebSettings, extensions: bool) -> Result<()> {
+    let Some(origin) = of_request(headers).map_err(|_| ApiError::OriginRefused)? else {
+        return Ok(());
+    };
+    let allowed = settings.public_origin.as_ref() == Some(&origin)
+        || settings.allowed_origins.contains(&origin)
+        || origin.is_loopback()
+        || (extensions && origin.is_extension());
+    allowed.then_some(()).ok_or(ApiError::OriginRefused)
 }
 
 #[cfg(test)]
@@ -203,6 +231,33 @@ mod tests {
         }
         assert!(check(&headers, Some("proxy.example:80"), &none).is_err());
         assert!(check(&headers, None, &none).is_err());
+    }
+
+    #[rstest]
+    #[case("https://agents.example", true, true)]
+    #[case("https://tools.example:8443", true, true)]
+    #[case("http://localhost:6274", true, true)]
+    #[case("http://127.0.0.1", true, true)]
+    #[case("http://[::1]:8080", true, true)]
+    #[case("chrome-extension://abcdef", true, false)]
+    // The same name as in `Host`, which anybody can make lead here.
+    #[case("http://10.0.0.5:8080", false, false)]
+    #[case("http://localhost.evil.example", false, false)]
+    #[case("ftp://localhost", false, false)]
+    #[case("null", false, false)]
+    fn where_tokens_act_the_host_says_nothing(
+        #[case] origin: &'static str,
+        #[case] executor: bool,
+        #[case] client: bool,
+    ) {
+        let mut headers = HeaderMap::new();
+        headers.insert(ORIGIN, HeaderValue::from_static(origin));
+        let passes = |extensions| check_strictly(&headers, &settings(), extensions).is_ok();
+        assert_eq!(
+            (passes(true), passes(false)),
+            (executor, client),
+            "{origin}"
+        );
     }
 
     #[test]

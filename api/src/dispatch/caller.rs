@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use schema::ids::Timestamp;
 
+use crate::auth::mcp_token::Bearer;
 use crate::auth::session::{self, SessionClaims};
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::Dependencies;
@@ -45,6 +46,8 @@ pub enum Identity {
     Session(Session),
     /// The admin socket, with the peer's user id.
     Socket(Option<u32>),
+    /// The bearer of an MCP token.
+    Bearer(Bearer),
 }
 
 impl Identity {
@@ -53,6 +56,7 @@ impl Identity {
         match self {
             Self::Nobody => None,
             Self::Session(session) => Some(session.account.name.to_string()),
+            Self::Bearer(bearer) => Some(bearer.account.name.to_string()),
             Self::Socket(uid) => Some(socket_label(*uid)),
         }
     }
@@ -97,7 +101,7 @@ impl Caller for Visitor {
     fn from_identity(identity: Identity) -> Option<Self> {
         match identity {
             Identity::Session(session) => Some(Self(Some(session))),
-            Identity::Nobody | Identity::Socket(_) => Some(Self(None)),
+            Identity::Nobody | Identity::Socket(_) | Identity::Bearer(_) => Some(Self(None)),
         }
     }
 }
@@ -108,7 +112,7 @@ impl Caller for Session {
     fn from_identity(identity: Identity) -> Option<Self> {
         match identity {
             Identity::Session(session) => Some(session),
-            Identity::Nobody | Identity::Socket(_) => None,
+            Identity::Nobody | Identity::Socket(_) | Identity::Bearer(_) => None,
         }
     }
 }
@@ -170,7 +174,18 @@ impl Caller for Superadmin {
                 Some(Self(Actor::Session(session)))
             }
             Identity::Socket(uid) => Some(Self(Actor::Socket { uid })),
-            Identity::Session(_) | Identity::Nobody => None,
+            Identity::Session(_) | Identity::Nobody | Identity::Bearer(_) => None,
+        }
+    }
+}
+
+impl Caller for Bearer {
+    const ACCESS: Access = Access::McpToken;
+
+    fn from_identity(identity: Identity) -> Option<Self> {
+        match identity {
+            Identity::Bearer(bearer) => Some(bearer),
+            Identity::Nobody | Identity::Session(_) | Identity::Socket(_) => None,
         }
     }
 }
@@ -209,6 +224,8 @@ pub(super) async fn identify(
         (Access::Login | Access::OrdinaryUser | Access::Superadmin, None) => {
             Err(ApiError::NotSignedIn)
         }
+        // Found out by the token, before anybody asks for a session.
+        (Access::McpToken, _) => Err(ApiError::TokenInvalid),
         (Access::OrdinaryUser, Some(Role::Superadmin)) => Err(ApiError::WrongRole(
             "for ordinary users only; superadmins have no container",
         )),

@@ -9,11 +9,12 @@ mod router;
 
 use std::sync::Arc;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use futures::Stream;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
+use hyper::upgrade::OnUpgrade;
 use tokio::sync::watch;
 use warp::Filter;
 use warp::filters::BoxedFilter;
@@ -21,15 +22,15 @@ use warp::filters::BoxedFilter;
 pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
 pub use router::AddressTwice;
 
-use crate::auth::{client_address, cors, csrf, origin};
+use crate::auth::{client_address, cors, csrf, mcp_token, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
     BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_into_workspace,
-    read_query, read_spooled, read_upload, take_if_generation,
+    read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
 use crate::reply::{Reply, Response};
-use crate::route::{Access, BodyKind, Modes, Route};
+use crate::route::{Access, BodyKind, Modes, Route, Verb};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router};
@@ -64,6 +65,8 @@ struct Head {
     query: String,
     headers: Arc<HeaderMap>,
     context: RequestContext,
+    /// What its connection becomes if the answer is 101.
+    upgrade: Option<OnUpgrade>,
 }
 
 impl Api {
@@ -95,9 +98,16 @@ impl Api {
             .and(query)
             .and(warp::header::headers_cloned())
             .and(context)
+            .and(warp::ext::optional::<OnUpgrade>())
             .and(warp::body::stream())
             .then(
-                move |method, path: warp::path::FullPath, query, headers, context, body| {
+                move |method,
+                      path: warp::path::FullPath,
+                      query,
+                      headers,
+                      context,
+                      upgrade,
+                      body| {
                     let api = api.clone();
                     let context: Option<RequestContext> = context;
                     let head = Head {
@@ -106,6 +116,7 @@ impl Api {
                         query,
                         headers: Arc::new(headers),
                         context: context.unwrap_or_default(),
+                        upgrade,
                     };
                     async move { api.answer(head, body).await }
                 },
@@ -183,6 +194,7 @@ impl Api {
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
         // Kept until the handler is done with what was in the body.
         let mut share = self.share(route);
+        let mut message = Bytes::new();
         let mut fields = match route.body {
             BodyKind::Fields => {
                 read_fields(&head.headers, body, route.body_limit, &mut share).await?
@@ -201,11 +213,15 @@ impl Api {
                 let (deps, account) = (&self.deps, &session.account);
                 read_into_workspace(&head.headers, body, route.body_limit, deps, account).await?
             }
-            // Parameters of a POST never come from the query.
-            BodyKind::None if route.post => Fields::default(),
+            BodyKind::Message => {
+                message = read_message(&head.headers, body, route.body_limit, &mut share).await?;
+                read_query(&head.query)?
+            }
+            // Parameters of any other POST never come from the query.
+            BodyKind::None if route.is_post() => Fields::default(),
             BodyKind::None => read_query(&head.query)?,
         };
-        if route.post {
+        if route.is_post() {
             let token = fields.take_text(csrf::FIELD)?;
             if let Some(user) = csrf_user {
                 let valid = token.is_some_and(|token| {
@@ -217,14 +233,16 @@ impl Api {
             }
         }
         // Ignoring it would let a change through that its sender has forbidden.
-        if route.post && !route.guarded && take_if_generation(&mut fields)?.is_some() {
+        if route.is_post() && !route.guarded && take_if_generation(&mut fields)?.is_some() {
             let rule = "this request does not take if_generation";
             return Err(ApiError::invalid("if_generation", rule));
         }
         add_path_params(&mut fields, &params)?;
         let input = RawInput {
-            post: route.post,
+            post: route.is_post(),
             fields,
+            message,
+            upgrade: head.upgrade.clone(),
             meta: self.meta(head, route, settings, trail),
         };
         route.handler.call(identity, input, self.deps.clone()).await
@@ -234,12 +252,20 @@ impl Api {
     fn share(&self, route: &Route) -> Share {
         match route.access {
             Access::Public | Access::Visitor => self.anybody.share(),
-            Access::Login | Access::OrdinaryUser | Access::Superadmin => self.sessions.share(),
+            Access::Login | Access::OrdinaryUser | Access::Superadmin | Access::McpToken => {
+                self.sessions.share()
+            }
         }
     }
 
     /// Finds out who calls and whether the role fits the route.
     async fn identify(&self, head: &Head, route: &Route) -> Result<Identity> {
+        if route.access == Access::McpToken {
+            let settings = self.deps.settings();
+            origin::check_strictly(&head.headers, &settings, route.for_extensions)?;
+            let bearer = mcp_token::bearer(&self.deps, &head.headers, &head.query).await?;
+            return Ok(Identity::Bearer(bearer));
+        }
         caller::identify(
             route.access,
             &head.context.peer,
@@ -260,8 +286,9 @@ impl Api {
         identity: &Identity,
         settings: &WebSettings,
     ) -> Result<Option<schema::ids::UserName>> {
-        // No browser reaches the socket, and no cookie acts there.
-        if !route.post || matches!(identity, Identity::Socket(_)) {
+        // No browser reaches the socket, and no cookie acts there or beside a token.
+        let is_read = route.verb == Verb::Get;
+        if is_read || matches!(identity, Identity::Socket(_) | Identity::Bearer(_)) {
             return Ok(None);
         }
         origin::check(&head.headers, head.context.host.as_deref(), settings)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 
-use crate::route::Route;
+use crate::route::{Route, Verb};
 
 /// Two routes have one address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,7 @@ pub struct AddressTwice(pub(crate) &'static str);
 pub(super) struct Node {
     get: Option<Route>,
     post: Option<Route>,
+    delete: Option<Route>,
 }
 
 impl Node {
@@ -25,6 +26,8 @@ impl Node {
             self.get.as_ref()
         } else if *method == Method::POST {
             self.post.as_ref()
+        } else if *method == Method::DELETE {
+            self.delete.as_ref()
         } else {
             None
         }
@@ -32,17 +35,26 @@ impl Node {
 
     /// The `Allow` header.
     pub(super) fn allow(&self) -> &'static str {
-        match (self.get.is_some(), self.post.is_some()) {
-            (true, true) => "GET, HEAD, POST, OPTIONS",
-            (true, false) => "GET, HEAD, OPTIONS",
-            (false, true) => "POST, OPTIONS",
-            (false, false) => "OPTIONS",
+        match (
+            self.get.is_some(),
+            self.post.is_some(),
+            self.delete.is_some(),
+        ) {
+            (true, true, true) => "GET, HEAD, POST, DELETE, OPTIONS",
+            (true, true, false) => "GET, HEAD, POST, OPTIONS",
+            (true, false, true) => "GET, HEAD, DELETE, OPTIONS",
+            (true, false, false) => "GET, HEAD, OPTIONS",
+            (false, true, true) => "POST, DELETE, OPTIONS",
+            (false, true, false) => "POST, OPTIONS",
+            (false, false, true) => "DELETE, OPTIONS",
+            (false, false, false) => "OPTIONS",
         }
     }
 
     /// Whether the listener for agents serves this path.
     pub(super) fn for_agents(&self) -> bool {
         let route = self.get.as_ref().or(self.post.as_ref());
+        let route = route.or(self.delete.as_ref());
         route.is_some_and(|route| route.for_agents)
     }
 }
@@ -65,10 +77,10 @@ impl Router {
         for route in routes {
             let path = route.path;
             let node = nodes.entry(path).or_default();
-            let slot = if route.post {
-                &mut node.post
-            } else {
-                &mut node.get
+            let slot = match route.verb {
+                Verb::Get => &mut node.get,
+                Verb::Post => &mut node.post,
+                Verb::Delete => &mut node.delete,
             };
             if slot.replace(route).is_some() {
                 return Err(AddressTwice(path));

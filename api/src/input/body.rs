@@ -176,6 +176,28 @@ where
     }
 }
 
+/// Receives JSON as it is. Everything else as in [`read_fields`].
+///
+/// # Errors
+/// As [`read_fields`]; 415 for every other content type.
+pub(crate) async fn read_message<S, B, E>(
+    headers: &HeaderMap,
+    body: S,
+    limit: u64,
+    share: &mut Share,
+) -> Result<Bytes>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+{
+    let unwanted = match ContentType::of(headers) {
+        Ok(Some(ContentType::Json) | None) => None,
+        Ok(_) => Some(ApiError::UnsupportedMediaType("send application/json")),
+        Err(error) => Some(error),
+    };
+    collect(headers, body, limit, share, unwanted).await
+}
+
 /// Receives an upload: multipart/form-data with one part [`FILE`], and fields beside it. Everything else as in
 /// [`read_fields`].
 ///

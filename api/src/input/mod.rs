@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use hyper::upgrade::OnUpgrade;
 use schema::audit::{About, Audited, Author};
 use schema::error::DbError;
 use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
-pub(crate) use body::{FILE, read_fields, read_query, read_upload};
+pub(crate) use body::{FILE, read_fields, read_message, read_query, read_upload};
 pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
 pub use into_workspace::ReceivedFiles;
@@ -97,6 +98,10 @@ pub struct Input<T> {
     pub spooled: Option<File>,
     /// The files for the caller's workspace.
     pub received: ReceivedFiles,
+    /// The body as it is. Routes that take JSON as it is only.
+    pub message: Bytes,
+    /// What the connection becomes if the answer is 101; `None` when it can become nothing else.
+    pub upgrade: Option<OnUpgrade>,
     /// Facts about the request.
     pub meta: Meta,
 }
@@ -131,6 +136,8 @@ pub struct Nothing {}
 pub(crate) struct RawInput {
     pub(crate) post: bool,
     pub(crate) fields: Fields,
+    pub(crate) message: Bytes,
+    pub(crate) upgrade: Option<OnUpgrade>,
     pub(crate) meta: Meta,
 }
 
@@ -148,6 +155,8 @@ impl RawInput {
             file: self.fields.take_file(),
             spooled: self.fields.take_spooled(),
             received: self.fields.take_received(),
+            message: self.message,
+            upgrade: self.upgrade,
             params: self.fields.parse()?,
             wait,
             if_generation,

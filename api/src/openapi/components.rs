@@ -58,6 +58,10 @@ pub(super) fn frame(schemas: Map<String, Value>) -> Value {
                     "type": "apiKey", "in": "header", "name": "X-CSRF-Token",
                     "description": "From `GET /api/csrf`; the field `csrf_token` is accepted, too",
                 },
+                "mcp_token": {
+                    "type": "http", "scheme": "bearer",
+                    "description": "From `GET /api/mcp/token`; the parameter `token` of the query is accepted, too",
+                },
             },
         },
     })

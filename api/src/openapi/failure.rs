@@ -15,6 +15,7 @@ const PARAMETER: Failure = Failure(
     "`field` is missing, malformed, out of range, or contains NUL",
 );
 const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be parsed");
+const TOKEN: Failure = Failure(401, "token_invalid", "no valid MCP token");
 const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "no valid session");
 const ROLE: Failure = Failure(403, "wrong_role", "the session's role may not do this");
 const CSRF: Failure = Failure(
@@ -58,7 +59,7 @@ pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
 /// How a route can fail, by its row.
 pub(super) fn of(route: &Route) -> Failures {
     let mut all = vec![INTERNAL, DATABASE, STORAGE, FULL];
-    if route.post {
+    if route.is_post() && route.access != Access::McpToken {
         all.push(CSRF);
     } else {
         all.extend([ENCODING, PARAMETER, BODY]);
@@ -67,6 +68,7 @@ pub(super) fn of(route: &Route) -> Failures {
         Access::Public | Access::Visitor => &[],
         Access::Login => &[NOT_SIGNED_IN],
         Access::OrdinaryUser | Access::Superadmin => &[NOT_SIGNED_IN, ROLE],
+        Access::McpToken => &[TOKEN, ROLE],
     });
     all.extend_from_slice(match route.modes {
         Modes::Any => &[],
@@ -74,9 +76,11 @@ pub(super) fn of(route: &Route) -> Failures {
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],
-        BodyKind::Fields | BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => {
-            &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY]
-        }
+        BodyKind::Fields
+        | BodyKind::Upload
+        | BodyKind::SpooledUpload
+        | BodyKind::Files
+        | BodyKind::Message => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY],
     });
     if route.guarded {
         all.push(STALE);

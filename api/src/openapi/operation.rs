@@ -31,9 +31,13 @@ pub(super) fn of(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> 
     if !parameters.is_empty() {
         operation.insert("parameters".to_owned(), json!(parameters));
     }
-    if route.body != BodyKind::None {
-        operation.insert("requestBody".to_owned(), body(route, shape, schemas));
-    }
+    match route.body {
+        BodyKind::None => None,
+        BodyKind::Message => operation.insert("requestBody".to_owned(), message(route)),
+        BodyKind::Fields | BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => {
+            operation.insert("requestBody".to_owned(), body(route, shape, schemas))
+        }
+    };
     operation
 }
 
@@ -42,6 +46,7 @@ fn security(route: &Route) -> Value {
     match (route.access, route.csrf()) {
         (Access::Public, _) => json!([]),
         (Access::Visitor, _) => json!([{}, {"session": []}]),
+        (Access::McpToken, _) => json!([{"mcp_token": []}]),
         (Access::Login | Access::OrdinaryUser | Access::Superadmin, false) => {
             json!([{"session": []}])
         }
@@ -56,7 +61,7 @@ fn parameters(route: &Route, shape: &Shape) -> Vec<Value> {
     let mut parameters = Vec::new();
     for (name, schema) in shape.fields["properties"].as_object().into_iter().flatten() {
         let in_path = route.path.contains(&format!("{{{name}}}"));
-        if !in_path && route.post {
+        if !in_path && route.is_post() && route.body != BodyKind::Message {
             continue;
         }
         let mut schema = without_null(schema);
@@ -88,6 +93,19 @@ fn parameters(route: &Route, shape: &Shape) -> Vec<Value> {
 fn is_required(shape: &Shape, name: &str) -> bool {
     let required = shape.fields["required"].as_array();
     required.is_some_and(|names| names.contains(&json!(name)))
+}
+
+/// A body that is taken as it is.
+fn message(route: &Route) -> Value {
+    let example = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    json!({
+        "description": format!("JSON-RPC 2.0, at most {} bytes.", route.body_limit),
+        "required": true,
+        "content": {"application/json": {
+            "schema": {"type": ["object", "array"]},
+            "example": example,
+        }},
+    })
 }
 
 /// The fields of a POST, in the three ways in which they may be sent.
@@ -135,7 +153,7 @@ fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
     }
     let types: &[&str] = match route.body {
         BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => &["multipart/form-data"],
-        BodyKind::None | BodyKind::Fields => &FIELD_TYPES,
+        BodyKind::None | BodyKind::Fields | BodyKind::Message => &FIELD_TYPES,
     };
     let content = types.iter().map(|&content_type| {
         let mut media = json!({"schema": schema, "example": example});

@@ -37,9 +37,10 @@ fn who_may_use_a_route_is_documented_as_the_table_grants_it() {
     let document = made();
     for route in routes::all() {
         let operation = operation(&document, &route);
-        let expected = match (route.access, route.post) {
+        let expected = match (route.access, route.is_post()) {
             (Access::Public, _) => json!([]),
             (Access::Visitor, _) => json!([{}, {"session": []}]),
+            (Access::McpToken, _) => json!([{"mcp_token": []}]),
             (_, false) => json!([{"session": []}]),
             (_, true) => json!([{"session": [], "csrf": []}]),
         };
@@ -47,7 +48,8 @@ fn who_may_use_a_route_is_documented_as_the_table_grants_it() {
         let socket = operation["x-admin-socket"] == true;
         assert_eq!(socket, route.access == Access::Superadmin, "{}", route.id);
         let responses = operation["responses"].as_object().unwrap();
-        let needs_session = !matches!(route.access, Access::Public | Access::Visitor);
+        let token = route.access == Access::McpToken;
+        let needs_session = !token && !matches!(route.access, Access::Public | Access::Visitor);
         let code = |status: &str| {
             let schema = &responses.get(status)?["content"]["application/json"]["schema"];
             Some(schema["allOf"][1]["properties"]["code"]["enum"].to_string())
@@ -55,7 +57,7 @@ fn who_may_use_a_route_is_documented_as_the_table_grants_it() {
         let not_signed_in = code("401").is_some_and(|codes| codes.contains("not_signed_in"));
         assert_eq!(not_signed_in, needs_session, "{}", route.id);
         let refused = code("403").is_some_and(|codes| codes.contains("csrf_invalid"));
-        assert_eq!(refused, route.post, "{}", route.id);
+        assert_eq!(refused, route.is_post() && !token, "{}", route.id);
     }
 }
 
@@ -69,7 +71,7 @@ fn a_body_is_documented_where_one_is_read() {
         let expected = match route.body {
             BodyKind::None => 0,
             BodyKind::Fields => 3,
-            BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => 1,
+            BodyKind::Message | BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => 1,
         };
         assert_eq!(kinds, expected, "{}", route.id);
         let parameters = operation["parameters"].as_array();

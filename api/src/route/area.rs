@@ -17,6 +17,7 @@ pub(crate) enum Area {
     Groups,
     Skills,
     Adapter,
+    Mcp,
     Operators,
 }
 
@@ -38,6 +39,7 @@ impl Area {
             Self::Groups => "Groups of users",
             Self::Skills => "Skills, who gets them, and the repositories they come from",
             Self::Adapter => "The package that defines how agents are run and configured",
+            Self::Mcp => "What users' agents do in the users' own browsers and desktops",
             Self::Operators => "Reconciliation, events, tasks and audit",
         }
     }

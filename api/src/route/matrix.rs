@@ -33,6 +33,8 @@ pub(crate) enum Token {
 pub(crate) enum Expect {
     /// 401 `not_signed_in`.
     NotSignedIn,
+    /// 401 `token_invalid`.
+    TokenInvalid,
     /// 403 `wrong_role`.
     WrongRole,
     /// 403 `csrf_invalid`.
@@ -58,7 +60,7 @@ pub(crate) struct Case<'a> {
 pub(crate) fn matrix(routes: &[Route]) -> Vec<Case<'_>> {
     let mut cases = Vec::new();
     for route in routes {
-        let tokens = if route.post {
+        let tokens = if route.is_post() {
             Token::VARIANTS
         } else {
             &[Token::Missing]
@@ -81,6 +83,8 @@ pub(crate) fn matrix(routes: &[Route]) -> Vec<Case<'_>> {
 fn expectation(route: &Route, who: Who, token: Token) -> Expect {
     let role = match (route.access, who) {
         (Access::Public | Access::Visitor, _) => return Expect::Handler,
+        // A session is no token.
+        (Access::McpToken, _) => return Expect::TokenInvalid,
         (_, Who::Anonymous) => Expect::NotSignedIn,
         (Access::Login, Who::OrdinaryUser | Who::Superadmin)
         | (Access::OrdinaryUser, Who::OrdinaryUser)
@@ -89,7 +93,7 @@ fn expectation(route: &Route, who: Who, token: Token) -> Expect {
             Expect::WrongRole
         }
     };
-    if role == Expect::Handler && route.post && token != Token::Valid {
+    if role == Expect::Handler && route.is_post() && token != Token::Valid {
         return Expect::CsrfInvalid;
     }
     role

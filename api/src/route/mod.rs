@@ -30,6 +30,8 @@ pub enum Access {
     OrdinaryUser,
     /// A session of a superadmin, or the admin socket.
     Superadmin,
+    /// An MCP token of an ordinary user; no session is looked up.
+    McpToken,
 }
 
 /// In which authentication modes a route works.
@@ -41,6 +43,17 @@ pub(crate) enum Modes {
     LocalOnly,
     /// In ldap mode only; `mode_forbidden` elsewhere.
     LdapOnly,
+}
+
+/// What a route does, by the method of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Verb {
+    /// It reads; HEAD is answered like GET.
+    Get,
+    /// It changes something.
+    Post,
+    /// It ends something.
+    Delete,
 }
 
 /// What a route reads of the request body.
@@ -56,6 +69,8 @@ pub(crate) enum BodyKind {
     SpooledUpload,
     /// Multipart with files for the caller's workspace, and named fields beside them.
     Files,
+    /// JSON as it is, in memory; parameters stand in the query.
+    Message,
 }
 
 /// What an answer may be held back for.
@@ -83,8 +98,7 @@ const AROUND_A_FILE: u64 = 64 * 1024;
 pub struct Route {
     /// Its operation in the API document, and the action of its entries in the audit trail.
     pub(crate) id: &'static str,
-    /// True for POST, false for GET (and HEAD, which is answered like GET).
-    pub(crate) post: bool,
+    pub(crate) verb: Verb,
     /// The path, parameters in braces. What begins with `/api/` is served under `/api/v1/` too.
     pub(crate) path: &'static str,
     /// Who may use it.
@@ -97,6 +111,8 @@ pub struct Route {
     pub(crate) body_limit: u64,
     /// Whether the listener for agents serves it, too.
     pub(crate) for_agents: bool,
+    /// Whether browser extensions use it with a token.
+    pub(crate) for_extensions: bool,
     /// Whether people open it in a browser: its failures are pages there.
     pub(crate) for_browsers: bool,
     /// The part of the API that it belongs to.
@@ -122,13 +138,14 @@ impl Route {
     pub(crate) fn get<X>(id: &'static str, path: &'static str, handler: impl Handle<X>) -> Self {
         Self {
             id,
-            post: false,
+            verb: Verb::Get,
             path,
             access: handler.access(),
             modes: Modes::Any,
             body: BodyKind::None,
             body_limit: 0,
             for_agents: false,
+            for_extensions: false,
             for_browsers: false,
             area: Area::Service,
             title: "",
@@ -144,9 +161,16 @@ impl Route {
 
     pub(crate) fn post<X>(id: &'static str, path: &'static str, handler: impl Handle<X>) -> Self {
         Self {
-            post: true,
+            verb: Verb::Post,
             body: BodyKind::Fields,
             body_limit: DEFAULT_BODY_LIMIT,
+            ..Self::get(id, path, handler)
+        }
+    }
+
+    pub(crate) fn delete<X>(id: &'static str, path: &'static str, handler: impl Handle<X>) -> Self {
+        Self {
+            verb: Verb::Delete,
             ..Self::get(id, path, handler)
         }
     }
@@ -199,6 +223,15 @@ impl Route {
         }
     }
 
+    /// It takes one JSON text of at most so many bytes, as it is.
+    pub(crate) fn message(self, bytes: u64) -> Self {
+        Self {
+            body: BodyKind::Message,
+            body_limit: bytes,
+            ..self
+        }
+    }
+
     pub(crate) fn without_body(self) -> Self {
         Self {
             body: BodyKind::None,
@@ -224,6 +257,13 @@ impl Route {
     pub(crate) fn for_agents(self) -> Self {
         Self {
             for_agents: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn for_extensions(self) -> Self {
+        Self {
+            for_extensions: true,
             ..self
         }
     }
@@ -273,19 +313,28 @@ impl Route {
         Self { failures, ..self }
     }
 
-    /// Whether a CSRF token is required: on every POST that acts with the rights of a session.
+    /// Whether it is asked for by POST.
+    pub(crate) fn is_post(&self) -> bool {
+        self.verb == Verb::Post
+    }
+
+    /// Whether a CSRF token is required: on everything but GET that acts with the rights of a session.
     /// Signing in and out are the exceptions; neither acts on anything but the session itself.
     pub(crate) fn csrf(&self) -> bool {
-        self.post
+        self.verb != Verb::Get
             && match self.access {
-                Access::Public | Access::Visitor => false,
+                Access::Public | Access::Visitor | Access::McpToken => false,
                 Access::Login | Access::OrdinaryUser | Access::Superadmin => true,
             }
     }
 
     /// The method.
     pub(crate) fn method(&self) -> Method {
-        if self.post { Method::POST } else { Method::GET }
+        match self.verb {
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+            Verb::Delete => Method::DELETE,
+        }
     }
 }
 

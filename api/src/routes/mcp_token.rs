@@ -1,5 +1,7 @@
 //! The token with which a user's desktop client and agent reach the MCP endpoint.
 
+use schema::audit::About;
+use schema::ids::{Kind, UserName};
 use schema::user;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -7,10 +9,12 @@ use utoipa::ToSchema;
 
 use crate::answer::Answer;
 use crate::deps::Deps;
-use crate::dispatch::OrdinaryUser;
+use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Failure, Route};
+use crate::routes::params::{Who, present_user};
+use crate::wait::{self, Change, Converging};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -21,6 +25,28 @@ pub(super) fn routes() -> Vec<Route> {
                 "The same at every call and after restarts; a later account of the same name gets \
                  a different one. It is not stored.",
             ),
+        Route::post("mcp_token_rotate", "/api/mcp/token/rotate", rotate)
+            .title(Area::Account, "Rotate my MCP token")
+            .about(
+                "The present token ends at once, with all connections that were opened with it. The agent's files get \
+                 the new one, and the agent restarts; programs elsewhere need to be given it.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_ACCOUNT, Failure::REMOVED]),
+        Route::post(
+            "users_rotate_mcp_token",
+            "/api/admin/users/mcp-token/rotate",
+            rotate_of_user,
+        )
+        .title(Area::Users, "Rotate a user's MCP token")
+        .about(
+            "The present token ends at once, with all connections that were opened with it. The agent's files get the \
+             new one, which no administrator sees, and the agent restarts.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[Failure::NO_USER, Failure::REMOVED]),
     ]
 }
 
@@ -54,6 +80,44 @@ async fn show(
     let secret = deps.master_key.mcp_token(&user.uid, user.mcp_token_version);
     let token = format!("{}:{}", user.name, secret.expose_secret());
     Ok(Answer::ok("your MCP token", McpToken { token }))
+}
+
+/// `POST /api/mcp/token/rotate`: gives the caller another token.
+///
+/// # Errors
+/// 401 when the account has gone meanwhile.
+async fn rotate(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Converging>> {
+    rotate_of(&session.account.name, &input, &deps).await
+}
+
+/// `POST /api/admin/users/mcp-token/rotate`: gives a user another token.
+///
+/// # Errors
+/// 404 without such a user.
+async fn rotate_of_user(
+    _: Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Answer<Converging>> {
+    rotate_of(&input.params.username, &input, &deps).await
+}
+
+async fn rotate_of<T>(
+    name: &UserName,
+    input: &Input<T>,
+    deps: &Deps,
+) -> Result<Answer<Converging>> {
+    let mut tx = input.meta.begin(deps).await?;
+    let user = present_user(&mut tx, name).await?;
+    let generation = user::rotate_mcp_token(&mut tx, &user.uid, input.if_generation).await?;
+    tx.commit(About::object(Kind::User, &user.name)).await?;
+    let change = Change::of_config(&user, generation);
+    let done = format!("MCP token of {name} rotated, and in the agent's files");
+    wait::answer(deps, &change, input.wait, done).await
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod auth;
 mod basic;
 mod config;
 mod containers;
+mod executors;
 mod files;
 mod groups;
 mod health;
@@ -13,6 +14,7 @@ mod images;
 mod live;
 mod log_lines;
 mod login;
+mod mcp;
 mod mcp_token;
 mod own_account;
 mod own_container;
@@ -43,6 +45,8 @@ pub fn all() -> Vec<Route> {
         own_account::routes(),
         own_container::routes(),
         mcp_token::routes(),
+        mcp::routes(),
+        executors::routes(),
         user_config::routes(),
         files::routes(),
         config::routes(),
@@ -111,7 +115,7 @@ mod tests {
             let mut request = warp::test::request()
                 .method(case.route.method().as_str())
                 .path(&path);
-            if case.route.post {
+            if case.route.is_post() {
                 let token = match case.token {
                     Token::Valid => world.token(name.unwrap_or("alice")),
                     Token::Wrong => world.token("somebody"),
@@ -123,7 +127,7 @@ mod tests {
                         .body(format!(
                             "--X\r\nContent-Disposition: form-data; name=\"csrf_token\"\r\n\r\n{token}\r\n--X--\r\n"
                         )),
-                    BodyKind::None | BodyKind::Fields => request
+                    BodyKind::None | BodyKind::Fields | BodyKind::Message => request
                         .header("content-type", "application/x-www-form-urlencoded")
                         .body(format!("csrf_token={token}&wait=0")),
                 };
@@ -151,6 +155,9 @@ mod tests {
             match case.expect {
                 Expect::NotSignedIn => {
                     assert_eq!((status, code), (401, "not_signed_in"), "{case:?}")
+                }
+                Expect::TokenInvalid => {
+                    assert_eq!((status, code), (401, "token_invalid"), "{case:?}")
                 }
                 Expect::WrongRole => assert_eq!((status, code), (403, "wrong_role"), "{case:?}"),
                 Expect::CsrfInvalid => {

@@ -12,7 +12,8 @@ mod template;
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{
     create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins, purge,
-    replace_password, row, rows, set_disabled, set_last_login, set_password, superadmin_count,
+    replace_password, rotate_mcp_token, row, rows, set_disabled, set_last_login, set_password,
+    superadmin_count,
 };
 pub use template::Template;
 

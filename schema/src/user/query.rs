@@ -78,6 +78,8 @@ statements! {
     SET_DISABLED = "UPDATE users SET disabled = (disabled & 2) | $2 WHERE uid = $1";
     /// Notes whether somebody is missing from where users come from.
     SET_MISSING = "UPDATE users SET disabled = (disabled & 1) | $2 WHERE uid = $1";
+    /// Makes a user's MCP token another one.
+    ROTATE_MCP_TOKEN = "UPDATE users SET mcp_token_version = mcp_token_version + 1 WHERE uid = $1";
     /// Removes an account's row.
     DELETE = "DELETE FROM users WHERE uid = $1";
     /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
@@ -355,6 +357,18 @@ pub(crate) async fn set_missing(
     if missing {
         session::revoke_all(tx, uid, None).await?;
     }
+    Ok(generation)
+}
+
+/// Gives a user another MCP token: the present one ends, and the agent's files get the new one. Returns the generation of what the
+/// agent is configured with.
+pub async fn rotate_mcp_token(
+    tx: &mut Tx,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::AgentConfig, uid, expected).await?;
+    execute!(tx, ROTATE_MCP_TOKEN, uid)?;
     Ok(generation)
 }
 

@@ -410,6 +410,8 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
         file: None,
         spooled: None,
         received: Default::default(),
+        message: Default::default(),
+        upgrade: None,
         params: Nothing {},
         wait: None,
         if_generation: None,

@@ -1,0 +1,453 @@
+//! Carries out what the registry decides: questions go to executors, and answers to whoever has asked.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schema::ids::{Timestamp, UserName};
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::frame::{self, Hello, Outcome};
+use super::registry::{
+    Close, ConnectionId, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol, Refusal,
+    Registry, Service,
+};
+
+/// Frames that wait to be sent to one executor.
+const WAITING: usize = 64;
+/// Longest frame that the desktop client takes, in bytes: it ends the connection over a longer one.
+const DESKTOP_FRAME: usize = 1024 * 1024;
+/// Longest frame that is sent to a browser, in bytes.
+const BROWSER_FRAME: usize = 8 * 1024 * 1024;
+/// News of executors that a client may be behind.
+const NEWS: usize = 64;
+
+/// Who has connected, and from where.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// The user's name.
+    pub user: UserName,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
+    /// What it calls itself in its request.
+    pub user_agent: String,
+    /// When it connected.
+    pub since: Timestamp,
+}
+
+/// An executor that is connected.
+#[derive(Debug, Clone)]
+pub struct Connected {
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Whose it is.
+    pub key: Key,
+    /// Who has connected.
+    pub about: Arc<About>,
+    /// How it speaks.
+    pub protocol: Protocol,
+    /// Its name, version and platform, when it has said so.
+    pub client: Option<[String; 3]>,
+    /// What its user calls it, when it has said so.
+    pub label: Option<String>,
+    /// How many tool calls are at it.
+    pub calls: usize,
+    /// How many answers came too late.
+    pub late: u64,
+}
+
+/// An answer, and who gave it.
+#[derive(Debug)]
+pub struct Answer {
+    /// The executor's connection.
+    pub connection: ConnectionId,
+    /// What it has made of the question.
+    pub outcome: Outcome,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// What became of it.
+    Failed(Failure),
+    /// It is longer than so many bytes, which is all that the executor takes.
+    TooLong(usize),
+}
+
+/// What a connection is told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// To send this.
+    Send(String),
+    /// To ask this, under a number.
+    Ask(u64, String),
+    /// To end.
+    Close(Close),
+}
+
+struct Socket {
+    about: Arc<About>,
+    hello: Option<Box<Hello>>,
+    orders: mpsc::Sender<Order>,
+}
+
+/// What a job waits for.
+#[derive(Default)]
+struct Waiter {
+    turn: Option<oneshot::Sender<Result<(), Refusal>>>,
+    answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
+    /// What it asks, until that is sent.
+    question: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    registry: Registry,
+    numbers: u64,
+    sockets: BTreeMap<ConnectionId, Socket>,
+    jobs: HashMap<JobId, Waiter>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    begin: Instant,
+    /// Something is due earlier than was thought.
+    earlier: Notify,
+    news: broadcast::Sender<Key>,
+}
+
+/// The executors of all users. Clones share them.
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            state: Mutex::default(),
+            begin: Instant::now(),
+            earlier: Notify::new(),
+            news: broadcast::Sender::new(NEWS),
+        }))
+    }
+}
+
+impl Hub {
+    /// Keeps the times of jobs and executors, until `shutdown`; then all connections end.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let _ = shutdown.run_until_cancelled(self.keep_time()).await;
+        let connections: Vec<_> = self.lock().sockets.keys().copied().collect();
+        for connection in connections {
+            self.dismiss(connection, Close::Restart);
+        }
+    }
+
+    async fn keep_time(&self) {
+        loop {
+            let earlier = self.0.earlier.notified();
+            let due = self.lock().registry.due_at();
+            match due {
+                Some(due) => tokio::select! {
+                    () = earlier => {}
+                    () = sleep_until(self.0.begin + due.0) => self.apply(Event::Due),
+                },
+                None => earlier.await,
+            }
+        }
+    }
+
+    /// The executors that are connected, oldest connection first.
+    pub fn connected(&self) -> Vec<Connected> {
+        let state = self.lock();
+        let all = state.registry.presences();
+        all.filter_map(|presence| state.describe(&presence))
+            .collect()
+    }
+
+    /// Those of one user and service, the one that is asked first.
+    pub fn of_key(&self, key: &Key) -> Vec<Connected> {
+        let state = self.lock();
+        let all = state.registry.of_key(key);
+        all.filter_map(|presence| state.describe(&presence))
+            .collect()
+    }
+
+    /// For how long new executors of one user and service are refused, because two of them keep displacing each other.
+    pub fn refused_for(&self, key: &Key) -> Option<Duration> {
+        let now = self.now();
+        let until = self.lock().registry.refused_until(now, key)?;
+        Some(until.since(now))
+    }
+
+    /// Whose executors have come or gone.
+    pub fn news(&self) -> broadcast::Receiver<Key> {
+        self.0.news.subscribe()
+    }
+
+    /// Ends a connection.
+    pub fn dismiss(&self, connection: ConnectionId, close: Close) {
+        self.apply(Event::Dismissed { connection, close });
+    }
+
+    /// Ends all connections and calls of a user, whose token is no longer valid.
+    pub fn revoke(&self, user: &schema::ids::Uid) {
+        let user = user.clone();
+        self.apply(Event::Revoked { user });
+    }
+
+    /// Waits for an executor and for the turn there.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn enter(&self, key: Key, lane: Lane) -> Result<Job, Refusal> {
+        let (sender, turn) = oneshot::channel();
+        let service = key.service;
+        let id = {
+            let mut state = self.lock();
+            let id = JobId(state.number());
+            let waiter = Waiter {
+                turn: Some(sender),
+                ..Waiter::default()
+            };
+            state.jobs.insert(id, waiter);
+            id
+        };
+        let job = Job {
+            hub: self.clone(),
+            id,
+            service,
+        };
+        self.apply(Event::Entered { job: id, key, lane });
+        // The sender goes with the job, which is here.
+        turn.await.unwrap_or(Err(Refusal::NotConnected))?;
+        Ok(job)
+    }
+
+    /// An executor has connected: what to tell it comes through the channel.
+    pub(super) fn connect(&self, key: Key, about: About) -> (ConnectionId, mpsc::Receiver<Order>) {
+        let (orders, receiver) = mpsc::channel(WAITING);
+        let address = about.address;
+        let connection = {
+            let mut state = self.lock();
+            let connection = ConnectionId(state.number());
+            let socket = Socket {
+                about: Arc::new(about),
+                hello: None,
+                orders,
+            };
+            state.sockets.insert(connection, socket);
+            connection
+        };
+        self.apply(Event::Connected {
+            connection,
+            key,
+            address,
+        });
+        (connection, receiver)
+    }
+
+    pub(super) fn introduce(&self, connection: ConnectionId, hello: Box<Hello>) {
+        let instance = hello.instance.clone();
+        if let Some(socket) = self.lock().sockets.get_mut(&connection) {
+            let welcome = frame::welcome(DESKTOP_FRAME);
+            let _ = socket.orders.try_send(Order::Send(welcome));
+            socket.hello = Some(hello);
+        }
+        self.apply(Event::Introduced {
+            connection,
+            protocol: Protocol::Introduced { instance },
+        });
+    }
+
+    pub(super) fn answered(&self, connection: ConnectionId, id: u64, outcome: Outcome) {
+        let answer = Answer {
+            connection,
+            outcome,
+        };
+        self.carry_out(Event::Answered { connection, id }, Some(answer));
+    }
+
+    pub(super) fn silent(&self, connection: ConnectionId, heard: Instant) {
+        let heard = Moment(heard.saturating_duration_since(self.0.begin));
+        self.apply(Event::Silent { connection, heard });
+    }
+
+    pub(super) fn disconnected(&self, connection: ConnectionId) {
+        self.lock().sockets.remove(&connection);
+        self.apply(Event::Disconnected { connection });
+    }
+
+    fn now(&self) -> Moment {
+        Moment(self.0.begin.elapsed())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, event: Event) {
+        self.carry_out(event, None);
+    }
+
+    /// Nothing here waits: what cannot be handed over at once ends the connection.
+    fn carry_out(&self, event: Event, mut answer: Option<Answer>) {
+        let now = self.now();
+        let mut state = self.lock();
+        let before = state.registry.due_at();
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for effect in state.registry.apply(now, event) {
+                match effect {
+                    Effect::Granted { job } => state.turn(job, Ok(())),
+                    Effect::Refused { job, why } => state.turn(job, Err(why)),
+                    Effect::Completed { job } => {
+                        if let Some(answer) = answer.take() {
+                            state.answer(job, Ok(answer));
+                        }
+                    }
+                    Effect::Failed { job, why } => state.answer(job, Err(why)),
+                    Effect::Write {
+                        job,
+                        connection,
+                        id,
+                    } => {
+                        if !state.write(job, connection, id) {
+                            let close = Close::Slow;
+                            events.push_back(Event::Dismissed { connection, close });
+                        }
+                    }
+                    Effect::Cancel { connection, id } => state.cancel(connection, id),
+                    Effect::Close { connection, close } => state.close(connection, close),
+                    Effect::Changed { key } => {
+                        let _ = self.0.news.send(key);
+                    }
+                }
+            }
+        }
+        let due = state.registry.due_at();
+        drop(state);
+        if due.is_some_and(|due| before.is_none_or(|before| due < before)) {
+            self.0.earlier.notify_one();
+        }
+    }
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn describe(&self, presence: &super::registry::Presence<'_>) -> Option<Connected> {
+        let socket = self.sockets.get(&presence.connection)?;
+        let hello = socket.hello.as_ref();
+        Some(Connected {
+            connection: presence.connection,
+            key: presence.key.clone(),
+            about: Arc::clone(&socket.about),
+            protocol: presence.protocol.clone(),
+            client: hello.map(|hello| {
+                let client = &hello.client;
+                [&client.name, &client.version, &client.platform].map(Clone::clone)
+            }),
+            label: hello.map(|hello| hello.label.clone()),
+            calls: presence.jobs,
+            late: presence.late,
+        })
+    }
+
+    fn turn(&mut self, job: JobId, turn: Result<(), Refusal>) {
+        let waiter = self.jobs.get_mut(&job);
+        if let Some(sender) = waiter.and_then(|waiter| waiter.turn.take()) {
+            let _ = sender.send(turn);
+        }
+    }
+
+    fn answer(&mut self, job: JobId, answer: Result<Answer, Failure>) {
+        let waiter = self.jobs.get_mut(&job);
+        if let Some(sender) = waiter.and_then(|waiter| waiter.answer.take()) {
+            let _ = sender.send(answer);
+        }
+    }
+
+    /// Whether the connection takes it.
+    fn write(&mut self, job: JobId, connection: ConnectionId, id: u64) -> bool {
+        let waiter = self.jobs.get_mut(&job);
+        let Some(question) = waiter.and_then(|waiter| waiter.question.take()) else {
+            return true;
+        };
+        let socket = self.sockets.get(&connection);
+        socket.is_some_and(|socket| socket.orders.try_send(Order::Ask(id, question)).is_ok())
+    }
+
+    fn cancel(&mut self, connection: ConnectionId, id: u64) {
+        if let Some(socket) = self.sockets.get(&connection)
+            && let Some(hello) = &socket.hello
+            && hello.features.iter().any(|feature| feature == "cancel")
+        {
+            let _ = socket.orders.try_send(Order::Send(frame::cancel(id)));
+        }
+    }
+
+    /// The connection ends with its last sender, also when it has no room for being told why.
+    fn close(&mut self, connection: ConnectionId, close: Close) {
+        if let Some(socket) = self.sockets.remove(&connection) {
+            let _ = socket.orders.try_send(Order::Close(close));
+        }
+    }
+}
+
+/// A tool call at an executor. It leaves when it is dropped.
+#[derive(Debug)]
+pub struct Job {
+    hub: Hub,
+    id: JobId,
+    service: Service,
+}
+
+impl Job {
+    /// Asks the executor, and waits for the answer at most `limit` long.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn ask(
+        &mut self,
+        tool: &str,
+        params: &RawValue,
+        limit: Duration,
+    ) -> Result<Answer, Ask> {
+        let longest = match self.service {
+            Service::Browser => BROWSER_FRAME,
+            Service::Computer => DESKTOP_FRAME,
+        };
+        let question = frame::question(tool, params);
+        if question.len() + frame::NUMBER > longest {
+            return Err(Ask::TooLong(longest));
+        }
+        let (sender, answer) = oneshot::channel();
+        if let Some(waiter) = self.hub.lock().jobs.get_mut(&self.id) {
+            waiter.question = Some(question);
+            waiter.answer = Some(sender);
+        }
+        let job = self.id;
+        self.hub.apply(Event::Asked { job, limit });
+        let answer = answer.await.unwrap_or(Err(Failure::Lost));
+        answer.map_err(Ask::Failed)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.hub.lock().jobs.remove(&self.id);
+        self.hub.apply(Event::Left { job: self.id });
+    }
+}

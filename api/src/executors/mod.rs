@@ -1,0 +1,18 @@
+//! Executors: the browser extensions and desktop clients of users, which do what the users' agents ask for.
+//!
+//! An executor connects by WebSocket with its user's MCP token. What it may be asked, and when, the `registry` decides; the `Hub`
+//! carries it out.
+
+mod frame;
+mod hub;
+mod registry;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use frame::Outcome;
+pub use hub::{About, Answer, Ask, Connected, Hub, Job};
+pub use registry::{Close, ConnectionId, Failure, Key, Lane, Protocol, Refusal, Service};
+pub(crate) use socket::serve;
+#[cfg(test)]
+pub(crate) use tests::connected;

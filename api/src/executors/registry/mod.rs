@@ -1,0 +1,565 @@
+//! Which executors are connected, and what they are asked: a state machine without clock, sockets or threads.
+//!
+//! Events go in, effects come out; whoever holds the lock carries them out. A tool call of a client is a *job*: it waits for an
+//! executor and for its turn there, and then asks it once or several times, one after another. What is asked has a number of its
+//! connection, which begins at 1, so that no answer can reach anybody but who asked (see executors.md, 6.2).
+
+mod connection;
+mod model;
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use schema::ids::Uid;
+
+use connection::Connection;
+pub use model::{
+    Close, ConnectionId, Effect, Event, Failure, JobId, Key, Lane, Moment, Presence, Protocol,
+    Refusal, Service,
+};
+use slot::Slot;
+
+/// How long a job waits for its turn.
+pub const TURN: Duration = Duration::from_secs(15);
+/// How long a job waits for an executor that was there until a moment ago, and how long that moment is.
+pub const GRACE: Duration = Duration::from_secs(3);
+/// Most jobs that wait for the executors of one user and service.
+pub const WAITING: usize = 8;
+/// How long an executor may be silent.
+pub const SILENCE: Duration = Duration::from_secs(75);
+/// How long a desktop that does one thing at a time may take beyond the limit of what it does: it answers nothing meanwhile.
+pub const BUSY: Duration = Duration::from_secs(30);
+
+/// How long a newcomer may take to say who it is, when those that are connected have said so.
+pub const GREETING: Duration = Duration::from_secs(2);
+/// Users of whom nothing is known any more are forgotten after so many events.
+const SWEEP: u64 = 1024;
+
+/// A job, from the moment it comes until it has left.
+#[derive(Debug)]
+struct Job {
+    key: Key,
+    lane: Lane,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// In the queue, until then.
+    Waiting(Moment),
+    /// At an executor, which it asks nothing now.
+    Granted(ConnectionId),
+    /// It has asked.
+    Asked {
+        connection: ConnectionId,
+        id: u64,
+        until: Moment,
+    },
+    /// Its executor is gone, or it was refused.
+    Over,
+}
+
+/// Whose time may be up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// A job's, for its turn or for an answer.
+    Job(JobId),
+    /// A connection's, to say who it is or to be done with what nobody waits for.
+    Connection(ConnectionId),
+}
+
+/// The executors and jobs of all users.
+#[derive(Debug, Default)]
+pub struct Registry {
+    slots: HashMap<Key, Slot>,
+    connections: BTreeMap<ConnectionId, Connection>,
+    jobs: HashMap<JobId, Job>,
+    /// Some are of what has ended since: those mean nothing.
+    timers: BTreeSet<(Moment, Timer)>,
+    events: u64,
+}
+
+impl Registry {
+    /// What follows from an event. Events that come too late, because what they are about is over, change nothing.
+    pub fn apply(&mut self, now: Moment, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.events += 1;
+        if self.events.is_multiple_of(SWEEP) {
+            self.slots.retain(|_, slot| !slot.is_empty(now));
+        }
+        match event {
+            Event::Connected {
+                connection,
+                key,
+                address,
+            } => self.connected(now, connection, key, address, &mut effects),
+            Event::Introduced {
+                connection,
+                protocol,
+            } => self.introduced(now, connection, protocol, &mut effects),
+            Event::Answered { connection, id } => {
+                self.answered(now, connection, id, &mut effects);
+            }
+            Event::Disconnected { connection } => {
+                self.remove(now, connection, Failure::Lost, &mut effects);
+            }
+            Event::Silent { connection, heard } => {
+                self.silent(now, connection, heard, &mut effects);
+            }
+            Event::Dismissed { connection, close } => {
+                if self.connections.contains_key(&connection) {
+                    effects.push(Effect::Close { connection, close });
+                    self.remove(now, connection, Failure::Lost, &mut effects);
+                }
+            }
+            Event::Revoked { user } => self.revoked(now, &user, &mut effects),
+            Event::Entered { job, key, lane } => self.entered(now, job, key, lane, &mut effects),
+            Event::Asked { job, limit } => self.asked(now, job, limit, &mut effects),
+            Event::Due => self.due(now, &mut effects),
+            Event::Left { job } => self.left(now, job, &mut effects),
+        }
+        effects
+    }
+
+    /// When to send [`Event::Due`]; `None` when time alone changes nothing.
+    pub fn due_at(&self) -> Option<Moment> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The executors that are connected, oldest connection first.
+    pub fn presences(&self) -> impl Iterator<Item = Presence<'_>> {
+        let all = self.connections.iter();
+        all.map(|(id, connection)| connection.presence(*id))
+    }
+
+    /// Those of one user and service, the one that is asked first.
+    pub fn of_key<'a>(&'a self, key: &Key) -> impl Iterator<Item = Presence<'a>> {
+        let slot = self.slots.get(key);
+        let ids = slot
+            .map(|slot| slot.connections.as_slice())
+            .unwrap_or_default();
+        ids.iter().filter_map(|id| {
+            let connection = self.connections.get(id)?;
+            Some(connection.presence(*id))
+        })
+    }
+
+    /// Until when new executors of one user and service are refused, because two of them keep displacing each other.
+    pub fn refused_until(&self, now: Moment, key: &Key) -> Option<Moment> {
+        self.slots.get(key)?.refused_until(now)
+    }
+
+    fn connected(
+        &mut self,
+        now: Moment,
+        id: ConnectionId,
+        key: Key,
+        address: Option<IpAddr>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let slot = self.slots.entry(key.clone()).or_default();
+        if slot.refuses(now, address) {
+            let close = Close::Flapping;
+            effects.push(Effect::Close {
+                connection: id,
+                close,
+            });
+            return;
+        }
+        // Those that have said who they are live side by side, so whether it displaces one is known when it has done so, too.
+        let connections = &self.connections;
+        let introduced = slot.connections.iter().any(|other| {
+            let other = connections.get(other);
+            other.is_some_and(|other| other.protocol != Protocol::First)
+        });
+        self.connections
+            .insert(id, Connection::new(key, address, now));
+        match introduced {
+            true => self.set_timer(now.after(GREETING), Timer::Connection(id)),
+            false => self.establish(now, id, effects),
+        }
+    }
+
+    /// A connection takes the place of those that it stands for, and its own.
+    fn establish(&mut self, now: Moment, id: ConnectionId, effects: &mut Vec<Effect>) {
+        let Some(newest) = self.connections.get(&id) else {
+            return;
+        };
+        let (key, address) = (newest.key.clone(), newest.address);
+        let slot = self.slots.entry(key.clone()).or_default();
+        let displaced = |other: &ConnectionId| {
+            let other = self.connections.get(other).filter(|_| *other != id);
+            other.is_some_and(|other| other.is_displaced_by(newest))
+        };
+        let older: Vec<_> = slot.connections.iter().copied().filter(displaced).collect();
+        slot.put_first(id);
+        slot.gone = None;
+        for other in older {
+            if let (Some(slot), Some(old)) =
+                (self.slots.get_mut(&key), self.connections.get(&other))
+            {
+                slot.replaced(now, [old.address, address]);
+            }
+            let close = Close::Replaced;
+            effects.push(Effect::Close {
+                connection: other,
+                close,
+            });
+            self.remove(now, other, Failure::Replaced, effects);
+        }
+        effects.push(Effect::Changed { key: key.clone() });
+        self.wait_until(&key, |_| now.after(TURN));
+        self.grant(now, &key, effects);
+    }
+
+    /// Changes until when the jobs wait that wait.
+    fn wait_until(&mut self, key: &Key, change: impl Fn(Moment) -> Moment) {
+        let Some(slot) = self.slots.get(key) else {
+            return;
+        };
+        for id in &slot.queue {
+            if let Some(Job {
+                state: State::Waiting(until),
+                ..
+            }) = self.jobs.get_mut(id)
+            {
+                self.timers.remove(&(*until, Timer::Job(*id)));
+                *until = change(*until);
+                self.timers.insert((*until, Timer::Job(*id)));
+            }
+        }
+    }
+
+    fn set_timer(&mut self, at: Moment, timer: Timer) {
+        self.timers.insert((at, timer));
+    }
+
+    fn introduced(
+        &mut self,
+        now: Moment,
+        id: ConnectionId,
+        protocol: Protocol,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.protocol = protocol;
+            self.establish(now, id, effects);
+        }
+    }
+
+    fn answered(
+        &mut self,
+        now: Moment,
+        connection: ConnectionId,
+        id: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(from) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        let key = from.key.clone();
+        if let Some(job) = from.answered(id)
+            && let Some(asked) = self.jobs.get_mut(&job)
+        {
+            if let State::Asked { until, .. } = asked.state {
+                self.timers.remove(&(until, Timer::Job(job)));
+            }
+            asked.state = State::Granted(connection);
+            effects.push(Effect::Completed { job });
+        }
+        self.grant(now, &key, effects);
+    }
+
+    fn silent(&mut self, now: Moment, id: ConnectionId, heard: Moment, effects: &mut Vec<Effect>) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        if now.since(heard) >= SILENCE && !connection.may_be_busy(now) {
+            let close = Close::Silent;
+            effects.push(Effect::Close {
+                connection: id,
+                close,
+            });
+            self.remove(now, id, Failure::Lost, effects);
+        }
+    }
+
+    /// A connection is gone, or as good as gone. Only its own entry goes: a newer one of the same user stays (L48).
+    fn remove(&mut self, now: Moment, id: ConnectionId, why: Failure, effects: &mut Vec<Effect>) {
+        let Some(connection) = self.connections.remove(&id) else {
+            return;
+        };
+        let key = connection.key;
+        for job in connection.jobs {
+            let Some(entry) = self.jobs.get_mut(&job) else {
+                continue;
+            };
+            if let State::Asked { until, .. } = entry.state {
+                self.timers.remove(&(until, Timer::Job(job)));
+                effects.push(Effect::Failed { job, why });
+            }
+            entry.state = State::Over;
+        }
+        let Some(slot) = self.slots.get_mut(&key) else {
+            return;
+        };
+        let connected = slot.connections.len();
+        slot.connections.retain(|other| *other != id);
+        if slot.connections.len() == connected {
+            return;
+        }
+        effects.push(Effect::Changed { key: key.clone() });
+        match slot.connections.is_empty() {
+            true => {
+                slot.gone = Some(now);
+                self.wait_until(&key, |until| until.min(now.after(GRACE)));
+            }
+            false => self.grant(now, &key, effects),
+        }
+    }
+
+    fn revoked(&mut self, now: Moment, user: &Uid, effects: &mut Vec<Effect>) {
+        let of_user = |(_, connection): &(&ConnectionId, &Connection)| connection.key.user == *user;
+        let connections: Vec<_> = self
+            .connections
+            .iter()
+            .filter(of_user)
+            .map(|(id, _)| *id)
+            .collect();
+        for connection in connections {
+            let close = Close::Revoked;
+            effects.push(Effect::Close { connection, close });
+            self.remove(now, connection, Failure::Lost, effects);
+        }
+        for service in Service::ALL {
+            let key = Key {
+                user: user.clone(),
+                service,
+            };
+            let Some(slot) = self.slots.remove(&key) else {
+                continue;
+            };
+            for job in slot.queue {
+                self.end(job);
+                effects.push(Effect::Refused {
+                    job,
+                    why: Refusal::Revoked,
+                });
+            }
+        }
+    }
+
+    /// Nothing follows for a job any more.
+    fn end(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            if let State::Waiting(until) | State::Asked { until, .. } = job.state {
+                self.timers.remove(&(until, Timer::Job(id)));
+            }
+            job.state = State::Over;
+        }
+    }
+
+    fn entered(
+        &mut self,
+        now: Moment,
+        job: JobId,
+        key: Key,
+        lane: Lane,
+        effects: &mut Vec<Effect>,
+    ) {
+        let slot = self.slots.entry(key.clone()).or_default();
+        let limit = match (slot.connections.is_empty(), slot.gone) {
+            (false, _) => Ok(TURN),
+            (true, Some(gone)) if now.since(gone) < GRACE => Ok(GRACE),
+            (true, _) => Err(Refusal::NotConnected),
+        };
+        let limit = limit.and_then(|limit| match slot.queue.len() < WAITING {
+            true => Ok(limit),
+            false => Err(Refusal::Full),
+        });
+        let state = match limit {
+            Ok(limit) => {
+                slot.queue.push_back(job);
+                self.timers.insert((now.after(limit), Timer::Job(job)));
+                State::Waiting(now.after(limit))
+            }
+            Err(why) => {
+                effects.push(Effect::Refused { job, why });
+                State::Over
+            }
+        };
+        let entry = Job {
+            key: key.clone(),
+            lane,
+            state,
+        };
+        self.jobs.insert(job, entry);
+        self.grant(now, &key, effects);
+    }
+
+    /// Lets those go on whose turn it is, in the order in which they came.
+    fn grant(&mut self, now: Moment, key: &Key, effects: &mut Vec<Effect>) {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        let Some(first) = slot.connections.first() else {
+            return;
+        };
+        let Some(connection) = self.connections.get_mut(first) else {
+            return;
+        };
+        let (jobs, timers) = (&mut self.jobs, &mut self.timers);
+        slot.queue.retain(|id| {
+            let Some(job) = jobs.get_mut(id) else {
+                return false;
+            };
+            let granted = connection.admit(now, *id, job.lane);
+            if granted {
+                if let State::Waiting(until) = job.state {
+                    timers.remove(&(until, Timer::Job(*id)));
+                }
+                job.state = State::Granted(*first);
+                effects.push(Effect::Granted { job: *id });
+            }
+            !granted
+        });
+    }
+
+    fn asked(&mut self, now: Moment, job: JobId, limit: Duration, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.jobs.get_mut(&job) else {
+            return;
+        };
+        let connection = match entry.state {
+            State::Granted(connection) => connection,
+            // Its executor went away between two questions: nothing of this one was sent.
+            State::Waiting(_) | State::Asked { .. } | State::Over => {
+                let why = Failure::Gone;
+                effects.push(Effect::Failed { job, why });
+                return;
+            }
+        };
+        let Some(executor) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        let until = now.after(limit);
+        let id = executor.ask(job, until);
+        entry.state = State::Asked {
+            connection,
+            id,
+            until,
+        };
+        self.timers.insert((until, Timer::Job(job)));
+        effects.push(Effect::Write {
+            job,
+            connection,
+            id,
+        });
+    }
+
+    fn due(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        while let Some((at, timer)) = self.timers.first().copied()
+            && at <= now
+        {
+            self.timers.remove(&(at, timer));
+            match timer {
+                Timer::Job(job) => self.job_due(now, job, effects),
+                Timer::Connection(connection) => self.connection_due(now, connection, effects),
+            }
+        }
+    }
+
+    fn job_due(&mut self, now: Moment, job: JobId, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.jobs.get_mut(&job) else {
+            return;
+        };
+        let key = entry.key.clone();
+        match entry.state {
+            State::Waiting(_) => {
+                entry.state = State::Over;
+                let connected = self.slots.get_mut(&key).is_some_and(|slot| {
+                    slot.queue.retain(|other| *other != job);
+                    !slot.connections.is_empty()
+                });
+                let why = match connected {
+                    true => Refusal::Busy,
+                    false => Refusal::NotConnected,
+                };
+                effects.push(Effect::Refused { job, why });
+            }
+            State::Asked { connection, id, .. } => {
+                entry.state = State::Granted(connection);
+                self.give_up(now, connection, id, effects);
+                let why = Failure::TimedOut;
+                effects.push(Effect::Failed { job, why });
+            }
+            State::Granted(_) | State::Over => {}
+        }
+    }
+
+    fn connection_due(&mut self, now: Moment, id: ConnectionId, effects: &mut Vec<Effect>) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        let key = connection.key.clone();
+        let established = self.slots.get(&key);
+        let established = established.is_some_and(|slot| slot.connections.contains(&id));
+        match established {
+            // It may be done by now with what nobody waits for.
+            true => self.grant(now, &key, effects),
+            false => self.establish(now, id, effects),
+        }
+    }
+
+    /// Nobody waits any more for an answer; a desktop may still be at what was asked.
+    fn give_up(
+        &mut self,
+        now: Moment,
+        connection: ConnectionId,
+        id: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(executor) = self.connections.get_mut(&connection) {
+            let until = now.after(BUSY);
+            executor.give_up(id, until);
+            self.timers.insert((until, Timer::Connection(connection)));
+            effects.push(Effect::Cancel { connection, id });
+        }
+    }
+
+    fn left(&mut self, now: Moment, job: JobId, effects: &mut Vec<Effect>) {
+        let Some(entry) = self.jobs.remove(&job) else {
+            return;
+        };
+        let key = entry.key;
+        match entry.state {
+            State::Waiting(until) => {
+                self.timers.remove(&(until, Timer::Job(job)));
+                if let Some(slot) = self.slots.get_mut(&key) {
+                    slot.queue.retain(|other| *other != job);
+                }
+            }
+            State::Granted(connection) => self.release(connection, job),
+            State::Asked {
+                connection,
+                id,
+                until,
+            } => {
+                self.timers.remove(&(until, Timer::Job(job)));
+                self.give_up(now, connection, id, effects);
+                self.release(connection, job);
+            }
+            State::Over => {}
+        }
+        self.grant(now, &key, effects);
+    }
+
+    fn release(&mut self, connection: ConnectionId, job: JobId) {
+        if let Some(executor) = self.connections.get_mut(&connection) {
+            executor.release(job);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What goes in and comes out.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use schema::ids::Uid;
+
+/// A moment, by a clock that nobody sets: the time since some beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(pub Duration);
+
+impl Moment {
+    /// So much later.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time))
+    }
+
+    /// How long ago the other one was; nothing when it is still to come.
+    pub fn since(self, other: Self) -> Duration {
+        self.0.saturating_sub(other.0)
+    }
+}
+
+/// What an executor works on.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
+)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ExecutorService)]
+pub enum Service {
+    /// The user's browser, through its extension.
+    Browser,
+    /// The user's desktop, through its client.
+    Computer,
+}
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Browser, Self::Computer];
+}
+
+/// Whose executors, and of which service. The user is that of the token, never of a frame (L54).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The user.
+    pub user: Uid,
+    /// The service.
+    pub service: Service,
+}
+
+/// A connection of an executor. The greater one is the newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// A job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// What a job may do beside others at the same executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// It only looks.
+    Read,
+    /// It changes something: one at a time.
+    Act,
+}
+
+/// How an executor speaks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Protocol {
+    /// It has said nothing about itself.
+    #[default]
+    First,
+    /// It has introduced itself with a `hello`.
+    Introduced {
+        /// Which installation it is: it stays the same over connections.
+        instance: String,
+    },
+}
+
+/// What happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// An executor has connected.
+    Connected {
+        /// Its connection, which has a number of its own.
+        connection: ConnectionId,
+        /// Whose it is.
+        key: Key,
+        /// Where it comes from.
+        address: Option<IpAddr>,
+    },
+    /// It has said who it is.
+    Introduced {
+        /// Its connection.
+        connection: ConnectionId,
+        /// How it speaks.
+        protocol: Protocol,
+    },
+    /// It has answered what has this number.
+    Answered {
+        /// Its connection.
+        connection: ConnectionId,
+        /// The number, which may be of nothing at all.
+        id: u64,
+    },
+    /// Its connection has ended.
+    Disconnected {
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// It has sent nothing for a while.
+    Silent {
+        /// Its connection.
+        connection: ConnectionId,
+        /// When it last did.
+        heard: Moment,
+    },
+    /// Its connection shall end.
+    Dismissed {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why.
+        close: Close,
+    },
+    /// The user's token is no longer valid.
+    Revoked {
+        /// The user.
+        user: Uid,
+    },
+    /// A job has come.
+    Entered {
+        /// It, with a number of its own.
+        job: JobId,
+        /// Whose executors it is for.
+        key: Key,
+        /// What it may do beside others.
+        lane: Lane,
+    },
+    /// A job whose turn it is asks its executor.
+    Asked {
+        /// The job.
+        job: JobId,
+        /// How long the answer may take.
+        limit: Duration,
+    },
+    /// It is time ([`Registry::due_at`](super::Registry::due_at)).
+    Due,
+    /// A job has ended, or its client has gone.
+    Left {
+        /// The job.
+        job: JobId,
+    },
+}
+
+/// What follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// It is a job's turn.
+    Granted {
+        /// The job.
+        job: JobId,
+    },
+    /// It will never be.
+    Refused {
+        /// The job.
+        job: JobId,
+        /// Why.
+        why: Refusal,
+    },
+    /// What a job asks goes to its executor.
+    Write {
+        /// The job.
+        job: JobId,
+        /// Through this connection.
+        connection: ConnectionId,
+        /// Under this number.
+        id: u64,
+    },
+    /// Nobody waits any more for what was asked.
+    Cancel {
+        /// The connection through which.
+        connection: ConnectionId,
+        /// The number.
+        id: u64,
+    },
+    /// The answer that has just come is a job's.
+    Completed {
+        /// The job.
+        job: JobId,
+    },
+    /// What a job has asked has no answer.
+    Failed {
+        /// The job.
+        job: JobId,
+        /// Why.
+        why: Failure,
+    },
+    /// A connection ends.
+    Close {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why.
+        close: Close,
+    },
+    /// Executors have come or gone.
+    Changed {
+        /// Whose.
+        key: Key,
+    },
+}
+
+/// Why a job is not let to an executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// There is none.
+    NotConnected,
+    /// Too many wait already.
+    Full,
+    /// Its turn did not come in time.
+    Busy,
+    /// The user's token is no longer valid.
+    Revoked,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// The executor was gone before anything was sent.
+    Gone,
+    /// The time is up; what was asked may still happen.
+    TimedOut,
+    /// The connection has ended; whether what was asked has happened is unknown.
+    Lost,
+    /// A newer connection has taken its place; whether what was asked has happened is unknown.
+    Replaced,
+}
+
+/// Why a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Close {
+    /// A newer connection has taken its place.
+    Replaced,
+    /// Two executors keep displacing each other.
+    Flapping,
+    /// It was silent for too long.
+    Silent,
+    /// The token is no longer valid.
+    Revoked,
+    /// An administrator wants it.
+    Dismissed,
+    /// It takes nothing of what is sent to it.
+    Slow,
+    /// The service ends.
+    Restart,
+}
+
+impl Close {
+    /// The code of the close frame (RFC 6455, 7.4; those from 4000 on are ours).
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Replaced | Self::Dismissed => 1000,
+            Self::Restart => 1012,
+            Self::Revoked => 4403,
+            Self::Slow | Self::Silent => 4408,
+            Self::Flapping => 4409,
+        }
+    }
+
+    /// The reason in the close frame.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Replaced => "replaced",
+            Self::Dismissed => "disconnected by an administrator",
+            Self::Restart => "the service restarts",
+            Self::Revoked => "the token is no longer valid",
+            Self::Slow => "too slow",
+            Self::Silent => "silent for too long",
+            Self::Flapping => "two executors keep displacing each other; try again in 30 seconds",
+        }
+    }
+}
+
+/// An executor that is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Presence<'a> {
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Whose it is.
+    pub key: &'a Key,
+    /// How it speaks.
+    pub protocol: &'a Protocol,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
+    /// Since when.
+    pub since: Moment,
+    /// How many jobs are at it.
+    pub jobs: usize,
+    /// How many answers came when nobody waited for them.
+    pub late: u64,
+}

@@ -1,0 +1,315 @@
+//! Schedules of everything that may happen, in any order.
+//!
+//! Beside the registry stands what the world knows: which sockets are open, whose they are, and who has asked what. After each
+//! event the two are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestRunner};
+
+use super::*;
+
+/// Users of a schedule.
+const USERS: u8 = 3;
+
+/// A step of a schedule. Numbers choose among what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Connect(u8, Service, bool),
+    Introduce(usize, u8),
+    Disconnect(usize),
+    Dismiss(usize),
+    Silent(usize),
+    Revoke(u8),
+    Enter(u8, Service, Lane),
+    Ask(usize, u8),
+    /// What has been asked is answered.
+    Answer(usize),
+    /// Something is answered, whether it was asked or not.
+    Babble(usize, u64),
+    Leave(usize),
+    Later(u16),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let service = || prop_oneof![Just(Service::Browser), Just(Service::Computer)];
+    let lane = prop_oneof![Just(Lane::Read), Just(Lane::Act)];
+    prop_oneof![
+        3 => (0..USERS, service(), any::<bool>()).prop_map(|(u, s, a)| Step::Connect(u, s, a)),
+        1 => (any::<usize>(), 0..2_u8).prop_map(|(c, i)| Step::Introduce(c, i)),
+        2 => any::<usize>().prop_map(Step::Disconnect),
+        1 => any::<usize>().prop_map(Step::Dismiss),
+        1 => any::<usize>().prop_map(Step::Silent),
+        1 => (0..USERS).prop_map(Step::Revoke),
+        6 => (0..USERS, service(), lane).prop_map(|(u, s, l)| Step::Enter(u, s, l)),
+        6 => (any::<usize>(), 1..60_u8).prop_map(|(j, limit)| Step::Ask(j, limit)),
+        5 => any::<usize>().prop_map(Step::Answer),
+        2 => (any::<usize>(), 0..8_u64).prop_map(|(c, id)| Step::Babble(c, id)),
+        3 => any::<usize>().prop_map(Step::Leave),
+        4 => (0..40_000_u16).prop_map(Step::Later),
+    ]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    Granted,
+    Asked(ConnectionId, u64),
+    Over,
+}
+
+/// What the world knows.
+#[derive(Default)]
+struct World {
+    bench: Bench,
+    next: u64,
+    open: BTreeMap<ConnectionId, Key>,
+    /// The greatest number that was written to each connection.
+    written: BTreeMap<ConnectionId, u64>,
+    jobs: BTreeMap<JobId, (Key, Lane, Stage)>,
+}
+
+fn pick<T: Copy>(all: impl Iterator<Item = T>, number: usize) -> Option<T> {
+    let all: Vec<T> = all.collect();
+    let index = number.checked_rem(all.len())?;
+    all.get(index).copied()
+}
+
+impl World {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        let key = |user, service| Key {
+            user: uid(user),
+            service,
+        };
+        let connection = |world: &Self, number| pick(world.open.keys().copied(), number);
+        let job = |world: &Self, number| pick(world.jobs.keys().copied(), number);
+        let event = match step {
+            Step::Connect(user, service, tablet) => {
+                let connection = ConnectionId(self.number());
+                self.open.insert(connection, key(user, service));
+                Some(Event::Connected {
+                    connection,
+                    key: key(user, service),
+                    address: if tablet { TABLET } else { LAPTOP },
+                })
+            }
+            Step::Introduce(number, instance) => connection(self, number).map(|connection| {
+                let instance = instance.to_string();
+                Event::Introduced {
+                    connection,
+                    protocol: Protocol::Introduced { instance },
+                }
+            }),
+            Step::Disconnect(number) => connection(self, number).map(|connection| {
+                self.open.remove(&connection);
+                Event::Disconnected { connection }
+            }),
+            Step::Dismiss(number) => connection(self, number).map(|connection| {
+                let close = Close::Dismissed;
+                Event::Dismissed { connection, close }
+            }),
+            Step::Silent(number) => connection(self, number).map(|connection| Event::Silent {
+                connection,
+                heard: Moment::default(),
+            }),
+            Step::Revoke(user) => Some(Event::Revoked { user: uid(user) }),
+            Step::Enter(user, service, lane) => {
+                let job = JobId(self.number());
+                let key = key(user, service);
+                self.jobs.insert(job, (key.clone(), lane, Stage::Waiting));
+                Some(Event::Entered { job, key, lane })
+            }
+            Step::Ask(number, limit) => {
+                let idle = |(_, (_, _, stage)): &(&JobId, &(Key, Lane, Stage))| {
+                    matches!(stage, Stage::Granted)
+                };
+                let idle = self.jobs.iter().filter(idle).map(|(job, _)| *job);
+                pick(idle, number).map(|job| Event::Asked {
+                    job,
+                    limit: Duration::from_secs(limit.into()),
+                })
+            }
+            Step::Answer(number) => {
+                let asked = self.jobs.values().filter_map(|(_, _, stage)| match stage {
+                    Stage::Asked(connection, id) => Some((*connection, *id)),
+                    _ => None,
+                });
+                pick(asked, number).map(|(connection, id)| Event::Answered { connection, id })
+            }
+            Step::Babble(number, id) => {
+                connection(self, number).map(|connection| Event::Answered { connection, id })
+            }
+            Step::Leave(number) => job(self, number).map(|job| Event::Left { job }),
+            Step::Later(milliseconds) => {
+                return self.later(Duration::from_millis(milliseconds.into()));
+            }
+        };
+        match event {
+            Some(event) => self.apply(event),
+            None => Ok(()),
+        }
+    }
+
+    fn later(&mut self, time: Duration) -> Result<(), TestCaseError> {
+        let end = self.bench.now.after(time);
+        while let Some(at) = self.bench.registry.due_at()
+            && at <= end
+        {
+            self.bench.now = self.bench.now.max(at);
+            self.apply(Event::Due)?;
+        }
+        self.bench.now = end;
+        Ok(())
+    }
+
+    fn apply(&mut self, event: Event) -> Result<(), TestCaseError> {
+        if let Event::Left { job } = &event {
+            self.jobs.remove(job);
+        }
+        let effects = self.bench.apply(event.clone());
+        for effect in &effects {
+            self.check(&event, effect)?;
+        }
+        self.check_registrations()?;
+        self.check_lanes()
+    }
+
+    fn check(&mut self, event: &Event, effect: &Effect) -> Result<(), TestCaseError> {
+        match effect {
+            Effect::Granted { job } | Effect::Refused { job, .. } => {
+                let (_, _, stage) = self.jobs.get_mut(job).expect("a job that is here");
+                prop_assert_eq!(*stage, Stage::Waiting, "{:?}", effect);
+                *stage = match effect {
+                    Effect::Granted { .. } => Stage::Granted,
+                    _ => Stage::Over,
+                };
+            }
+            Effect::Write {
+                job,
+                connection,
+                id,
+            } => {
+                let (key, _, stage) = self.jobs.get_mut(job).expect("a job that is here");
+                prop_assert_eq!(*stage, Stage::Granted);
+                // Never to another user's executor, nor to one that is gone.
+                prop_assert_eq!(self.open.get(connection), Some(&*key));
+                let last = self.written.insert(*connection, *id).unwrap_or_default();
+                prop_assert_eq!(*id, last + 1);
+                *stage = Stage::Asked(*connection, *id);
+            }
+            Effect::Completed { job } => {
+                let (_, _, stage) = self.jobs.get_mut(job).expect("a job that is here");
+                let Event::Answered { connection, id } = event else {
+                    return Err(TestCaseError::fail("completed without an answer"));
+                };
+                prop_assert_eq!(*stage, Stage::Asked(*connection, *id), "the wrong caller");
+                *stage = Stage::Granted;
+            }
+            Effect::Failed { job, why } => {
+                let (_, _, stage) = self.jobs.get_mut(job).expect("a job that is here");
+                match why {
+                    Failure::Gone => prop_assert_eq!(*stage, Stage::Granted),
+                    _ => prop_assert!(matches!(stage, Stage::Asked(..)), "{:?}", stage),
+                }
+                *stage = match why {
+                    Failure::TimedOut => Stage::Granted,
+                    _ => Stage::Over,
+                };
+            }
+            Effect::Close { connection, .. } => {
+                prop_assert!(self.open.remove(connection).is_some(), "closed twice");
+            }
+            Effect::Cancel { connection, id } => {
+                prop_assert!(self.written.get(connection).is_some_and(|last| id <= last));
+            }
+            Effect::Changed { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Whoever is open is registered, under the right user, and nobody else is.
+    fn check_registrations(&self) -> Result<(), TestCaseError> {
+        let registry = &self.bench.registry;
+        let known: BTreeSet<_> = registry
+            .presences()
+            .map(|presence| (presence.connection, presence.key.clone().service))
+            .collect();
+        let open: BTreeSet<_> = self
+            .open
+            .iter()
+            .map(|(id, key)| (*id, key.service))
+            .collect();
+        prop_assert_eq!(known, open);
+        for presence in registry.presences() {
+            prop_assert_eq!(self.open.get(&presence.connection), Some(presence.key));
+            let reached = registry.of_key(presence.key);
+            let reached: Vec<_> = reached.map(|other| other.connection).collect();
+            let greets = presence.protocol == &Protocol::First
+                && self.bench.now.since(presence.since) < GREETING;
+            prop_assert!(reached.contains(&presence.connection) || greets, "lost");
+        }
+        Ok(())
+    }
+
+    fn check_lanes(&self) -> Result<(), TestCaseError> {
+        for presence in self.bench.registry.presences() {
+            let serial =
+                presence.key.service == Service::Computer && presence.protocol == &Protocol::First;
+            prop_assert!(
+                presence.jobs <= if serial { 1 } else { 5 },
+                "{:?}",
+                presence
+            );
+        }
+        Ok(())
+    }
+
+    /// Everything comes to an end by itself, and nothing is kept.
+    fn end(mut self) -> Result<(), TestCaseError> {
+        self.later(Duration::from_secs(600))?;
+        for (job, (_, _, stage)) in &self.jobs {
+            let open = matches!(stage, Stage::Waiting | Stage::Asked(..));
+            // One that was let in and asks nothing holds up others for as long as it stays.
+            prop_assert!(!open, "{:?} {:?}", job, stage);
+        }
+        for job in self.jobs.keys().copied().collect::<Vec<_>>() {
+            self.apply(Event::Left { job })?;
+        }
+        for connection in self.open.keys().copied().collect::<Vec<_>>() {
+            self.open.remove(&connection);
+            self.apply(Event::Disconnected { connection })?;
+        }
+        self.later(Duration::from_secs(600))?;
+        self.bench.registry.events = SWEEP - 1;
+        self.apply(Event::Due)?;
+        let registry = &self.bench.registry;
+        prop_assert!(registry.slots.is_empty() && registry.jobs.is_empty());
+        prop_assert!(registry.connections.is_empty() && registry.timers.is_empty());
+        Ok(())
+    }
+}
+
+#[test]
+fn l48_l49_l54_any_order_loses_no_executor_and_gives_no_answer_to_another() {
+    let long = std::env::var_os("AGENTYARD_TEST_LONG").is_some();
+    let cases = if long { 100_000 } else { 10_000 };
+    let config = ProptestConfig {
+        cases,
+        ..ProptestConfig::default()
+    };
+    let schedules = prop::collection::vec(step(), 1..40);
+    let run = TestRunner::new(config).run(&schedules, |steps| {
+        let mut world = World::default();
+        for step in steps {
+            world.step(step)?;
+        }
+        world.end()
+    });
+    run.unwrap();
+}

@@ -1,0 +1,422 @@
+//! The rules of executors.md, 6.2, one by one; `interleavings` tries all of them together.
+
+mod interleavings;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use schema::ids::Uid;
+
+use super::*;
+
+const TABLET: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)));
+const LAPTOP: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)));
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn uid(number: u8) -> Uid {
+    format!("{number:032x}").into()
+}
+
+fn key(service: Service) -> Key {
+    Key {
+        user: uid(1),
+        service,
+    }
+}
+
+/// A registry at a time of its own.
+#[derive(Default)]
+struct Bench {
+    registry: Registry,
+    now: Moment,
+}
+
+impl Bench {
+    fn apply(&mut self, event: Event) -> Vec<Effect> {
+        self.registry.apply(self.now, event)
+    }
+
+    fn connect(&mut self, number: u64, service: Service, address: Option<IpAddr>) -> Vec<Effect> {
+        self.apply(Event::Connected {
+            connection: ConnectionId(number),
+            key: key(service),
+            address,
+        })
+    }
+
+    fn introduce(&mut self, number: u64, instance: &str) -> Vec<Effect> {
+        self.apply(Event::Introduced {
+            connection: ConnectionId(number),
+            protocol: Protocol::Introduced {
+                instance: instance.to_owned(),
+            },
+        })
+    }
+
+    fn enter(&mut self, number: u64, service: Service, lane: Lane) -> Vec<Effect> {
+        self.apply(Event::Entered {
+            job: JobId(number),
+            key: key(service),
+            lane,
+        })
+    }
+
+    fn ask(&mut self, number: u64) -> Vec<Effect> {
+        self.apply(Event::Asked {
+            job: JobId(number),
+            limit: LIMIT,
+        })
+    }
+
+    fn leave(&mut self, number: u64) -> Vec<Effect> {
+        self.apply(Event::Left { job: JobId(number) })
+    }
+
+    fn answer(&mut self, connection: u64, id: u64) -> Vec<Effect> {
+        self.apply(Event::Answered {
+            connection: ConnectionId(connection),
+            id,
+        })
+    }
+
+    fn disconnect(&mut self, connection: u64) -> Vec<Effect> {
+        self.apply(Event::Disconnected {
+            connection: ConnectionId(connection),
+        })
+    }
+
+    /// So much later, with all that was due meanwhile.
+    fn later(&mut self, time: Duration) -> Vec<Effect> {
+        let end = self.now.after(time);
+        let mut effects = Vec::new();
+        while let Some(at) = self.registry.due_at()
+            && at <= end
+        {
+            self.now = self.now.max(at);
+            effects.extend(self.apply(Event::Due));
+        }
+        self.now = end;
+        effects
+    }
+
+    fn connected(&self, service: Service) -> Vec<u64> {
+        let key = key(service);
+        let all = self.registry.of_key(&key);
+        all.map(|presence| presence.connection.0).collect()
+    }
+}
+
+fn granted(number: u64) -> Effect {
+    Effect::Granted { job: JobId(number) }
+}
+
+fn refused(number: u64, why: Refusal) -> Effect {
+    Effect::Refused {
+        job: JobId(number),
+        why,
+    }
+}
+
+fn failed(number: u64, why: Failure) -> Effect {
+    Effect::Failed {
+        job: JobId(number),
+        why,
+    }
+}
+
+fn written(job: u64, connection: u64, id: u64) -> Effect {
+    Effect::Write {
+        job: JobId(job),
+        connection: ConnectionId(connection),
+        id,
+    }
+}
+
+fn closed(connection: u64, close: Close) -> Effect {
+    Effect::Close {
+        connection: ConnectionId(connection),
+        close,
+    }
+}
+
+#[test]
+fn numbers_begin_at_one_and_belong_to_the_connection() {
+    let mut bench = Bench::default();
+    bench.connect(7, Service::Browser, TABLET);
+    assert_eq!(bench.enter(1, Service::Browser, Lane::Act), [granted(1)]);
+    assert_eq!(bench.ask(1), [written(1, 7, 1)]);
+    assert_eq!(bench.answer(7, 1), [Effect::Completed { job: JobId(1) }]);
+    assert_eq!(bench.ask(1), [written(1, 7, 2)]);
+    bench.connect(8, Service::Computer, TABLET);
+    assert_eq!(bench.enter(2, Service::Computer, Lane::Act), [granted(2)]);
+    assert_eq!(bench.ask(2), [written(2, 8, 1)]);
+    // An answer to a number of the other connection is nobody's.
+    assert_eq!(bench.answer(8, 2), []);
+    assert_eq!(bench.answer(7, 2), [Effect::Completed { job: JobId(1) }]);
+}
+
+#[test]
+fn l48_a_newer_connection_displaces_the_older_whose_end_then_changes_nothing() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.ask(1);
+    let effects = bench.connect(2, Service::Browser, TABLET);
+    assert!(effects.contains(&closed(1, Close::Replaced)));
+    assert!(effects.contains(&failed(1, Failure::Replaced)));
+    assert_eq!(bench.connected(Service::Browser), [2]);
+    assert_eq!(bench.disconnect(1), []);
+    assert_eq!(bench.answer(1, 1), []);
+    assert_eq!(bench.connected(Service::Browser), [2]);
+    assert_eq!(bench.ask(1), [failed(1, Failure::Gone)]);
+}
+
+#[test]
+fn those_that_say_who_they_are_live_side_by_side() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.introduce(1, "tablet");
+    // What says nothing for a while is of the first kind, and displaces.
+    let effects = bench.connect(2, Service::Browser, LAPTOP);
+    assert_eq!(effects, []);
+    assert_eq!(bench.connected(Service::Browser), [1]);
+    bench.introduce(2, "laptop");
+    assert_eq!(bench.connected(Service::Browser), [2, 1]);
+    bench.connect(3, Service::Browser, TABLET);
+    let effects = bench.introduce(3, "tablet");
+    assert!(effects.contains(&closed(1, Close::Replaced)));
+    assert_eq!(bench.connected(Service::Browser), [3, 2]);
+    bench.connect(4, Service::Browser, TABLET);
+    bench.later(GREETING);
+    assert_eq!(bench.connected(Service::Browser), [4]);
+}
+
+#[test]
+fn l51_two_that_displace_each_other_are_held_off() {
+    let mut bench = Bench::default();
+    for number in 1..=6 {
+        let address = if number % 2 == 0 { TABLET } else { LAPTOP };
+        bench.connect(number, Service::Browser, address);
+        assert_eq!(bench.connected(Service::Browser), [number]);
+        bench.later(Duration::from_secs(2));
+    }
+    assert_eq!(
+        bench.connect(7, Service::Browser, LAPTOP),
+        [closed(7, Close::Flapping)]
+    );
+    assert_eq!(bench.connected(Service::Browser), [6]);
+    let until = bench
+        .registry
+        .refused_until(bench.now, &key(Service::Browser));
+    assert_eq!(until, Some(bench.now.after(Duration::from_secs(30))));
+    bench.later(Duration::from_secs(29));
+    assert_eq!(
+        bench.connect(8, Service::Browser, TABLET),
+        [closed(8, Close::Flapping)]
+    );
+    bench.later(Duration::from_secs(1));
+    bench.connect(9, Service::Browser, TABLET);
+    assert_eq!(bench.connected(Service::Browser), [9]);
+}
+
+#[test]
+fn one_that_reconnects_from_where_it_was_is_not_held_off() {
+    let mut bench = Bench::default();
+    for number in 1..=20 {
+        bench.connect(number, Service::Browser, TABLET);
+        assert_eq!(bench.connected(Service::Browser), [number]);
+    }
+}
+
+#[test]
+fn l50_an_answer_that_does_not_come_is_a_failure_at_its_time_and_late_when_it_does() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.ask(1);
+    assert_eq!(bench.later(LIMIT - Duration::from_millis(1)), []);
+    let cancel = Effect::Cancel {
+        connection: ConnectionId(1),
+        id: 1,
+    };
+    let effects = bench.later(Duration::from_millis(1));
+    assert_eq!(effects, [cancel, failed(1, Failure::TimedOut)]);
+    assert_eq!(bench.ask(1), [written(1, 1, 2)]);
+    // L49: it comes now, and is nobody's.
+    assert_eq!(bench.answer(1, 1), []);
+    assert_eq!(bench.registry.presences().next().unwrap().late, 1);
+    assert_eq!(bench.answer(1, 2), [Effect::Completed { job: JobId(1) }]);
+}
+
+#[test]
+fn a_browser_is_looked_at_by_four_at_once_and_changed_by_one() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    for number in 1..=4 {
+        let effects = bench.enter(number, Service::Browser, Lane::Read);
+        assert_eq!(effects, [granted(number)]);
+    }
+    assert_eq!(bench.enter(5, Service::Browser, Lane::Read), []);
+    assert_eq!(bench.enter(6, Service::Browser, Lane::Act), [granted(6)]);
+    assert_eq!(bench.enter(7, Service::Browser, Lane::Act), []);
+    assert_eq!(bench.enter(8, Service::Browser, Lane::Act), []);
+    assert_eq!(bench.leave(6), [granted(7)]);
+    assert_eq!(bench.leave(1), [granted(5)]);
+    assert_eq!(bench.leave(7), [granted(8)]);
+}
+
+#[test]
+fn a_desktop_does_one_thing_at_a_time_also_when_nobody_waits_for_it_any_more() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Computer, TABLET);
+    assert_eq!(bench.enter(1, Service::Computer, Lane::Read), [granted(1)]);
+    assert_eq!(bench.enter(2, Service::Computer, Lane::Read), []);
+    bench.ask(1);
+    // Its client is gone, but the desktop is at it.
+    let effects = bench.leave(1);
+    assert!(!effects.contains(&granted(2)));
+    assert_eq!(bench.later(Duration::from_secs(10)), []);
+    assert_eq!(bench.answer(1, 1), [granted(2)]);
+    // One that never comes back holds up nobody for ever.
+    bench.ask(2);
+    bench.leave(2);
+    assert_eq!(bench.later(BUSY - Duration::from_secs(1)), []);
+    assert_eq!(bench.enter(3, Service::Computer, Lane::Act), []);
+    assert_eq!(bench.later(Duration::from_secs(1)), [granted(3)]);
+}
+
+#[test]
+fn a_job_waits_so_long_for_its_turn_and_so_many_wait() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Computer, TABLET);
+    bench.enter(1, Service::Computer, Lane::Act);
+    for number in 2..=9 {
+        assert_eq!(bench.enter(number, Service::Computer, Lane::Act), []);
+    }
+    let effects = bench.enter(10, Service::Computer, Lane::Act);
+    assert_eq!(effects, [refused(10, Refusal::Full)]);
+    assert_eq!(bench.later(TURN - Duration::from_millis(1)), []);
+    let effects = bench.later(Duration::from_millis(1));
+    let expected: Vec<_> = (2..=9).map(|job| refused(job, Refusal::Busy)).collect();
+    assert_eq!(effects, expected);
+    assert_eq!(bench.leave(1), []);
+}
+
+#[test]
+fn who_calls_just_after_a_disconnect_waits_for_the_reconnect() {
+    let mut bench = Bench::default();
+    let effects = bench.enter(1, Service::Browser, Lane::Read);
+    assert_eq!(effects, [refused(1, Refusal::NotConnected)]);
+    bench.connect(1, Service::Browser, TABLET);
+    bench.disconnect(1);
+    bench.later(Duration::from_secs(2));
+    assert_eq!(bench.enter(2, Service::Browser, Lane::Read), []);
+    let effects = bench.connect(2, Service::Browser, TABLET);
+    assert!(effects.contains(&granted(2)));
+    bench.disconnect(2);
+    assert_eq!(bench.enter(3, Service::Browser, Lane::Read), []);
+    let effects = bench.later(GRACE);
+    assert_eq!(effects, [refused(3, Refusal::NotConnected)]);
+    let effects = bench.enter(4, Service::Browser, Lane::Read);
+    assert_eq!(effects, [refused(4, Refusal::NotConnected)]);
+}
+
+#[test]
+fn a_disconnect_fails_what_was_asked_and_keeps_who_waits_for_a_moment() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Computer, TABLET);
+    bench.enter(1, Service::Computer, Lane::Act);
+    bench.enter(2, Service::Computer, Lane::Act);
+    bench.ask(1);
+    let effects = bench.disconnect(1);
+    assert!(effects.contains(&failed(1, Failure::Lost)));
+    let effects = bench.later(GRACE);
+    assert_eq!(effects, [refused(2, Refusal::NotConnected)]);
+}
+
+#[test]
+fn l50_a_silent_executor_is_given_up_unless_it_may_be_busy() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Computer, TABLET);
+    let heard = bench.now;
+    let silent = |bench: &mut Bench| {
+        bench.apply(Event::Silent {
+            connection: ConnectionId(1),
+            heard,
+        })
+    };
+    bench.later(SILENCE - Duration::from_secs(1));
+    assert_eq!(silent(&mut bench), []);
+    bench.enter(1, Service::Computer, Lane::Act);
+    bench.ask(1);
+    bench.later(Duration::from_secs(10));
+    assert_eq!(silent(&mut bench), []);
+    bench.later(Duration::from_secs(20));
+    // Its time is up, and the desktop may still be at it.
+    bench.later(BUSY - Duration::from_secs(1));
+    assert_eq!(silent(&mut bench), []);
+    bench.later(Duration::from_secs(1));
+    assert!(silent(&mut bench).contains(&closed(1, Close::Silent)));
+    assert!(bench.connected(Service::Computer).is_empty());
+}
+
+#[test]
+fn a_revoked_token_ends_everything_of_its_user_and_nothing_else() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.connect(2, Service::Computer, TABLET);
+    bench.enter(1, Service::Computer, Lane::Act);
+    bench.ask(1);
+    bench.enter(2, Service::Computer, Lane::Act);
+    let other = Key {
+        user: uid(2),
+        service: Service::Browser,
+    };
+    bench.apply(Event::Connected {
+        connection: ConnectionId(3),
+        key: other.clone(),
+        address: TABLET,
+    });
+    let effects = bench.apply(Event::Revoked { user: uid(1) });
+    for expected in [
+        closed(1, Close::Revoked),
+        closed(2, Close::Revoked),
+        failed(1, Failure::Lost),
+        refused(2, Refusal::Revoked),
+    ] {
+        assert!(effects.contains(&expected), "{expected:?}: {effects:?}");
+    }
+    assert_eq!(bench.registry.of_key(&other).count(), 1);
+    assert_eq!(bench.registry.presences().count(), 1);
+    let effects = bench.enter(3, Service::Browser, Lane::Read);
+    assert_eq!(effects, [refused(3, Refusal::NotConnected)]);
+}
+
+#[test]
+fn nothing_is_kept_of_who_is_gone() {
+    let mut bench = Bench::default();
+    for number in 0..200_u64 {
+        let key = Key {
+            user: uid(u8::try_from(number).unwrap()),
+            service: Service::Browser,
+        };
+        let connection = ConnectionId(number);
+        bench.apply(Event::Connected {
+            connection,
+            key: key.clone(),
+            address: TABLET,
+        });
+        let job = JobId(number);
+        let lane = Lane::Act;
+        bench.apply(Event::Entered { job, key, lane });
+        bench.ask(number);
+        bench.apply(Event::Disconnected { connection });
+        bench.leave(number);
+    }
+    bench.later(Duration::from_secs(120));
+    bench.registry.events = SWEEP - 1;
+    bench.apply(Event::Due);
+    let registry = &bench.registry;
+    assert!(registry.slots.is_empty() && registry.jobs.is_empty());
+    assert!(registry.connections.is_empty() && registry.timers.is_empty());
+}

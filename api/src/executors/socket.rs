@@ -1,0 +1,176 @@
+//! The connection of one executor.
+//!
+//! Reading never waits for anything else: a desktop client gives up when its pings have no answer, and what answers them is reading.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::error::Error;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::frame::{self, Frame};
+use super::hub::{About, Hub, Order};
+use super::registry::{Close, ConnectionId, Key};
+
+/// Longest message, in bytes; Chrome sends one frame.
+const LONGEST: usize = 32 * 1024 * 1024;
+/// Bytes that are kept for reading and for writing, for each connection: the library's own would be 128 KiB.
+const BUFFER: usize = 4096;
+/// How often an executor is asked whether it is there.
+const PING: Duration = Duration::from_secs(25);
+/// How often it is looked at whether it has been silent for too long.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long it may take nothing of what is sent to it.
+const SLOW: Duration = Duration::from_secs(10);
+/// How long it may take to end.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+type Reader<S> = SplitStream<WebSocketStream<S>>;
+type Writer<S> = SplitSink<WebSocketStream<S>, Message>;
+
+/// Why this side ends a connection.
+enum End {
+    /// The hub wants it.
+    Told(Close),
+    /// A message is too long.
+    TooLong,
+    /// It is over already.
+    Over,
+}
+
+/// Serves an executor to its end. `io` is a connection on which the handshake is done.
+pub(crate) async fn serve<S>(io: S, hub: Hub, key: Key, about: About)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
+        .max_message_size(Some(LONGEST))
+        .max_frame_size(Some(LONGEST));
+    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+    let (mut writer, mut reader) = socket.split();
+    let (connection, orders) = hub.connect(key, about);
+    let registered = Registered { hub, connection };
+    let heard = Mutex::new(Instant::now());
+    let end = tokio::select! {
+        end = registered.read(&mut reader, &heard) => end,
+        end = write(&mut writer, orders) => end,
+        () = registered.watch(&heard) => End::Over,
+    };
+    drop(registered);
+    let _ = timeout(GOODBYE, say_goodbye(end, &mut writer, &mut reader)).await;
+}
+
+/// The entry of the connection; it goes with it.
+struct Registered {
+    hub: Hub,
+    connection: ConnectionId,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.hub.disconnected(self.connection);
+    }
+}
+
+impl Registered {
+    async fn read<S>(&self, reader: &mut Reader<S>, heard: &Mutex<Instant>) -> End
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        while let Some(message) = reader.next().await {
+            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            match message {
+                Ok(Message::Text(text)) => match Frame::read(&text) {
+                    Frame::Answer { id, outcome } => {
+                        self.hub.answered(self.connection, id, outcome);
+                    }
+                    Frame::Hello(hello) => self.hub.introduce(self.connection, hello),
+                    // The empty text with which the extension says that it is there, among others.
+                    Frame::Other => {}
+                },
+                Ok(Message::Close(_)) => return End::Over,
+                Ok(_) => {}
+                Err(Error::Capacity(_)) => return End::TooLong,
+                Err(_) => return End::Over,
+            }
+        }
+        End::Over
+    }
+
+    /// Looks whether it is silent. What follows from it comes as an order.
+    async fn watch(&self, heard: &Mutex<Instant>) {
+        loop {
+            sleep(LOOK).await;
+            let heard = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+            if heard.elapsed() > PING {
+                self.hub.silent(self.connection, heard);
+            }
+        }
+    }
+}
+
+async fn write<S>(writer: &mut Writer<S>, mut orders: mpsc::Receiver<Order>) -> End
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut ping = interval_at(Instant::now() + PING, PING);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let message = tokio::select! {
+            order = orders.recv() => match order {
+                Some(Order::Send(text)) => Message::Text(text.into()),
+                Some(Order::Ask(id, question)) => {
+                    Message::Text(frame::numbered(id, &question).into())
+                }
+                Some(Order::Close(close)) => return End::Told(close),
+                // There was no room for saying why.
+                None => return End::Told(Close::Slow),
+            },
+            _ = ping.tick() => Message::Ping(Bytes::new()),
+        };
+        match timeout(SLOW, writer.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return End::Over,
+            Err(_) => return End::Told(Close::Slow),
+        }
+    }
+}
+
+async fn say_goodbye<S>(end: End, writer: &mut Writer<S>, reader: &mut Reader<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (code, reason) = match end {
+        End::Told(close) => (close.code(), close.reason()),
+        End::TooLong => (CloseCode::Size.into(), "a message is too long"),
+        End::Over => {
+            let _ = writer.close().await;
+            return;
+        }
+    };
+    let bye = Message::Text(frame::bye(reason).into());
+    let frame = CloseFrame {
+        code: code.into(),
+        reason: reason.into(),
+    };
+    let told = async {
+        writer.send(bye).await?;
+        writer.send(Message::Close(Some(frame))).await
+    };
+    if told.await.is_ok() {
+        // Until the other side has said goodbye, too.
+        while let Some(Ok(_)) = reader.next().await {}
+    }
+}

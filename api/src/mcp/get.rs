@@ -1,0 +1,198 @@
+//! What a GET opens, and how it goes on: the streams on which nothing is answered.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::sleep;
+
+use super::answer::{notification, success};
+use super::modern::META_SUBSCRIPTION;
+use super::post::Request;
+use super::revision::Revision;
+use super::stream::{self as decision, EVENT_ID, VERSION};
+use super::{Mcp, Present, STREAMS, events, old_sse};
+use crate::error::{ApiError, Result};
+use crate::executors::Key;
+use crate::reply::Reply;
+use crate::tally::Place;
+use schema::ids::Uid;
+
+/// When whoever has too many streams may try again.
+const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A stream's right to be there.
+pub(super) struct Open {
+    user: Uid,
+    revoked: Receiver<Uid>,
+    _place: Place<Uid>,
+    _present: Present,
+}
+
+impl Open {
+    /// # Errors
+    /// 429 when the user has as many as there may be.
+    pub(super) fn new(request: &Request) -> Result<Self> {
+        let (mcp, user) = (&request.deps.mcp, request.bearer.account.uid.clone());
+        let revoked = mcp.revoked.subscribe();
+        let place = mcp.streams.enter(&user, STREAMS);
+        let place = place.ok_or(ApiError::TooManyStreams {
+            most: STREAMS,
+            retry_after: RETRY_AFTER,
+        })?;
+        Ok(Self {
+            user,
+            revoked,
+            _place: place,
+            _present: mcp.enter(&request.bearer),
+        })
+    }
+
+    /// Waits until the token is no longer valid.
+    pub(super) async fn ended(&mut self) {
+        loop {
+            match self.revoked.recv().await {
+                Ok(user) if user != self.user => {}
+                // Whoever cannot tell any more ends, too: clients open it again.
+                Ok(_) | Err(RecvError::Lagged(_) | RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+/// Opens what a GET asks for.
+///
+/// # Errors
+/// 405 for clients of a revision that has none; 429 for one too many; 404 for an ended session.
+pub(crate) fn get(request: Request) -> Result<Reply> {
+    match decision::choose(&request.headers) {
+        decision::Stream::Refused => Err(ApiError::MethodNotAllowed { allow: "POST" }),
+        decision::Stream::Endpoint { probing } => old_sse::open(&request, probing),
+        decision::Stream::News => match request.session() {
+            Err(ended) => Ok(ended.into()),
+            Ok(_) => news(&request),
+        },
+    }
+}
+
+/// The news of one user's executors.
+struct News {
+    open: Open,
+    mcp: Arc<Mcp>,
+    key: Key,
+    news: Receiver<Key>,
+}
+
+impl News {
+    fn of(request: &Request) -> Result<Self> {
+        let mcp = request.deps.mcp.clone();
+        Ok(Self {
+            open: Open::new(request)?,
+            news: mcp.hub.news(),
+            mcp,
+            key: request.caller(std::time::Duration::ZERO).key(),
+        })
+    }
+
+    /// What is sent next: `changed` when something has changed, a comment when nothing has for a while; `None` at the end.
+    async fn next(&mut self, changed: &str) -> Option<Bytes> {
+        loop {
+            tokio::select! {
+                () = self.open.ended() => return None,
+                () = sleep(events::KEEP_ALIVE) => return Some(events::comment()),
+                news = self.news.recv() => match news {
+                    Ok(key) if key != self.key => {}
+                    Ok(_) => return Some(events::message(changed.to_owned())),
+                    // What was missed may have been about this one.
+                    Err(RecvError::Lagged(_)) => {
+                        self.news = self.mcp.hub.news();
+                        return Some(events::message(changed.to_owned()));
+                    }
+                    Err(RecvError::Closed) => return None,
+                },
+            }
+        }
+    }
+}
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+/// The stream of Streamable HTTP. Its first event has an id, of which clients count that they got somewhere.
+fn news(request: &Request) -> Result<Reply> {
+    let news = News::of(request)?;
+    let version = request
+        .text(VERSION)
+        .and_then(|version| version.parse::<Revision>().ok());
+    let first = match version {
+        Some(version) if version >= Revision::V2025_11_25 => {
+            let id = format!("{EVENT_ID}{}.0", uuid::Uuid::new_v4().simple());
+            events::beginning(&id)
+        }
+        _ => events::comment(),
+    };
+    let changed = notification(CHANGED, None);
+    Ok(Reply::frames(with_first(first, news, changed)))
+}
+
+fn with_first(first: Bytes, news: News, changed: String) -> impl Stream<Item = Bytes> + Send {
+    let rest = stream::unfold((news, changed), |(mut news, changed)| async move {
+        let next = news.next(&changed).await?;
+        Some((next, (news, changed)))
+    });
+    stream::once(async move { first }).chain(rest)
+}
+
+/// What a client of the revision without sessions wants to be told.
+#[derive(Deserialize, Default)]
+struct Listen {
+    #[serde(default)]
+    notifications: Wanted,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Wanted {
+    #[serde(default)]
+    tools_list_changed: bool,
+}
+
+/// The stream of the revision without sessions: first what it will tell, at its end a result.
+pub(super) fn listen(request: &Request, id: &RawValue, params: Option<&RawValue>) -> Reply {
+    let news = match News::of(request) {
+        Ok(news) => news,
+        Err(error) => return error.to_reply(),
+    };
+    let listen = params.and_then(|raw| serde_json::from_str::<Listen>(raw.get()).ok());
+    let wanted = listen.unwrap_or_default().notifications.tools_list_changed;
+    let subscription: Value = serde_json::from_str(id.get()).unwrap_or_default();
+    let meta = json!({META_SUBSCRIPTION: subscription});
+    let told = match wanted {
+        true => json!({"toolsListChanged": true}),
+        false => json!({}),
+    };
+    let acknowledged = notification(
+        "notifications/subscriptions/acknowledged",
+        Some(&json!({"_meta": meta, "notifications": told})),
+    );
+    let changed = notification(CHANGED, Some(&json!({"_meta": meta})));
+    let end = success(id, &json!({"resultType": "complete"})).unwrap_or_default();
+    let first = events::message(acknowledged);
+    let frames = with_first(first, news, changed)
+        .filter(move |frame| {
+            let passes = wanted || frame.starts_with(b":") || !contains_change(frame);
+            std::future::ready(passes)
+        })
+        .chain(stream::once(async move { events::message(end) }));
+    Reply::frames(frames)
+}
+
+fn contains_change(frame: &Bytes) -> bool {
+    frame
+        .windows(CHANGED.len())
+        .any(|window| window == CHANGED.as_bytes())
+}

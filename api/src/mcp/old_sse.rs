@@ -1,0 +1,223 @@
+//! HTTP+SSE (revision 2024-11-05): one stream, beside which requests are posted, and on which they are answered.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::StatusCode;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use schema::ids::Uid;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::answer::RpcError;
+use super::get::Open;
+use super::message::{Body, Message, Unreadable};
+use super::post::{self, Ended, Request, refused};
+use super::{Mcp, events};
+use crate::error::Result;
+use crate::executors::Service;
+use crate::reply::{Event, Reply};
+
+/// Most answers that wait to be sent on one stream.
+const WAITING: usize = 64;
+/// Most bytes of them.
+const WAITING_BYTES: usize = 8 * 1024 * 1024;
+/// How long a client may take nothing while more waits.
+const SLOW: Duration = Duration::from_secs(10);
+/// How long a stream may stay unused whose client may only have tried what opens.
+const UNUSED: Duration = Duration::from_secs(60);
+/// How long requests are still taken when the stream is gone.
+const DETACHED: Duration = Duration::from_secs(60);
+/// Longest time until an answer: clients wait for a minute.
+const LONGEST: Duration = Duration::from_secs(55);
+
+/// The streams that are open, by their ids. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OldSessions(Arc<Mutex<HashMap<String, Arc<Session>>>>);
+
+#[derive(Debug)]
+struct Session {
+    user: Uid,
+    service: Service,
+    answers: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+    used: CancellationToken,
+    over: CancellationToken,
+}
+
+impl OldSessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, id: &str, user: &Uid, service: Service) -> Option<Arc<Session>> {
+        let found = self.lock().get(id).cloned();
+        found.filter(|session| session.user == *user && session.service == service)
+    }
+}
+
+impl Session {
+    /// Sends an answer; a client that takes none loses its stream.
+    async fn send(&self, text: String) {
+        let frame = events::message(text);
+        let sent = async {
+            let size = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+            let permit = Arc::clone(&self.room).acquire_many_owned(size).await;
+            let permit = permit.map_err(drop)?;
+            self.answers.send((frame, permit)).await.map_err(drop)
+        };
+        if timeout(SLOW, sent).await != Ok(Ok(())) {
+            self.over.cancel();
+        }
+    }
+}
+
+/// The stream of a session; its entry goes a while after it.
+struct Attached {
+    mcp: Arc<Mcp>,
+    request: Request,
+    id: String,
+    session: Arc<Session>,
+    answers: mpsc::Receiver<(Bytes, OwnedSemaphorePermit)>,
+    open: Open,
+    /// Until when somebody has to use it; `None`: as long as it likes.
+    unused_until: Option<Instant>,
+}
+
+impl Attached {
+    async fn next(&mut self) -> Option<Bytes> {
+        let used = self.session.used.is_cancelled();
+        let unused = self.unused_until.filter(|_| !used);
+        tokio::select! {
+            biased;
+            () = self.open.ended() => None,
+            () = self.session.over.cancelled() => None,
+            answer = self.answers.recv() => answer.map(|(frame, _)| frame),
+            () = wait_until(unused) => None,
+            () = sleep(events::KEEP_ALIVE) => Some(events::comment()),
+        }
+    }
+}
+
+async fn wait_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let (mcp, id) = (self.mcp.clone(), std::mem::take(&mut self.id));
+        let shutdown = self.request.deps.shutdown.clone();
+        self.request.deps.tasks.spawn(async move {
+            let _ = shutdown.run_until_cancelled(sleep(DETACHED)).await;
+            mcp.old_sessions.lock().remove(&id);
+        });
+    }
+}
+
+/// Opens a stream.
+///
+/// # Errors
+/// 429 when the user has too many.
+pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
+    let open = Open::new(request)?;
+    let mcp = request.deps.mcp.clone();
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let (sender, answers) = mpsc::channel(WAITING);
+    let session = Arc::new(Session {
+        user: request.bearer.account.uid.clone(),
+        service: request.service,
+        answers: sender,
+        room: Arc::new(Semaphore::new(WAITING_BYTES)),
+        used: CancellationToken::new(),
+        over: CancellationToken::new(),
+    });
+    mcp.old_sessions
+        .lock()
+        .insert(id.clone(), Arc::clone(&session));
+    let endpoint = Event {
+        name: Some("endpoint".to_owned()),
+        data: endpoint(request, &id),
+        ..Event::default()
+    };
+    let first = endpoint.to_frame();
+    let attached = Attached {
+        mcp,
+        request: request.clone(),
+        id,
+        session,
+        answers,
+        open,
+        unused_until: probing.then(|| Instant::now() + UNUSED),
+    };
+    let rest = stream::unfold(attached, |mut attached| async move {
+        let frame = attached.next().await?;
+        Some((frame, attached))
+    });
+    Ok(Reply::frames(
+        stream::once(async move { first }).chain(rest),
+    ))
+}
+
+/// Where requests are posted to. With the token only if the client had it in the address: others send their header again.
+fn endpoint(request: &Request, id: &str) -> String {
+    let mut path = format!("/api/mcp/sse/{}?sessionId={id}", request.service);
+    if let Some(token) = &request.bearer.in_query {
+        use secrecy::ExposeSecret;
+        let token = utf8_percent_encode(token.expose_secret(), NON_ALPHANUMERIC);
+        path.push_str(&format!("&token={token}"));
+    }
+    path
+}
+
+/// Takes what is posted beside a stream.
+pub(super) async fn post(
+    request: &Request,
+    id: &str,
+    read: std::result::Result<Body, Unreadable>,
+) -> Reply {
+    let mcp = &request.deps.mcp;
+    let user = &request.bearer.account.uid;
+    let Some(session) = mcp.old_sessions.find(id, user, request.service) else {
+        return Ended.into();
+    };
+    session.used.cancel();
+    let messages = match read {
+        Ok(Body::One(message)) => vec![message],
+        Ok(Body::Batch(all)) => all.into_iter().flatten().collect(),
+        Err(unreadable) => {
+            let error = RpcError::new(unreadable.code(), unreadable.to_string());
+            return refused(StatusCode::BAD_REQUEST, None, &error);
+        }
+    };
+    for message in messages {
+        let Message::Request {
+            id: number,
+            method,
+            params,
+        } = message
+        else {
+            post::take_note(request, Some(id), &message);
+            continue;
+        };
+        let answer = post::go(
+            request,
+            LONGEST,
+            Some(id.to_owned()),
+            number.clone(),
+            method,
+            params,
+        );
+        let session = Arc::clone(&session);
+        request.deps.tasks.spawn(async move {
+            session.send(post::fitting(&number, answer.await)).await;
+        });
+    }
+    Reply::text("Accepted").status(StatusCode::ACCEPTED)
+}

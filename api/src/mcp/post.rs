@@ -1,0 +1,373 @@
+//! What a POST is (executors.md, 2.3), and a DELETE.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use futures::stream;
+use http::header::{ACCEPT, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use rand::RngExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::answer::{RpcError, failure};
+use super::handshake::agreed;
+use super::message::{Body, Message, Unreadable};
+use super::revision::Revision;
+use super::session::SessionId;
+use super::stream::{SESSION, VERSION};
+use super::tools::{CallResult, Caller};
+use super::{answer, events, modern, old_sse};
+use crate::auth::mcp_token::Bearer;
+use crate::deps::Deps;
+use crate::error::{ApiError, Result};
+use crate::executors::Service;
+use crate::reply::Reply;
+
+/// How long an answer is waited for before it becomes a stream of events.
+const AT_ONCE: Duration = Duration::from_secs(20);
+/// Longest time until an answer that cannot become one: the shortest limit of a client is 60 s.
+const AS_JSON: Duration = Duration::from_secs(55);
+/// Longest time until one that can.
+const AS_EVENTS: Duration = Duration::from_secs(110);
+/// How often a client that waits for one is told that it still comes.
+const STILL_THERE: Duration = Duration::from_secs(10);
+
+/// A request to the endpoint.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) deps: Deps,
+    pub(crate) bearer: Bearer,
+    pub(crate) service: Service,
+    pub(crate) headers: std::sync::Arc<HeaderMap>,
+}
+
+/// What a client takes as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) json: bool,
+    pub(super) events: bool,
+}
+
+impl Accepted {
+    /// Without the header: JSON, which every client can read.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let Some(accept) = headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else {
+            return Self {
+                json: true,
+                events: false,
+            };
+        };
+        let takes = |what: &str| accept.contains(what);
+        let events = takes("text/event-stream");
+        Self {
+            json: takes("application/json") || takes("*/*") || takes("application/*") || !events,
+            events,
+        }
+    }
+}
+
+impl Request {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub(super) fn caller(&self, longest: Duration) -> Caller {
+        Caller {
+            account: self.bearer.account.clone(),
+            service: self.service,
+            longest,
+        }
+    }
+
+    /// The session that the request names.
+    ///
+    /// # Errors
+    /// 404 for one that was ended, and for one of somebody else. One that cannot be read is taken: it gives no right, and clients do not
+    /// begin anew when theirs is refused.
+    pub(super) fn session(&self) -> std::result::Result<Option<&str>, Ended> {
+        let Some(id) = self.text(SESSION) else {
+            return Ok(None);
+        };
+        let mcp = &self.deps.mcp;
+        let own = mcp.key.read(id);
+        let of_others = |session: &SessionId| !mcp.key.is_of(session, &self.bearer.account.uid);
+        if mcp.ended.contains_key(id) || own.as_ref().is_some_and(of_others) {
+            return Err(Ended);
+        }
+        Ok(Some(id))
+    }
+}
+
+/// A session that is over, or none of this user.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended;
+
+impl From<Ended> for Reply {
+    /// Some clients look for these words, and begin anew.
+    fn from(_: Ended) -> Self {
+        let error = RpcError::new(RpcError::INVALID_REQUEST, "session not found");
+        refused(StatusCode::NOT_FOUND, None, &error)
+    }
+}
+
+pub(super) fn json(text: String) -> Reply {
+    Reply::json(Bytes::from(text))
+}
+
+pub(super) fn refused(status: StatusCode, id: Option<&RawValue>, error: &RpcError) -> Reply {
+    json(failure(id, error)).status(status)
+}
+
+fn accepted() -> Reply {
+    Reply::empty().status(StatusCode::ACCEPTED)
+}
+
+/// Ends a session, as its client asks for.
+pub(crate) fn end_session(request: &Request) -> Result<Reply> {
+    if request.text(VERSION).is_some_and(Revision::is_modern) {
+        return Err(ApiError::MethodNotAllowed { allow: "POST" });
+    }
+    match request.session() {
+        Ok(Some(id)) => {
+            request.deps.mcp.ended.insert(id.to_owned(), ());
+            Ok(Reply::empty())
+        }
+        Ok(None) => Err(ApiError::invalid(
+            SESSION,
+            "the header mcp-session-id is missing",
+        )),
+        Err(ended) => Ok(ended.into()),
+    }
+}
+
+/// Answers a POST. `stream` is the stream beside which it is sent, in HTTP+SSE.
+pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) -> Reply {
+    let read = Body::read(body);
+    if let Some(stream) = stream {
+        return old_sse::post(&request, stream, read).await;
+    }
+    let version = request.text(VERSION);
+    let message = match read {
+        Ok(Body::One(message)) => message,
+        Ok(Body::Batch(all)) if version.is_none_or(|version| version == "2025-03-26") => {
+            return batch(&request, all).await;
+        }
+        Ok(Body::Batch(_)) => {
+            let error = RpcError::new(RpcError::INVALID_REQUEST, "this revision has no batches");
+            return refused(StatusCode::BAD_REQUEST, None, &error);
+        }
+        Err(unreadable) => {
+            let error = RpcError::new(unreadable.code(), unreadable.to_string());
+            return refused(StatusCode::BAD_REQUEST, None, &error);
+        }
+    };
+    let Message::Request { id, method, params } = message else {
+        let session = request.session().ok().flatten();
+        take_note(&request, session, &message);
+        return accepted();
+    };
+    if modern::is_meant(version, params.as_deref()) {
+        return modern::answer(request, &id, &method, params.as_deref()).await;
+    }
+    let session = match request.session() {
+        // It begins one.
+        _ if method == "initialize" => None,
+        Ok(session) => session.map(ToOwned::to_owned),
+        Err(ended) => return ended.into(),
+    };
+    let begins = (method == "initialize").then(|| begin(&request, params.as_deref()));
+    let reply = single(&request, session, id, method, params).await;
+    match begins.and_then(|id| HeaderValue::try_from(id).ok()) {
+        Some(id) => reply.header(HeaderName::from_static(SESSION), id),
+        None => reply,
+    }
+}
+
+fn begin(request: &Request, params: Option<&RawValue>) -> String {
+    request.deps.mcp.key.issue(
+        request.service,
+        agreed(params),
+        request.deps.clock.now(),
+        &request.bearer.account.uid,
+        rand::rng().random(),
+    )
+}
+
+/// A notification. Those that are not known mean nothing.
+pub(super) fn take_note(request: &Request, session: Option<&str>, message: &Message) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled {
+        request_id: Box<RawValue>,
+    }
+    let Message::Notification { method, params } = message else {
+        return;
+    };
+    if method != "notifications/cancelled" {
+        return;
+    }
+    let cancelled = params.as_ref();
+    let cancelled = cancelled.and_then(|raw| serde_json::from_str::<Cancelled>(raw.get()).ok());
+    if let (Some(session), Some(cancelled)) = (session, cancelled) {
+        request
+            .deps
+            .mcp
+            .calls
+            .cancel(session, &cancelled.request_id);
+    }
+}
+
+/// Begins a request. It goes on when its client is gone: only a notification cancels it.
+pub(super) fn go(
+    request: &Request,
+    longest: Duration,
+    session: Option<String>,
+    id: Box<RawValue>,
+    method: String,
+    params: Option<Box<RawValue>>,
+) -> impl Future<Output = String> + Send + 'static {
+    let (sender, answer) = oneshot::channel();
+    let (mcp, caller) = (request.deps.mcp.clone(), request.caller(longest));
+    let fallback = id.clone();
+    request.deps.tasks.spawn(async move {
+        let call = mcp.calls.begin(session.as_deref(), &id);
+        let answered = tokio::select! {
+            answered = mcp.answer(&caller, &id, &method, params.as_deref()) => answered,
+            () = call.cancelled() => Err(RpcError::new(RpcError::INTERNAL, "cancelled")),
+        };
+        let _ = sender.send(answered.unwrap_or_else(|error| failure(Some(&id), &error)));
+    });
+    async move {
+        let gone = || {
+            failure(
+                Some(&fallback),
+                &RpcError::new(RpcError::INTERNAL, "the service ends"),
+            )
+        };
+        answer.await.unwrap_or_else(|_| gone())
+    }
+}
+
+/// How long an answer may take.
+pub(super) fn longest(may_stream: bool) -> Duration {
+    match may_stream {
+        true => AS_EVENTS,
+        false => AS_JSON,
+    }
+}
+
+/// Pictures come in one piece, so a call for one never becomes a stream.
+pub(super) fn brings_a_picture(params: Option<&RawValue>) -> bool {
+    params.is_some_and(|raw| raw.get().contains("_screenshot\""))
+}
+
+/// Answers one request of a client that has begun with a handshake.
+async fn single(
+    request: &Request,
+    session: Option<String>,
+    id: Box<RawValue>,
+    method: String,
+    params: Option<Box<RawValue>>,
+) -> Reply {
+    let accepted = Accepted::of(&request.headers);
+    let may_stream = accepted.events && !brings_a_picture(params.as_deref());
+    let answer = go(
+        request,
+        longest(may_stream),
+        session,
+        id.clone(),
+        method,
+        params,
+    );
+    reply(accepted, may_stream, &id, answer).await
+}
+
+/// JSON if the answer comes soon, and a stream of events if it does not.
+pub(super) async fn reply(
+    accepted: Accepted,
+    may_stream: bool,
+    id: &RawValue,
+    answer: impl Future<Output = String> + Send + 'static,
+) -> Reply {
+    let mut answer = Box::pin(answer);
+    let ready = match may_stream {
+        true => timeout(AT_ONCE, &mut answer).await.ok(),
+        false => Some(answer.as_mut().await),
+    };
+    match ready {
+        Some(text) if accepted.json => json(text),
+        Some(text) => {
+            let event = events::message(fitting(id, text));
+            Reply::frames(stream::once(async move { event }))
+        }
+        None => Reply::frames(late(id.to_owned(), answer)),
+    }
+}
+
+/// Says that it is there until there is an answer.
+fn late(
+    id: Box<RawValue>,
+    answer: std::pin::Pin<Box<impl Future<Output = String> + Send + 'static>>,
+) -> impl futures::Stream<Item = Bytes> + Send + 'static {
+    stream::unfold(Some(answer), move |waiting| {
+        let id = id.clone();
+        async move {
+            let mut answer = waiting?;
+            tokio::select! {
+                text = &mut answer => Some((events::message(fitting(&id, text)), None)),
+                () = sleep(STILL_THERE) => Some((events::comment(), Some(answer))),
+            }
+        }
+    })
+}
+
+/// The answer, or why it cannot be sent as an event.
+pub(super) fn fitting(id: &RawValue, text: String) -> String {
+    if text.len() < events::LONGEST_EVENT {
+        return text;
+    }
+    let said = format!(
+        "the result has {} bytes, and this kind of connection takes less than {}; ask for less",
+        text.len(),
+        events::LONGEST_EVENT
+    );
+    answer::success(id, &CallResult::error(said)).unwrap_or_default()
+}
+
+/// Answers a batch (revision 2025-03-26).
+async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadable>>) -> Reply {
+    let session = match request.session() {
+        Ok(session) => session.map(ToOwned::to_owned),
+        Err(ended) => return ended.into(),
+    };
+    let mut answers = Vec::new();
+    for message in all {
+        match message {
+            Ok(Message::Request { id, method, params }) => {
+                answers.push(futures::future::Either::Left(go(
+                    request,
+                    AS_JSON,
+                    session.clone(),
+                    id,
+                    method,
+                    params,
+                )));
+            }
+            Ok(message) => take_note(request, session.as_deref(), &message),
+            Err(unreadable) => {
+                let error = RpcError::new(unreadable.code(), unreadable.to_string());
+                let text = failure(None, &error);
+                answers.push(futures::future::Either::Right(std::future::ready(text)));
+            }
+        }
+    }
+    if answers.is_empty() {
+        return accepted();
+    }
+    json(format!("[{}]", join_all(answers).await.join(",")))
+}

@@ -1,0 +1,171 @@
+//! Executors that are connected, for administrators and for their own users.
+
+use schema::audit::About;
+use schema::ids::{Kind, Timestamp, UserName};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::{OrdinaryUser, Superadmin};
+use crate::error::{ApiError, Result};
+use crate::executors::{Close, Connected, ConnectionId, Protocol, Service};
+use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
+use crate::routes::page::{self, Page};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("executors_list", "/api/admin/executors", list)
+            .title(Area::Mcp, "List connected executors")
+            .about("Browsers and desktops of all users, oldest connection first.")
+            .paged(),
+        Route::post(
+            "executors_disconnect",
+            "/api/admin/executors/disconnect",
+            disconnect,
+        )
+        .title(Area::Mcp, "Disconnect an executor")
+        .about("Calls that are at it fail. It may connect again: to keep it away, rotate the user's MCP token.")
+        .fails(&[Failure(404, "not_found", "no such executor is connected")]),
+        Route::get("user_executors", "/api/user/executors", own)
+            .title(Area::Account, "List my connected executors")
+            .about("The caller's own browsers and desktops."),
+    ]
+}
+
+/// A connected executor.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Executor {
+    /// Names its connection.
+    id: u64,
+    /// Whose it is.
+    username: UserName,
+    service: Service,
+    /// When it connected.
+    connected_at: Timestamp,
+    /// Where it connects from.
+    address: Option<String>,
+    /// What it calls itself in its request.
+    user_agent: String,
+    /// What its user calls it, if it has said so.
+    label: Option<String>,
+    /// Its name, if it has said so.
+    client: Option<String>,
+    /// Its version, if it has said so.
+    version: Option<String>,
+    /// What it runs on, if it has said so.
+    platform: Option<String>,
+    /// Which installation it is, if it has said so.
+    instance: Option<String>,
+    /// Tool calls that are at it now.
+    calls: usize,
+    /// Answers of it that came when nobody waited for them any more.
+    late_answers: u64,
+}
+
+impl From<Connected> for Executor {
+    fn from(connected: Connected) -> Self {
+        let [client, version, platform] = match connected.client {
+            Some(said) => said.map(Some),
+            None => [None, None, None],
+        };
+        Self {
+            id: connected.connection.0,
+            username: connected.about.user.clone(),
+            service: connected.key.service,
+            connected_at: connected.about.since,
+            address: connected.about.address.map(|address| address.to_string()),
+            user_agent: connected.about.user_agent.clone(),
+            label: connected.label,
+            client,
+            version,
+            platform,
+            instance: match connected.protocol {
+                Protocol::First => None,
+                Protocol::Introduced { instance } => Some(instance),
+            },
+            calls: connected.calls,
+            late_answers: connected.late,
+        }
+    }
+}
+
+/// Connected executors.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Executors {
+    executors: Vec<Executor>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// Connected executors of one user.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnExecutors {
+    executors: Vec<Executor>,
+}
+
+/// Which one.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Which {
+    /// The id of its connection.
+    id: u64,
+}
+
+/// `GET /api/admin/executors`.
+///
+/// # Errors
+/// None of its own.
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Executors>> {
+    let all = deps.mcp.hub.connected();
+    let matches = |executor: &Connected, search: &str| executor.about.user.key().contains(search);
+    let (shown, page) = page::cut(all, input.paging.as_ref(), matches);
+    let executors = shown.into_iter().map(Executor::from).collect();
+    Ok(Answer::ok(
+        "connected executors",
+        Executors { executors, page },
+    ))
+}
+
+/// `GET /api/user/executors`.
+///
+/// # Errors
+/// None of its own.
+async fn own(
+    OrdinaryUser(session): OrdinaryUser,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<OwnExecutors>> {
+    let all = deps.mcp.hub.connected().into_iter();
+    let own = all.filter(|executor| executor.key.user == session.account.uid);
+    let executors = own.map(Executor::from).collect();
+    Ok(Answer::ok(
+        "your connected executors",
+        OwnExecutors { executors },
+    ))
+}
+
+/// `POST /api/admin/executors/disconnect`.
+///
+/// # Errors
+/// 404 when it is not connected.
+async fn disconnect(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer> {
+    let connection = ConnectionId(input.params.id);
+    let all = deps.mcp.hub.connected().into_iter();
+    let mut found = all.filter(|executor| executor.connection == connection);
+    let executor = found.next().ok_or_else(|| ApiError::NotFound {
+        what: format!("executor {}", input.params.id),
+    })?;
+    let user = &executor.about.user;
+    let about = About::object(Kind::User, user).detail(format!(
+        "{} executor {}",
+        executor.key.service, input.params.id
+    ));
+    input.meta.begin(&deps).await?.commit(about).await?;
+    deps.mcp.hub.dismiss(connection, Close::Dismissed);
+    Ok(Answer::plain(format!(
+        "executor {} of {user} disconnected",
+        input.params.id
+    )))
+}

@@ -1,0 +1,270 @@
+//! The MCP endpoint, and the WebSockets of executors.
+
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderValue, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use utoipa::ToSchema;
+
+use crate::answer::{Answers, Body};
+use crate::auth::mcp_token::Bearer;
+use crate::deps::Deps;
+use crate::error::{ApiError, Result};
+use crate::executors::{self, About, Key, Service};
+use crate::input::{Input, Nothing};
+use crate::mcp::{self, Request};
+use crate::openapi::Schemas;
+use crate::reply::Reply;
+use crate::route::{Area, Failure, Route};
+
+/// Longest message of a client, in bytes.
+const LONGEST: u64 = 4 * 1024 * 1024;
+
+const ORIGIN: Failure = Failure(403, "origin_refused", "the request comes from another site");
+const DISABLED: Failure = Failure(403, "account_disabled", "the account is disabled");
+const NOT_LISTED: Failure = Failure(
+    403,
+    "not_whitelisted",
+    "the account is not on the whitelist",
+);
+const NO_SESSION: Failure = Failure(
+    404,
+    "not_found",
+    "the session has ended, or is somebody else's",
+);
+
+const ABOUT: &str = "\
+    The Model Context Protocol (https://modelcontextprotocol.io), revisions 2024-11-05 to 2026-07-28, over HTTP+SSE and \
+    Streamable HTTP. Failures of requests are JSON-RPC errors with status 200, unless the revision demands another one.";
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    let endpoint = |route: Route, title: &'static str| {
+        route
+            .title(Area::Mcp, title)
+            .about(ABOUT)
+            .for_agents()
+            .fails(&[ORIGIN, DISABLED, NOT_LISTED, NO_SESSION, Failure::STREAMS])
+    };
+    vec![
+        endpoint(
+            Route::get("mcp_browser_open", "/api/mcp/sse/browser", open_browser),
+            "Open a stream of the browser's MCP endpoint",
+        ),
+        endpoint(
+            Route::get("mcp_computer_open", "/api/mcp/sse/computer", open_computer),
+            "Open a stream of the desktop's MCP endpoint",
+        ),
+        endpoint(
+            Route::post("mcp_browser_send", "/api/mcp/sse/browser", send_browser),
+            "Send a message to the browser's MCP endpoint",
+        )
+        .message(LONGEST),
+        endpoint(
+            Route::post("mcp_computer_send", "/api/mcp/sse/computer", send_computer),
+            "Send a message to the desktop's MCP endpoint",
+        )
+        .message(LONGEST),
+        endpoint(
+            Route::delete("mcp_browser_end", "/api/mcp/sse/browser", end_browser),
+            "End a session of the browser's MCP endpoint",
+        ),
+        endpoint(
+            Route::delete("mcp_computer_end", "/api/mcp/sse/computer", end_computer),
+            "End a session of the desktop's MCP endpoint",
+        ),
+        executor(Route::get("browser_ws", "/api/browser/ws", connect_browser))
+            .title(Area::Mcp, "Connect a browser as executor"),
+        executor(Route::get(
+            "computer_ws",
+            "/api/computer/ws",
+            connect_computer,
+        ))
+        .title(Area::Mcp, "Connect a desktop as executor"),
+    ]
+}
+
+fn executor(route: Route) -> Route {
+    route
+        .about("A WebSocket (RFC 6455). A token that ends closes it with 4403.")
+        .for_extensions()
+        .fails(&[
+            ORIGIN,
+            DISABLED,
+            NOT_LISTED,
+            Failure(400, "invalid_request", "the request opens no WebSocket"),
+        ])
+}
+
+/// What stands in the address of a message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Stream {
+    /// The stream on which it is answered, in HTTP+SSE.
+    session_id: Option<String>,
+}
+
+/// An answer of the endpoint: JSON-RPC, a stream of it, or nothing.
+pub struct Answered(Reply);
+
+impl Answers for Answered {
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        vec![
+            Body::json(json!({"type": ["object", "array"], "description": "JSON-RPC 2.0"})),
+            Body::events(),
+            Body {
+                content_type: "",
+                ..Body::text(StatusCode::ACCEPTED)
+            },
+            Body {
+                content_type: "",
+                ..Body::text(StatusCode::NO_CONTENT)
+            },
+        ]
+    }
+}
+
+fn request<T>(bearer: Bearer, input: &Input<T>, deps: Deps, service: Service) -> Request {
+    Request {
+        deps,
+        bearer,
+        service,
+        headers: input.meta.headers.clone(),
+    }
+}
+
+/// `GET /api/mcp/sse/browser`.
+///
+/// # Errors
+/// 405 for clients that only post; 429 for too many streams.
+async fn open_browser(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Answered> {
+    mcp::get(request(who, &input, deps, Service::Browser)).map(Answered)
+}
+
+/// `GET /api/mcp/sse/computer`.
+///
+/// # Errors
+/// As [`open_browser`].
+async fn open_computer(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Answered> {
+    mcp::get(request(who, &input, deps, Service::Computer)).map(Answered)
+}
+
+/// `POST /api/mcp/sse/browser`.
+///
+/// # Errors
+/// None of its own: what is wrong is said in JSON-RPC.
+async fn send_browser(who: Bearer, input: Input<Stream>, deps: Deps) -> Result<Answered> {
+    send(who, input, deps, Service::Browser).await
+}
+
+/// `POST /api/mcp/sse/computer`.
+///
+/// # Errors
+/// As [`send_browser`].
+async fn send_computer(who: Bearer, input: Input<Stream>, deps: Deps) -> Result<Answered> {
+    send(who, input, deps, Service::Computer).await
+}
+
+async fn send(who: Bearer, input: Input<Stream>, deps: Deps, service: Service) -> Result<Answered> {
+    let request = request(who, &input, deps, service);
+    let stream = input.params.session_id.as_deref();
+    Ok(Answered(mcp::post(request, stream, &input.message).await))
+}
+
+/// `DELETE /api/mcp/sse/browser`.
+///
+/// # Errors
+/// 400 without a session, 405 for clients of a revision that has none.
+async fn end_browser(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Answered> {
+    mcp::end_session(&request(who, &input, deps, Service::Browser)).map(Answered)
+}
+
+/// `DELETE /api/mcp/sse/computer`.
+///
+/// # Errors
+/// As [`end_browser`].
+async fn end_computer(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Answered> {
+    mcp::end_session(&request(who, &input, deps, Service::Computer)).map(Answered)
+}
+
+/// The beginning of a WebSocket.
+pub struct Switching(Reply);
+
+impl Answers for Switching {
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        vec![Body {
+            content_type: "",
+            ..Body::text(StatusCode::SWITCHING_PROTOCOLS)
+        }]
+    }
+}
+
+/// `GET /api/browser/ws`.
+///
+/// # Errors
+/// 400 when no WebSocket is asked for.
+async fn connect_browser(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Switching> {
+    connect(who, input, &deps, Service::Browser)
+}
+
+/// `GET /api/computer/ws`.
+///
+/// # Errors
+/// As [`connect_browser`].
+async fn connect_computer(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Switching> {
+    connect(who, input, &deps, Service::Computer)
+}
+
+fn connect(who: Bearer, input: Input<Nothing>, deps: &Deps, service: Service) -> Result<Switching> {
+    const NO_WEBSOCKET: ApiError =
+        ApiError::InvalidRequest("the request opens no WebSocket (RFC 6455, version 13)");
+    let header = |name: &str| input.meta.headers.get(name).and_then(|it| it.to_str().ok());
+    let asks = header(UPGRADE.as_str()).is_some_and(|it| it.eq_ignore_ascii_case("websocket"));
+    let version = header("sec-websocket-version") == Some("13");
+    let key = header("sec-websocket-key").filter(|_| asks && version);
+    let (Some(key), Some(upgrade)) = (key, input.upgrade) else {
+        return Err(NO_WEBSOCKET);
+    };
+    let accept =
+        HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_| NO_WEBSOCKET)?;
+    let about = About {
+        user: who.account.name.clone(),
+        address: input.meta.client,
+        user_agent: header("user-agent")
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect(),
+        since: deps.clock.now(),
+    };
+    let key = Key {
+        user: who.account.uid.clone(),
+        service,
+    };
+    let (hub, present) = (deps.mcp.hub.clone(), deps.mcp.enter(&who));
+    deps.tasks.spawn(async move {
+        match upgrade.await {
+            Ok(io) => {
+                executors::serve(TokioIo::new(io), hub, key, about).await;
+                drop(present);
+            }
+            Err(error) => tracing::debug!(%error, "an executor was gone before it was connected"),
+        }
+    });
+    let reply = Reply::empty()
+        .status(StatusCode::SWITCHING_PROTOCOLS)
+        .header(CONNECTION, HeaderValue::from_static("upgrade"))
+        .header(UPGRADE, HeaderValue::from_static("websocket"))
+        .header(http::header::SEC_WEBSOCKET_ACCEPT, accept);
+    Ok(Switching(reply))
+}

@@ -1,0 +1,441 @@
+//! MCP clients and executors over real connections: what a client asks for, the executor of the same user is asked, and nobody else's.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use reqwest::header::{ACCEPT, AUTHORIZATION};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::support::{Client, Service, Stage};
+
+const BOTH: &str = "application/json, text/event-stream";
+const SOON: Duration = Duration::from_secs(10);
+
+/// A service without an engine, with users.
+struct Yard {
+    service: Service,
+    admin: Client,
+}
+
+/// A user, with a client of the endpoint.
+struct Person {
+    browser: Client,
+    token: String,
+    address: SocketAddr,
+    http: reqwest::Client,
+}
+
+type Socket = WebSocketStream<TcpStream>;
+
+impl Yard {
+    async fn open(stage: &Stage) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let service = stage
+            .alone()
+            .set("container.autostart", "false")
+            .start()
+            .await;
+        let admin = service.admin().await;
+        Self { service, admin }
+    }
+
+    async fn person(&self, name: &str) -> Person {
+        let form = [("username", name), ("wait", "0")];
+        let answer = self.admin.post("/api/admin/users/create", &form).await;
+        let password = answer.expect(202)["password"].as_str().unwrap().to_owned();
+        let browser = self.service.client().signed_in(name, &password).await;
+        let mut person = Person {
+            browser,
+            token: String::new(),
+            address: self.service.address(),
+            http: reqwest::Client::new(),
+        };
+        person.read_token().await;
+        person
+    }
+}
+
+impl Person {
+    async fn read_token(&mut self) {
+        let answer = self.browser.get("/api/mcp/token").await.expect(200);
+        self.token = answer["token"].as_str().unwrap().to_owned();
+    }
+
+    fn request(&self, method: Method, service: &str) -> reqwest::RequestBuilder {
+        let url = format!("http://{}/api/mcp/sse/{service}", self.address);
+        self.http
+            .request(method, url)
+            .header(AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(ACCEPT, BOTH)
+    }
+
+    async fn post(&self, service: &str, message: Value) -> Response {
+        self.request(Method::POST, service)
+            .json(&message)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    async fn ask(&self, service: &str, method: &str, params: Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": "a-1", "method": method, "params": params});
+        let answer = self.post(service, message).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let answer: Value = answer.json().await.unwrap();
+        assert_eq!(answer["id"], "a-1");
+        answer
+    }
+
+    async fn call(&self, service: &str, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.ask(service, "tools/call", params).await["result"].clone()
+    }
+
+    async fn try_connect(&self, service: &str, origin: Option<&str>) -> Result<Socket, Error> {
+        let url = format!(
+            "ws://{}/api/{service}/ws?token={}",
+            self.address, self.token
+        );
+        let mut request = url.into_client_request().unwrap();
+        if let Some(origin) = origin {
+            request
+                .headers_mut()
+                .insert("origin", origin.parse().unwrap());
+        }
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (socket, _) = client_async(request, stream).await?;
+        Ok(socket)
+    }
+
+    /// An executor as the extension is: it says nothing of itself, and that it is there by an empty text.
+    async fn executor(&self, service: &str) -> Socket {
+        let mut socket = self
+            .try_connect(service, Some("chrome-extension://abc"))
+            .await
+            .unwrap();
+        socket.send(Message::Text("".into())).await.unwrap();
+        socket
+    }
+}
+
+/// The next question.
+async fn question(socket: &mut Socket) -> Value {
+    loop {
+        let message = timeout(SOON, socket.next())
+            .await
+            .expect("a question comes");
+        if let Message::Text(text) = message.unwrap().unwrap() {
+            return serde_json::from_str(&text).unwrap();
+        }
+    }
+}
+
+async fn answer(socket: &mut Socket, question: &Value, result: Value) {
+    let frame = json!({"id": question["id"], "result": result});
+    let text = frame.to_string();
+    socket.send(Message::Text(text.into())).await.unwrap();
+}
+
+/// With what code a connection is ended.
+async fn ended(socket: &mut Socket) -> u16 {
+    loop {
+        let message = timeout(SOON, socket.next()).await.expect("it ends");
+        match message {
+            Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
+            Some(Ok(_)) => {}
+            other => panic!("no code: {other:?}"),
+        }
+    }
+}
+
+fn refused(result: Result<Socket, Error>) -> u16 {
+    match result {
+        Err(Error::Http(answer)) => answer.status().as_u16(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+
+    let begun = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    let answered = alice.post("browser", begun).await;
+    let session = answered.headers()["mcp-session-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let said: Value = answered.json().await.unwrap();
+    assert_eq!(said["result"]["protocolVersion"], "2025-06-18");
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(
+        alice.post("browser", note).await.status(),
+        StatusCode::ACCEPTED
+    );
+
+    let tools = alice.ask("browser", "tools/list", json!({})).await;
+    let tools = tools["result"]["tools"].as_array().unwrap().clone();
+    assert_eq!(tools[0]["name"], "browser_navigate");
+    let described = |tool: &Value| !tool["description"].as_str().unwrap().is_empty();
+    assert!(tools.len() >= 20 && tools.iter().all(described));
+
+    let missing = alice
+        .call("browser", "browser_current_tab", json!({}))
+        .await;
+    assert_eq!(missing["isError"], true, "{missing}");
+    let mut executor = alice.executor("browser").await;
+    let status = alice.call("browser", "browser_status", json!({})).await;
+    assert_eq!(status["structuredContent"]["connected"], true, "{status}");
+
+    let arguments = json!({"url": "https://example.org/"});
+    let called = alice.call("browser", "browser_navigate", arguments.clone());
+    let executed = async {
+        let asked = question(&mut executor).await;
+        assert_eq!(
+            (&asked["tool"], &asked["params"]),
+            (&json!("browser_navigate"), &arguments)
+        );
+        answer(&mut executor, &asked, json!({"success": true})).await;
+    };
+    let (result, ()) = tokio::join!(called, executed);
+    assert_eq!(result["structuredContent"], json!({"success": true}));
+    assert_eq!(result.get("isError"), None);
+
+    let wrong = alice.call("browser", "browser_navigate", json!({})).await;
+    let said = wrong["content"][0]["text"].as_str().unwrap();
+    assert!(wrong["isError"] == true && said.contains("url"), "{said}");
+    let unknown = alice
+        .ask("browser", "tools/call", json!({"name": "no_such"}))
+        .await;
+    assert_eq!(unknown["error"]["code"], -32602);
+
+    let end = |session: &str| {
+        let request = alice.request(Method::DELETE, "browser");
+        request.header("mcp-session-id", session.to_owned()).send()
+    };
+    assert_eq!(
+        end(&session).await.unwrap().status(),
+        StatusCode::NO_CONTENT
+    );
+    assert_eq!(end(&session).await.unwrap().status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_old_transport_answers_on_its_stream() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let url = format!(
+        "http://{}/api/mcp/sse/computer?token={}",
+        alice.address, alice.token
+    );
+    let stream = alice
+        .http
+        .get(&url)
+        .header(ACCEPT, "text/event-stream")
+        .send()
+        .await
+        .unwrap();
+    let mut events = Events::new(stream);
+    let (name, endpoint) = events.next().await;
+    assert_eq!(name, "endpoint");
+    let post = async |message: Value| {
+        let url = format!("http://{}{endpoint}", alice.address);
+        alice
+            .http
+            .post(url)
+            .json(&message)
+            .send()
+            .await
+            .unwrap()
+            .status()
+    };
+    // Whoever comes back from a lost connection does not begin anew.
+    let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"});
+    assert_eq!(post(list).await, StatusCode::ACCEPTED);
+    let (name, data) = events.next().await;
+    let answered: Value = serde_json::from_str(&data).unwrap();
+    assert_eq!((name.as_str(), &answered["id"]), ("message", &json!(7)));
+    assert_eq!(
+        answered["result"]["tools"][0]["name"],
+        "computer_screenshot"
+    );
+    let unknown = format!("http://{}/api/mcp/sse/computer?sessionId=x", alice.address);
+    let request = alice
+        .http
+        .post(unknown)
+        .bearer_auth(&alice.token)
+        .json(&json!({}));
+    assert_eq!(
+        request.send().await.unwrap().status(),
+        StatusCode::NOT_FOUND
+    );
+}
+
+/// Events as they come.
+struct Events {
+    stream: Response,
+    received: String,
+}
+
+impl Events {
+    fn new(stream: Response) -> Self {
+        assert_eq!(stream.status(), StatusCode::OK);
+        Self {
+            stream,
+            received: String::new(),
+        }
+    }
+
+    /// Name and data of the next one.
+    async fn next(&mut self) -> (String, String) {
+        loop {
+            if let Some((event, rest)) = self.received.split_once("\n\n") {
+                let field = |name: &str| {
+                    let values = event.lines().filter_map(|line| line.strip_prefix(name));
+                    values.map(str::trim).collect::<Vec<_>>().join("\n")
+                };
+                let found = (field("event:"), field("data:"));
+                self.received = rest.to_owned();
+                if !found.1.is_empty() {
+                    return found;
+                }
+                continue;
+            }
+            let piece = timeout(SOON, self.stream.chunk())
+                .await
+                .expect("an event comes");
+            let piece = piece.unwrap().expect("the stream goes on");
+            self.received.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// Whether it ends soon.
+    async fn ends(&mut self) -> bool {
+        let rest = async { while let Ok(Some(_)) = self.stream.chunk().await {} };
+        timeout(SOON, rest).await.is_ok()
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_token_ends_sockets_and_streams_and_opens_nothing() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let mut alice = yard.person("alice").await;
+    let bob = yard.person("bob").await;
+    let (mut socket, mut others) = (
+        alice.executor("browser").await,
+        bob.executor("browser").await,
+    );
+    let opened = alice.request(Method::GET, "browser").send().await.unwrap();
+    let mut stream = Events::new(opened);
+    assert_eq!(stream.next().await.0, "endpoint");
+
+    let rotated = std::time::Instant::now();
+    let answer_to = alice
+        .browser
+        .post("/api/mcp/token/rotate", &[("wait", "0")])
+        .await;
+    assert_eq!(answer_to.status, 202);
+    assert_eq!(ended(&mut socket).await, 4403);
+    assert!(stream.ends().await);
+    assert!(
+        rotated.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        rotated.elapsed()
+    );
+    assert_eq!(refused(alice.try_connect("browser", None).await), 401);
+    let denied = alice.post("browser", json!({})).await;
+    assert_eq!(denied.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(denied.headers()["www-authenticate"], "Bearer");
+
+    alice.read_token().await;
+    let _connected = alice.executor("browser").await;
+    // Somebody else's goes on.
+    let called = bob.call("browser", "browser_current_tab", json!({}));
+    let executed = async {
+        let asked = question(&mut others).await;
+        answer(&mut others, &asked, json!({"tab": {"id": 1}})).await;
+    };
+    let (result, ()) = tokio::join!(called, executed);
+    assert_eq!(result["structuredContent"]["tab"]["id"], 1, "{result}");
+}
+
+#[tokio::test]
+async fn foreign_pages_strangers_and_superadmins_get_nothing() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let mut alice = yard.person("alice").await;
+    for (origin, status) in [("https://evil.example", 403), ("null", 403)] {
+        assert_eq!(
+            refused(alice.try_connect("browser", Some(origin)).await),
+            status
+        );
+        let request = alice
+            .request(Method::POST, "browser")
+            .header("origin", origin);
+        let answer = request.json(&json!({})).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status);
+        let said: Value = answer.json().await.unwrap();
+        assert_eq!(said["jsonrpc"], "2.0");
+    }
+    assert!(
+        alice
+            .try_connect("browser", Some("http://localhost:3000"))
+            .await
+            .is_ok()
+    );
+    let elsewhere = format!("http://{}/api/mcp/sse/printer", alice.address);
+    let answer = alice.http.put(elsewhere).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    alice.token = alice.token.replace("alice:", "root:");
+    assert_eq!(refused(alice.try_connect("computer", None).await), 401);
+}
+
+#[tokio::test]
+async fn an_administrator_sees_executors_and_disconnects_one() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let mut socket = alice.executor("computer").await;
+    let seen = yard.admin.get("/api/admin/executors").await.expect(200);
+    let executor = &seen["executors"][0];
+    assert_eq!(
+        (&executor["username"], &executor["service"]),
+        (&json!("alice"), &json!("computer"))
+    );
+    let own = alice.browser.get("/api/user/executors").await.expect(200);
+    assert_eq!(own["executors"].as_array().unwrap().len(), 1);
+    let id = executor["id"].to_string();
+    let form = [("id", id.as_str())];
+    yard.admin
+        .post("/api/admin/executors/disconnect", &form)
+        .await
+        .expect(200);
+    assert_eq!(ended(&mut socket).await, 1000);
+    let gone = yard
+        .admin
+        .post("/api/admin/executors/disconnect", &form)
+        .await;
+    gone.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_stopping_service_says_that_it_restarts() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let mut socket = alice.executor("browser").await;
+    yard.service.terminate();
+    assert_eq!(ended(&mut socket).await, 1012);
+}
