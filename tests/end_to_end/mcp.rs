@@ -341,7 +341,7 @@ async fn a_rotated_token_ends_sockets_and_streams_and_opens_nothing() {
     let mut stream = Events::new(opened);
     assert_eq!(stream.next().await.0, "endpoint");
 
-    let rotated = std::time::Instant::now();
+    let rotated = tokio::time::Instant::now();
     let answer_to = alice
         .browser
         .post("/api/mcp/token/rotate", &[("wait", "0")])
