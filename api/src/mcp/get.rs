@@ -95,7 +95,7 @@ impl News {
             open: Open::new(request)?,
             news: mcp.hub.news(),
             mcp,
-            key: request.caller(std::time::Duration::ZERO).key(),
+            key: request.key(),
         })
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Mcp;
 use super::answer::{RpcError, success};
 use super::revision::Revision;
-use super::tools::Caller;
+use super::tools::{CallResult, Caller, UNTRUSTED};
 use crate::deps::VERSION;
 use crate::executors::Service;
 
@@ -23,6 +23,24 @@ struct Initialize {
 #[derive(Serialize)]
 pub(super) struct Tools<'a> {
     pub(super) tools: &'a RawValue,
+}
+
+/// A tool's result with what is to be known about it.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    result: CallResult,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Value>,
+}
+
+impl From<CallResult> for Told {
+    fn from(result: CallResult) -> Self {
+        Self {
+            meta: result.untrusted.then(|| json!({UNTRUSTED: true})),
+            result,
+        }
+    }
 }
 
 /// The revision that an `initialize` is answered with.
@@ -78,7 +96,7 @@ impl Mcp {
                 let tools = self.catalogue.list(caller.service);
                 tools.and_then(|tools| success(id, &Tools { tools }))
             }
-            "tools/call" => success(id, &self.call_tool(caller, params).await?),
+            "tools/call" => success(id, &Told::from(self.call_tool(caller, params).await?)),
             _ => return Err(no_method(method)),
         };
         answered.ok_or_else(|| RpcError::new(RpcError::INTERNAL, "the result cannot be sent"))

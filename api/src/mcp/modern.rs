@@ -15,7 +15,7 @@ use super::handshake::{Tools, first_page, instructions, no_method, server_info};
 use super::post::{self, Accepted, Request, refused};
 use super::revision::Revision;
 use super::stream::VERSION;
-use super::tools::CallResult;
+use super::tools::UNTRUSTED;
 use crate::reply::Reply;
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -204,8 +204,8 @@ pub(super) async fn answer(
 
 async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Reply {
     let accepted = Accepted::of(&request.headers);
-    let may_stream = accepted.events && !post::brings_a_picture(params);
-    let caller = request.caller(post::longest(may_stream));
+    let may_stream = post::may_stream(&request, accepted, params);
+    let caller = request.caller(post::limits(accepted, may_stream));
     let (mcp, id, params) = (
         request.deps.mcp.clone(),
         id.to_owned(),
@@ -214,7 +214,13 @@ async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Rep
     let asked = id.clone();
     let answer = async move {
         match mcp.call_tool(&caller, params.as_deref()).await {
-            Ok(result) => success(&asked, &Complete::<CallResult>::new(result)).unwrap_or_default(),
+            Ok(result) => {
+                let mut complete = Complete::new(result);
+                if complete.result.untrusted {
+                    complete.meta[UNTRUSTED] = json!(true);
+                }
+                success(&asked, &complete).unwrap_or_default()
+            }
             Err(error) => failure(Some(&asked), &error),
         }
     };

@@ -17,6 +17,7 @@ use super::answer::RpcError;
 use super::get::Open;
 use super::message::{Body, Message, Unreadable};
 use super::post::{self, Ended, Request, refused};
+use super::tools::Limits;
 use super::{Mcp, events};
 use crate::error::Result;
 use crate::executors::Service;
@@ -32,8 +33,11 @@ const SLOW: Duration = Duration::from_secs(10);
 const UNUSED: Duration = Duration::from_secs(60);
 /// How long requests are still taken when the stream is gone.
 const DETACHED: Duration = Duration::from_secs(60);
-/// Longest time until an answer: clients wait for a minute.
-const LONGEST: Duration = Duration::from_secs(55);
+/// Clients wait for a minute, and end over a longer event.
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(55),
+    bytes: events::LONGEST_EVENT,
+};
 
 /// The streams that are open, by their ids. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -208,7 +212,7 @@ pub(super) async fn post(
         };
         let answer = post::go(
             request,
-            LONGEST,
+            LIMITS,
             Some(id.to_owned()),
             number.clone(),
             method,

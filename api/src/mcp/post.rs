@@ -20,12 +20,12 @@ use super::message::{Body, Message, Unreadable};
 use super::revision::Revision;
 use super::session::SessionId;
 use super::stream::{SESSION, VERSION};
-use super::tools::{CallResult, Caller};
+use super::tools::{CallResult, Caller, Limits};
 use super::{answer, events, modern, old_sse};
 use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
-use crate::executors::Service;
+use crate::executors::{Key, Service};
 use crate::reply::Reply;
 
 /// How long an answer is waited for before it becomes a stream of events.
@@ -54,13 +54,15 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
+    const JSON: Self = Self {
+        json: true,
+        events: false,
+    };
+
     /// Without the header: JSON, which every client can read.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let Some(accept) = headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else {
-            return Self {
-                json: true,
-                events: false,
-            };
+            return Self::JSON;
         };
         let takes = |what: &str| accept.contains(what);
         let events = takes("text/event-stream");
@@ -76,11 +78,18 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    pub(super) fn caller(&self, longest: Duration) -> Caller {
+    pub(super) fn key(&self) -> Key {
+        Key {
+            user: self.bearer.account.uid.clone(),
+            service: self.service,
+        }
+    }
+
+    pub(super) fn caller(&self, limits: Limits) -> Caller {
         Caller {
             account: self.bearer.account.clone(),
             service: self.service,
-            longest,
+            limits,
         }
     }
 
@@ -225,14 +234,14 @@ pub(super) fn take_note(request: &Request, session: Option<&str>, message: &Mess
 /// Begins a request. It goes on when its client is gone: only a notification cancels it.
 pub(super) fn go(
     request: &Request,
-    longest: Duration,
+    limits: Limits,
     session: Option<String>,
     id: Box<RawValue>,
     method: String,
     params: Option<Box<RawValue>>,
 ) -> impl Future<Output = String> + Send + 'static {
     let (sender, answer) = oneshot::channel();
-    let (mcp, caller) = (request.deps.mcp.clone(), request.caller(longest));
+    let (mcp, caller) = (request.deps.mcp.clone(), request.caller(limits));
     let fallback = id.clone();
     request.deps.tasks.spawn(async move {
         let call = mcp.calls.begin(session.as_deref(), &id);
@@ -253,17 +262,27 @@ pub(super) fn go(
     }
 }
 
-/// How long an answer may take.
-pub(super) fn longest(may_stream: bool) -> Duration {
-    match may_stream {
-        true => AS_EVENTS,
-        false => AS_JSON,
+/// What an answer may be. Pictures come in one piece, so a call for one never becomes a stream later on.
+pub(super) fn limits(accepted: Accepted, may_stream: bool) -> Limits {
+    Limits {
+        time: if may_stream { AS_EVENTS } else { AS_JSON },
+        bytes: match accepted.json {
+            true => usize::MAX,
+            false => events::LONGEST_EVENT,
+        },
     }
 }
 
-/// Pictures come in one piece, so a call for one never becomes a stream.
-pub(super) fn brings_a_picture(params: Option<&RawValue>) -> bool {
-    params.is_some_and(|raw| raw.get().contains("_screenshot\""))
+/// Whether an answer may become a stream of events when it does not come soon.
+pub(super) fn may_stream(request: &Request, accepted: Accepted, params: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let named = params.and_then(|raw| serde_json::from_str::<Named>(raw.get()).ok());
+    let catalogue = &request.deps.mcp.catalogue;
+    let tool = named.and_then(|named| catalogue.find(request.service, &named.name));
+    accepted.events && !tool.is_some_and(|tool| tool.picture)
 }
 
 /// Answers one request of a client that has begun with a handshake.
@@ -275,10 +294,10 @@ async fn single(
     params: Option<Box<RawValue>>,
 ) -> Reply {
     let accepted = Accepted::of(&request.headers);
-    let may_stream = accepted.events && !brings_a_picture(params.as_deref());
+    let may_stream = may_stream(request, accepted, params.as_deref());
     let answer = go(
         request,
-        longest(may_stream),
+        limits(accepted, may_stream),
         session,
         id.clone(),
         method,
@@ -351,7 +370,7 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
             Ok(Message::Request { id, method, params }) => {
                 answers.push(futures::future::Either::Left(go(
                     request,
-                    AS_JSON,
+                    limits(Accepted::JSON, false),
                     session.clone(),
                     id,
                     method,

@@ -8,24 +8,34 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::catalogue::{Class, Tool};
-use super::{CallResult, status};
+use super::turn::{Arguments, Stop, Turn};
+use super::{CallResult, batch, browser, computer, status};
 use crate::auth::Account;
-use crate::executors::{Ask, Failure, Key, Refusal, Service};
+use crate::executors::{Key, Lane, Service};
 use crate::mcp::answer::RpcError;
 use crate::mcp::{CALLS, Mcp};
 
 /// Longest a client may have the service wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Who calls, and how long an answer may take.
+/// Who calls, and what an answer may be.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The user of the token.
     pub account: Account,
     /// What is called.
     pub service: Service,
-    /// Longest time until there is an answer.
-    pub longest: Duration,
+    /// What an answer may be.
+    pub limits: Limits,
+}
+
+/// What an answer may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest time until there is one.
+    pub time: Duration,
+    /// Most bytes that it has.
+    pub bytes: usize,
 }
 
 impl Caller {
@@ -42,6 +52,48 @@ struct Params {
     name: String,
     #[serde(default)]
     arguments: Option<Value>,
+}
+
+/// A call whose arguments are right.
+pub(super) struct Call<'a> {
+    /// The tool that is carried out, which may be another than the one that was named.
+    pub(super) tool: &'a Tool,
+    pub(super) arguments: Arguments,
+    /// Its places are those of a screenshot of usual size.
+    pub(super) in_usual_pictures: bool,
+}
+
+impl<'a> Call<'a> {
+    /// # Errors
+    /// The field and the rule.
+    pub(super) fn new(
+        mcp: &'a Mcp,
+        service: Service,
+        tool: &'a Tool,
+        arguments: Option<Value>,
+    ) -> Result<Self, String> {
+        let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
+        tool.check(&arguments)?;
+        let Value::Object(mut arguments) = arguments else {
+            return Err(format!("{}: arguments is an object", tool.name));
+        };
+        browser::resolve_refs(&mut arguments);
+        let Some(other) = computer::stands_for(&tool.name, &arguments)? else {
+            return Ok(Self {
+                tool,
+                arguments,
+                in_usual_pictures: false,
+            });
+        };
+        let tool = mcp.catalogue.find(service, other.tool);
+        let tool = tool.ok_or_else(|| format!("there is no tool {}", other.tool))?;
+        tool.check(&Value::Object(other.arguments.clone()))?;
+        Ok(Self {
+            tool,
+            arguments: other.arguments,
+            in_usual_pictures: other.in_usual_pictures,
+        })
+    }
 }
 
 impl Mcp {
@@ -64,107 +116,90 @@ impl Mcp {
             let said = format!("there is no tool {shown}; tools/list names all");
             return Err(RpcError::new(RpcError::PARAMS, said));
         };
-        let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
-        if let Err(wrong) = tool.check(&arguments) {
-            return Ok(CallResult::error(wrong));
-        }
-        let Value::Object(arguments) = arguments else {
-            return Ok(CallResult::error(format!("{name}: arguments is an object")));
+        let call = match Call::new(self, caller.service, tool, arguments) {
+            Ok(call) => call,
+            Err(wrong) => return Ok(CallResult::error(wrong)),
         };
         let Some(_place) = self.under_way.enter(&caller.key(), CALLS) else {
             let said = format!("{CALLS} calls are under way already; try again when some are done");
             return Ok(CallResult::error(said));
         };
-        Ok(match tool.class {
-            Class::Native => self.ask(caller, tool, &arguments).await,
-            Class::Service => self.serve(caller, tool, &arguments).await,
-        })
+        let done = match call.tool.class {
+            Class::Service => Ok(self.serve(caller, &call).await),
+            _ => self.at_executor(caller, &call).await,
+        };
+        Ok(done.unwrap_or_else(|stop| stop.result(caller.service)))
     }
 
-    async fn serve(
-        &self,
-        caller: &Caller,
-        tool: &Tool,
-        arguments: &Map<String, Value>,
-    ) -> CallResult {
-        if tool.name == "computer_wait" {
-            let time = arguments.get("ms").and_then(Value::as_u64).unwrap_or(0);
-            let time = Duration::from_millis(time).min(LONGEST_WAIT);
-            tokio::time::sleep(time.min(caller.longest)).await;
-            return CallResult::text(format!("waited {} ms", time.as_millis()));
-        }
-        status::of(&self.hub, &caller.key())
-    }
-
-    async fn ask(
-        &self,
-        caller: &Caller,
-        tool: &Tool,
-        arguments: &Map<String, Value>,
-    ) -> CallResult {
-        let of = of(caller.service);
-        let until = Instant::now() + caller.longest;
-        let mut job = match self.hub.enter(caller.key(), tool.lane).await {
-            Ok(job) => job,
-            Err(refusal) => return CallResult::error(refused(refusal, caller.service)),
-        };
-        let left = until.saturating_duration_since(Instant::now());
-        let limit = tool.limit(arguments).min(left);
-        let Ok(params) = serde_json::value::to_raw_value(arguments) else {
-            return CallResult::error(format!("{}: the arguments cannot be sent", tool.name));
-        };
-        match job.ask(&tool.name, &params, limit).await {
-            Ok(answer) => {
-                let result = CallResult::of(&tool.name, answer.outcome);
-                match tool.untrusted {
-                    true => result.marked(),
-                    false => result,
-                }
+    async fn at_executor(&self, caller: &Caller, call: &Call<'_>) -> Result<CallResult, Stop> {
+        let until = Instant::now() + caller.limits.time;
+        match self.once(caller, call, until).await {
+            // Looking twice does no harm. Anything else whoever calls has to decide.
+            Err(stop) if stop.is_lost() && call.tool.lane == Lane::Read => {
+                self.once(caller, call, until).await
             }
-            Err(Ask::TooLong(most)) => CallResult::error(format!(
-                "the call is longer than the {most} bytes that {of} takes"
-            )),
-            Err(Ask::Failed(failure)) => CallResult::error(failed(failure, of, limit)),
+            done => done,
+        }
+    }
+
+    async fn once(
+        &self,
+        caller: &Caller,
+        call: &Call<'_>,
+        until: Instant,
+    ) -> Result<CallResult, Stop> {
+        let steps = match call.tool.class {
+            Class::Batch => Some(batch::steps(self, caller, &call.arguments)?),
+            _ => None,
+        };
+        let mut turn = Turn::wait(self, caller, call.tool.lane, until).await?;
+        match steps {
+            Some(steps) => batch::run(&mut turn, &steps, &call.arguments).await,
+            None => within(&mut turn, call).await,
+        }
+    }
+
+    async fn serve(&self, caller: &Caller, call: &Call<'_>) -> CallResult {
+        match call.tool.name.as_str() {
+            "computer_wait" => wait(&call.arguments, caller.limits.time).await,
+            _ => status::of(&self.hub, &caller.key()),
         }
     }
 }
 
-fn of(service: Service) -> &'static str {
-    match service {
-        Service::Browser => "the browser",
-        Service::Computer => "the desktop",
-    }
+async fn wait(arguments: &Arguments, longest: Duration) -> CallResult {
+    let time = arguments.get("ms").and_then(Value::as_u64).unwrap_or(0);
+    let time = Duration::from_millis(time).min(LONGEST_WAIT).min(longest);
+    tokio::time::sleep(time).await;
+    CallResult::text(format!("waited {} ms", time.as_millis())).with(
+        &serde_json::json!({ "waitedMs": u64::try_from(time.as_millis()).unwrap_or(u64::MAX) }),
+    )
 }
 
-fn refused(refusal: Refusal, service: Service) -> String {
-    let of = of(service);
-    match (refusal, service) {
-        (Refusal::NotConnected, Service::Browser) => {
-            "no browser is connected. Ask the user to open the browser extension, sign in and connect, then try again".to_owned()
-        }
-        (Refusal::NotConnected, Service::Computer) => {
-            "no desktop is connected. Ask the user to start the desktop client and connect, then try again".to_owned()
-        }
-        (Refusal::Full, _) => format!("too many calls wait for {of}; try again when some are done"),
-        (Refusal::Busy, _) => format!("{of} was busy with other calls for 15 seconds; nothing was done, try again"),
-        (Refusal::Revoked, _) => "the token is no longer valid".to_owned(),
+/// Makes a call, which is no batch, within a turn.
+///
+/// # Errors
+/// Why it has come to its end early.
+pub(super) async fn within(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop> {
+    let name = call.tool.name.as_str();
+    if call.tool.class == Class::Service {
+        return Ok(match name {
+            "computer_wait" => wait(&call.arguments, turn.left()).await,
+            _ => status::of(&turn.mcp.hub, &turn.caller.key()),
+        });
     }
-}
-
-fn failed(failure: Failure, of: &str, limit: Duration) -> String {
-    match failure {
-        Failure::Gone => {
-            format!("{of} was disconnected before the call was sent; nothing was done")
+    if call.tool.class == Class::Composed {
+        let done = match turn.caller.service {
+            Service::Browser => browser::run(turn, name, &call.arguments).await,
+            Service::Computer => computer::run(turn, call).await,
+        };
+        if let Some(done) = done {
+            return done;
         }
-        Failure::TimedOut => format!(
-            "{of} has not answered within {} seconds. It may still do what was asked: look before you repeat it",
-            limit.as_secs()
-        ),
-        Failure::Lost => format!(
-            "{of} was disconnected during the call. The outcome is unknown: look before you repeat it"
-        ),
-        Failure::Replaced => format!(
-            "{of} was replaced by a newer connection during the call. The outcome is unknown: look before you repeat it"
-        ),
     }
+    let result = CallResult::of(name, turn.ask(name, &call.arguments).await?);
+    Ok(match call.tool.untrusted {
+        true => result.marked(),
+        false => result,
+    })
 }

@@ -41,6 +41,9 @@ struct Row {
     /// What it brings is written by strangers: pages, screens and files.
     #[serde(default)]
     untrusted: bool,
+    /// It may bring a picture.
+    #[serde(default)]
+    picture: bool,
 }
 
 /// What clients may think of a tool. All four are said of each: those that are not said mean the worst.
@@ -60,6 +63,12 @@ pub enum Class {
     /// The executor.
     #[serde(rename = "A")]
     Native,
+    /// The service, with tools of the executor.
+    #[serde(rename = "P", alias = "A+")]
+    Composed,
+    /// The service, with other tools.
+    #[serde(rename = "B")]
+    Batch,
     /// The service.
     #[serde(rename = "S")]
     Service,
@@ -76,6 +85,8 @@ pub struct Tool {
     pub lane: Lane,
     /// What it brings is written by strangers.
     pub untrusted: bool,
+    /// It may bring a picture, which comes in one piece.
+    pub picture: bool,
     time: Option<Duration>,
     arguments: Validator,
 }
@@ -157,6 +168,7 @@ impl Catalogue {
                     false => Lane::Act,
                 },
                 untrusted: row.untrusted,
+                picture: row.picture,
                 time: (row.timeout_ms > 0).then(|| Duration::from_millis(row.timeout_ms)),
                 arguments,
             };

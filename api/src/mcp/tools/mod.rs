@@ -1,10 +1,19 @@
 //! The tools: what they are called, what they take, and what becomes of a call.
+//!
+//! `catalogue.json` lists them. `call` checks a call and waits for its turn; then the executor does it itself, or `browser` and
+//! `computer` make it of several tools of the executor.
 
+mod batch;
+mod browser;
 mod call;
 mod catalogue;
+mod computer;
+mod picture;
 mod result;
 mod status;
+mod text;
+mod turn;
 
-pub use call::Caller;
+pub use call::{Caller, Limits};
 pub use catalogue::{Catalogue, CatalogueError};
-pub use result::CallResult;
+pub use result::{CallResult, UNTRUSTED};

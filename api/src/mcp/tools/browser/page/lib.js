@@ -1,0 +1,112 @@
+// What the scripts of this folder share. It runs in pages of strangers: what it brings is checked like anything else they write.
+const REF = 'data-mcp-ref';
+const INTERACTIVE = 'a[href],button,input:not([type=hidden]),select,textarea,summary,[contenteditable=""],[contenteditable=true],' +
+  '[onclick],[tabindex]:not([tabindex="-1"]),[role=button],[role=link],[role=checkbox],[role=radio],[role=switch],[role=tab],' +
+  '[role=menuitem],[role=menuitemcheckbox],[role=menuitemradio],[role=option],[role=combobox],[role=textbox],[role=searchbox],' +
+  '[role=slider],[role=spinbutton],[role=treeitem]';
+const one = (selector) => {
+  let found;
+  try { found = document.querySelector(selector); } catch { throw new Error('selector: not a CSS selector: ' + selector); }
+  if (!found) throw new Error('selector: no element matches ' + selector);
+  return found;
+};
+const all = (selector) => {
+  try { return [...document.querySelectorAll(selector)]; } catch { throw new Error('selector: not a CSS selector: ' + selector); }
+};
+const root = (selector) => (selector ? one(selector) : document.body ?? document.documentElement);
+const squeeze = (text, most) => {
+  const flat = (text ?? '').replace(/\s+/g, ' ').trim();
+  return flat.length > most ? flat.slice(0, most) + '…' : flat;
+};
+const visible = (element) => {
+  const style = getComputedStyle(element);
+  if (style.display === 'none' || style.visibility === 'hidden') return false;
+  const box = element.getBoundingClientRect();
+  return box.width > 0 && box.height > 0;
+};
+const interactive = (element) => element.matches(INTERACTIVE);
+// Numbers that are in use stay with their elements; a copy of an element gets one of its own.
+let last = 0;
+const taken = new Map();
+for (const element of all('[' + REF + ']')) {
+  const name = element.getAttribute(REF);
+  const number = /^e(\d{1,9})$/.exec(name);
+  if (!number || taken.has(name)) { element.removeAttribute(REF); continue; }
+  taken.set(name, element);
+  last = Math.max(last, +number[1]);
+}
+const ref = (element) => {
+  if (element.getRootNode() !== document) return null;
+  if (!element.hasAttribute(REF)) element.setAttribute(REF, 'e' + ++last);
+  return element.getAttribute(REF);
+};
+const INPUTS = { button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
+  range: 'slider', number: 'spinbutton', search: 'searchbox' };
+const TAGS = { A: 'link', BUTTON: 'button', TEXTAREA: 'textbox', IMG: 'img', SVG: 'img', UL: 'list', OL: 'list', LI: 'listitem',
+  TABLE: 'table', TR: 'row', TD: 'cell', TH: 'columnheader', NAV: 'navigation', MAIN: 'main', HEADER: 'banner', FOOTER: 'contentinfo',
+  ASIDE: 'complementary', FORM: 'form', DIALOG: 'dialog', FIELDSET: 'group', OPTION: 'option', PROGRESS: 'progressbar', SUMMARY: 'button',
+  ARTICLE: 'article', IFRAME: 'iframe', VIDEO: 'video', AUDIO: 'audio' };
+const role = (element) => {
+  const given = element.getAttribute('role');
+  if (given) return given.trim().split(/\s+/)[0];
+  const tag = element.tagName.toUpperCase();
+  if (/^H[1-6]$/.test(tag)) return 'heading';
+  if (tag === 'INPUT') return INPUTS[element.type] ?? 'textbox';
+  if (tag === 'SELECT') return element.multiple || element.size > 1 ? 'listbox' : 'combobox';
+  if (tag === 'A' && !element.hasAttribute('href')) return null;
+  return TAGS[tag] ?? (element.isContentEditable && element.hasAttribute('contenteditable') ? 'textbox' : null);
+};
+const named = (ids) => ids.split(/\s+/).map((id) => document.getElementById(id)?.textContent ?? '').join(' ');
+const name = (element) => {
+  const labelled = element.getAttribute('aria-labelledby');
+  const label = element.getAttribute('aria-label') || (labelled && named(labelled)) ||
+    (element.labels?.length && [...element.labels].map((label) => label.textContent).join(' ')) ||
+    element.getAttribute('alt') || element.getAttribute('placeholder');
+  if (label) return squeeze(label, 200);
+  if (element.tagName === 'INPUT' && INPUTS[element.type] === 'button') return squeeze(element.value, 200);
+  const own = interactive(element) && !['INPUT', 'SELECT', 'TEXTAREA'].includes(element.tagName);
+  if (own || ['heading', 'option', 'columnheader'].includes(role(element))) return squeeze(element.innerText ?? element.textContent, 200);
+  return squeeze(element.getAttribute('title') || element.getAttribute('name') || '', 200);
+};
+const secret = (element) => element.tagName === 'INPUT' && element.type === 'password';
+const state = (element) => {
+  const said = [];
+  const tag = element.tagName;
+  if (tag === 'INPUT' && (element.type === 'checkbox' || element.type === 'radio')) said.push(element.checked ? 'checked' : 'not checked');
+  else if (secret(element)) said.push(element.value ? 'value hidden' : 'empty');
+  else if ((tag === 'INPUT' && INPUTS[element.type] !== 'button') || tag === 'TEXTAREA') said.push('value ' + JSON.stringify(squeeze(element.value, 200)));
+  else if (tag === 'SELECT') said.push('selected ' + JSON.stringify([...element.selectedOptions].map((it) => squeeze(it.label, 80))));
+  for (const flag of ['checked', 'selected', 'expanded', 'pressed']) {
+    const value = element.getAttribute('aria-' + flag);
+    if (value) said.push(flag + ' ' + squeeze(value, 20));
+  }
+  if (element.disabled || element.getAttribute('aria-disabled') === 'true') said.push('disabled');
+  if (element === document.activeElement && element !== document.body) said.push('focused');
+  return said;
+};
+// Values of inputs go through the setter of their class, past what frameworks have put over it.
+const put = (element, value) => {
+  const own = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), 'value');
+  if (own?.set) own.set.call(element, value); else element.value = value;
+  element.dispatchEvent(new Event('input', { bubbles: true }));
+  element.dispatchEvent(new Event('change', { bubbles: true }));
+};
+const choose = (element, values) => {
+  if (element.tagName !== 'SELECT') throw new Error('selector: not a drop-down list');
+  const options = [...element.options];
+  const wanted = values.map((value) => {
+    const found = options.find((it) => it.value === value) ?? options.find((it) => it.label.trim() === value.trim());
+    if (!found) throw new Error('values: there is no option ' + value + ', only ' + options.slice(0, 20).map((it) => it.label).join(', '));
+    return found;
+  });
+  if (wanted.length > 1 && !element.multiple) throw new Error('values: only one option can be selected here');
+  for (const option of options) option.selected = wanted.includes(option);
+  element.dispatchEvent(new Event('input', { bubbles: true }));
+  element.dispatchEvent(new Event('change', { bubbles: true }));
+  return wanted.map((it) => it.label);
+};
+const point = (element) => {
+  element.scrollIntoView({ block: 'center', inline: 'center' });
+  const box = element.getBoundingClientRect();
+  return { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
+};

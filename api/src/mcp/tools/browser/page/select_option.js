@@ -1,0 +1,1 @@
+({ selector, values }) => ({ selected: choose(one(selector), values) })

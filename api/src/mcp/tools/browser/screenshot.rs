@@ -1,0 +1,129 @@
+//! `browser_screenshot`: a picture of the tab that is in front, or of one element of the page.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::navigate;
+use super::page::{self, Script};
+use crate::mcp::tools::CallResult;
+use crate::mcp::tools::picture::{self, Format, Region, Wanted};
+use crate::mcp::tools::result::picture_of;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    #[serde(default)]
+    format: Option<Format>,
+    #[serde(default)]
+    quality: Option<u8>,
+    #[serde(default)]
+    max_width: Option<u32>,
+    #[serde(default)]
+    selector: Option<String>,
+}
+
+/// Where an element is, in pixels of the page, whose visible part is `viewport` wide.
+#[derive(Deserialize)]
+struct Place {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+    viewport: f64,
+}
+
+impl Place {
+    /// The same in a picture of the visible part.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Never less than 0, and saturating.
+    fn within(&self, width: u32) -> Region {
+        let scale = f64::from(width) / self.viewport.max(1.0);
+        let pixels = |length: f64| (length * scale).round().max(0.0) as u32;
+        Region {
+            x: pixels(self.x),
+            y: pixels(self.y),
+            width: pixels(self.width.min(self.width + self.x)).max(1),
+            height: pixels(self.height.min(self.height + self.y)).max(1),
+        }
+    }
+}
+
+pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
+    let given: Given = typed(given)?;
+    let place: Option<Place> = match &given.selector {
+        None => None,
+        Some(selector) => {
+            let asked = json!({ "selector": selector });
+            let found = page::run(turn, Script::Place, &asked).await;
+            Some(found.map_err(page::Failed::stop)?)
+        }
+    };
+    let tab = navigate::tab(turn).await?;
+    let outcome = turn.ask("browser_screenshot", &Arguments::new()).await?;
+    let data = match picture_of(&outcome) {
+        Some(data) => data,
+        None => return Ok(CallResult::of("browser_screenshot", outcome)),
+    };
+    let region = match &place {
+        None => None,
+        Some(place) => Some(place.within(picture::width(&data)?)),
+    };
+    let wanted = Wanted {
+        region,
+        width: given.max_width,
+        format: given.format,
+        quality: given.quality,
+        most: turn.most_of_a_picture(),
+        ..Wanted::default()
+    };
+    let picture = picture::fit(data, wanted).await?;
+    let size = format!("A picture of {}x{} pixels.", picture.width, picture.height);
+    let facts = json!({"width": picture.width, "height": picture.height});
+    let result = match tab {
+        None => CallResult::text(size),
+        Some(tab) => {
+            let warning = match tab.active {
+                Some(false) => {
+                    " It shows the tab that is in front, which is not the controlled one: browser_tab_select brings that to the front."
+                }
+                _ => "",
+            };
+            let said = format!("{}\n{}", tab.url, tab.title);
+            CallResult::quoting(Some(format!("{size}{warning} The controlled tab:")), &said)
+        }
+    };
+    let facts: Value = facts;
+    Ok(result.with(&facts).showing(picture))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_scaled_to_the_picture() {
+        let place = |x, y, width, height| Place {
+            x,
+            y,
+            width,
+            height,
+            viewport: 1000.0,
+        };
+        let region = |x, y, width, height| Region {
+            x,
+            y,
+            width,
+            height,
+        };
+        assert_eq!(
+            place(10.0, 20.0, 30.0, 40.0).within(2000),
+            region(20, 40, 60, 80)
+        );
+        // What lies left of the picture and above it is not in it.
+        assert_eq!(
+            place(-10.0, -20.0, 30.0, 40.0).within(1000),
+            region(0, 0, 20, 20)
+        );
+        assert_eq!(place(5.0, 5.0, 0.0, 0.0).within(1000), region(5, 5, 1, 1));
+    }
+}

@@ -1,0 +1,140 @@
+//! `browser_wait_for`: looks again and again until a condition holds.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::navigate;
+use super::page::{self, Failed, Script};
+use crate::mcp::tools::CallResult;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
+
+/// How long is waited if nothing else is asked for.
+const USUAL: Duration = Duration::from_secs(10);
+/// How long between two looks.
+const PAUSE: Duration = Duration::from_millis(250);
+/// What is left for the answer.
+const ANSWER: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    text_gone: Option<String>,
+    #[serde(default)]
+    selector: Option<String>,
+    #[serde(default)]
+    state: Option<String>,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    time_ms: Option<u64>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+impl Given {
+    fn asks_the_page(&self) -> bool {
+        self.text.is_some() || self.text_gone.is_some() || self.selector.is_some()
+    }
+
+    async fn holds(&self, turn: &mut Turn<'_>, whole: &Arguments) -> Result<bool, Stop> {
+        if let Some(wanted) = &self.url {
+            let tab = navigate::tab(turn).await?;
+            if !tab.is_some_and(|tab| tab.url.contains(wanted.as_str())) {
+                return Ok(false);
+            }
+        }
+        if !self.asks_the_page() {
+            return Ok(true);
+        }
+        let asked = Value::Object(whole.clone());
+        match page::run(turn, Script::Condition, &asked).await {
+            Ok(holds) => Ok(holds),
+            Err(Failed::Blocked) => self.holds_without_scripts(turn).await,
+            Err(Failed::Stop(stop)) => Err(stop),
+        }
+    }
+
+    /// By the executor's own tools.
+    async fn holds_without_scripts(&self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+        #[derive(Deserialize)]
+        struct Content {
+            content: String,
+        }
+        #[derive(Deserialize)]
+        struct Found {
+            found: bool,
+        }
+        if let Some(selector) = &self.selector {
+            if self
+                .state
+                .as_deref()
+                .is_some_and(|state| state != "attached")
+            {
+                return Err(Failed::Blocked.stop());
+            }
+            let asked = arguments(json!({"selector": selector, "timeout": 0}));
+            if !turn.read::<Found>("browser_wait", &asked).await?.found {
+                return Ok(false);
+            }
+        }
+        if self.text.is_none() && self.text_gone.is_none() {
+            return Ok(true);
+        }
+        let said: Content = turn.read("browser_get_content", &Arguments::new()).await?;
+        let there = |text: &Option<String>| {
+            text.as_ref()
+                .map(|text| said.content.contains(text.as_str()))
+        };
+        Ok(there(&self.text) != Some(false) && there(&self.text_gone) != Some(true))
+    }
+}
+
+pub(super) async fn run(turn: &mut Turn<'_>, whole: &Arguments) -> Result<CallResult, Stop> {
+    let given: Given = typed(whole)?;
+    if !given.asks_the_page() && given.url.is_none() && given.time_ms.is_none() {
+        return Err(Stop::said(
+            "browser_wait_for: give text, textGone, selector, url or timeMs",
+        ));
+    }
+    let begin = Instant::now();
+    let left = turn.left().saturating_sub(ANSWER);
+    if let Some(time) = given.time_ms {
+        sleep(Duration::from_millis(time).min(left)).await;
+    }
+    let limit = given.timeout_ms.map_or(USUAL, Duration::from_millis);
+    let until = Instant::now() + limit.min(turn.left().saturating_sub(ANSWER));
+    // Between two pages a tab answers nothing: what it says then is told only if it goes on.
+    let mut trouble = None;
+    let met = loop {
+        match given.holds(turn, whole).await {
+            Ok(true) => break true,
+            Ok(false) => trouble = None,
+            Err(Stop::Said(said)) if !said.starts_with("selector:") => trouble = Some(said),
+            Err(stop) => return Err(stop),
+        }
+        let now = Instant::now();
+        if now >= until {
+            break false;
+        }
+        sleep(PAUSE.min(until - now)).await;
+    };
+    let elapsed = begin.elapsed().as_millis();
+    if let (false, Some(said)) = (met, trouble) {
+        return Err(Stop::Said(said));
+    }
+    let facts = json!({"met": met, "elapsedMs": elapsed});
+    let said = match met {
+        true => format!("it holds, after {elapsed} ms"),
+        false => format!("it does not hold after {elapsed} ms"),
+    };
+    Ok(CallResult {
+        is_error: !met,
+        ..CallResult::text(said).with(&facts)
+    })
+}

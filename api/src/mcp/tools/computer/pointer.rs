@@ -1,0 +1,128 @@
+//! Places on the screen, which models read in pictures of other sizes.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::mcp::tools::CallResult;
+use crate::mcp::tools::call::Call;
+use crate::mcp::tools::picture::EDGE;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn};
+
+/// The size of the screen, in the pixels in which the desktop client clicks.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct Screen {
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+impl Screen {
+    /// Asks the desktop.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub(super) async fn of(turn: &mut Turn<'_>) -> Result<Self, Stop> {
+        let screen: Self = turn.read("computer_screen_size", &Arguments::new()).await?;
+        match screen.width > 0 && screen.height > 0 {
+            true => Ok(screen),
+            false => Err(Stop::said("the desktop has no screen")),
+        }
+    }
+
+    /// The longest edge of a picture of it, of usual size.
+    pub(super) fn usual_edge(self) -> u32 {
+        EDGE.min(self.width.max(self.height))
+    }
+
+    /// Pixels of the screen for each of a picture of it, of usual size.
+    pub(super) fn usual_scale(self) -> f64 {
+        f64::from(self.width.max(self.height)) / f64::from(self.usual_edge())
+    }
+}
+
+/// Which fields are places.
+const PLACES: [&str; 6] = ["x", "y", "startX", "startY", "endX", "endY"];
+
+pub(super) async fn run(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop> {
+    let mut asked = call.arguments.clone();
+    let width = asked.remove("imageWidth").and_then(|width| width.as_u64());
+    let scale = match width {
+        _ if call.in_usual_pictures => Some(Screen::of(turn).await?.usual_scale()),
+        #[allow(clippy::cast_precision_loss)] // The schema has it below 16,385.
+        Some(width) => Some(f64::from(Screen::of(turn).await?.width) / width.max(1) as f64),
+        None => None,
+    };
+    if let Some(scale) = scale {
+        scaled(&mut asked, scale);
+    }
+    let name = call.tool.name.as_str();
+    Ok(CallResult::of(name, turn.ask(name, &asked).await?))
+}
+
+fn scaled(asked: &mut Arguments, scale: f64) {
+    for field in PLACES {
+        if let Some(value) = asked.get_mut(field)
+            && let Some(place) = value.as_f64()
+        {
+            #[allow(clippy::cast_possible_truncation)] // Saturating.
+            let place = (place * scale).round() as i64;
+            *value = json!(place);
+        }
+    }
+}
+
+/// A region as it is given: x, y, width and height.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn region(given: &Arguments) -> Result<Option<[u32; 4]>, Stop> {
+    let Some(text) = given.get("region").and_then(Value::as_str) else {
+        return Ok(None);
+    };
+    let numbers: Option<Vec<u32>> = text.split(',').map(|it| it.trim().parse().ok()).collect();
+    match numbers.as_deref() {
+        Some([x, y, width, height]) if *width > 0 && *height > 0 => {
+            Ok(Some([*x, *y, *width, *height]))
+        }
+        _ => Err(Stop::said(
+            "region: x,y,width,height in pixels of the screen, such as 0,0,400,300",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::mcp::tools::turn::arguments;
+
+    #[test]
+    fn places_are_scaled_and_nothing_else() {
+        let mut asked = arguments(json!({"x": 100, "y": 33, "clicks": 2, "scrollY": 5}));
+        scaled(&mut asked, 1.5);
+        assert_eq!(
+            Value::Object(asked),
+            json!({"x": 150, "y": 50, "clicks": 2, "scrollY": 5})
+        );
+    }
+
+    #[test]
+    fn usual_pictures_of_small_screens_have_their_size() {
+        let scale = |width, height| Screen { width, height }.usual_scale();
+        assert!((scale(1280, 800) - 1.0).abs() < f64::EPSILON);
+        assert!((scale(3136, 1000) - 2.0).abs() < f64::EPSILON);
+        assert!((scale(1000, 3136) - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[rstest]
+    #[case("1,2,3,4", Some([1, 2, 3, 4]))]
+    #[case(" 1, 2, 3, 4 ", Some([1, 2, 3, 4]))]
+    #[case("1,2,3", None)]
+    #[case("1,2,0,4", None)]
+    #[case("-1,2,3,4", None)]
+    #[case("", None)]
+    fn regions_are_four_numbers(#[case] text: &str, #[case] expected: Option<[u32; 4]>) {
+        let found = region(&arguments(json!({"region": text})));
+        assert_eq!(found.ok().flatten(), expected);
+    }
+}

@@ -1,0 +1,97 @@
+//! `computer_screenshot`: a picture of the screen, or of a region of it.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::pointer::{self, Screen};
+use crate::mcp::tools::CallResult;
+use crate::mcp::tools::picture::{self, Format, Region, Wanted};
+use crate::mcp::tools::result::picture_of;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    #[serde(default)]
+    format: Option<Format>,
+    #[serde(default)]
+    quality: Option<u8>,
+    #[serde(default)]
+    max_width: Option<u32>,
+}
+
+/// A length in other pixels.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Never less than 0, and saturating.
+fn scaled(length: u32, scale: f64) -> u32 {
+    (f64::from(length) * scale).round() as u32
+}
+
+pub(super) async fn run(
+    turn: &mut Turn<'_>,
+    arguments: &Arguments,
+    in_usual_pictures: bool,
+) -> Result<CallResult, Stop> {
+    let given: Given = typed(arguments)?;
+    let region = pointer::region(arguments)?;
+    let screen = Screen::of(turn).await?;
+    // In pixels of the screen.
+    let region = match in_usual_pictures {
+        true => region.map(|all| all.map(|length| scaled(length, screen.usual_scale()))),
+        false => region,
+    };
+    let outcome = turn.ask("computer_screenshot", &Arguments::new()).await?;
+    let data = match picture_of(&outcome) {
+        Some(data) => data,
+        None => return Ok(CallResult::of("computer_screenshot", outcome)),
+    };
+    // Screens of high density have more pixels in pictures than for clicks.
+    let density = f64::from(picture::width(&data)?) / f64::from(screen.width);
+    let wanted = Wanted {
+        region: region.map(|all| {
+            let [x, y, width, height] = all.map(|length| scaled(length, density));
+            Region {
+                x,
+                y,
+                width,
+                height,
+            }
+        }),
+        edge: match region {
+            None => screen.usual_edge(),
+            Some(_) => picture::EDGE,
+        },
+        width: given.max_width,
+        format: given.format,
+        quality: given.quality,
+        most: turn.most_of_a_picture(),
+    };
+    let picture = picture::fit(data, wanted).await?;
+    let [x, y, shown] = match region {
+        None => [0, 0, screen.width],
+        Some([x, y, width, _]) => [x, y, width.min(screen.width.saturating_sub(x))],
+    };
+    let scale = f64::from(picture.width) / f64::from(shown.max(1));
+    let place = match region {
+        None => format!(
+            "To act at a place in it, give imageWidth {}.",
+            picture.width
+        ),
+        Some(_) => format!(
+            "It shows the screen from {x},{y} on: the place a,b in it is {x} + a / {scale:.4}, {y} + b / {scale:.4} on the screen."
+        ),
+    };
+    let said = format!(
+        "A picture of {}x{} pixels of a screen of {}x{}. {place}",
+        picture.width, picture.height, screen.width, screen.height
+    );
+    let facts = json!({
+        "width": picture.width,
+        "height": picture.height,
+        "screenWidth": screen.width,
+        "screenHeight": screen.height,
+        "scale": scale,
+        "originX": x,
+        "originY": y,
+    });
+    Ok(CallResult::text(said).with(&facts).showing(picture))
+}

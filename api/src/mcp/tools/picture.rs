@@ -1,0 +1,382 @@
+//! Pictures of screens, made small enough for clients and models.
+
+use std::io::Cursor;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::webp::WebPEncoder;
+use image::imageops::FilterType;
+use image::{DynamicImage, GenericImageView, ImageFormat, ImageReader, Limits};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use super::turn::Stop;
+
+/// Longest edge, in pixels, if nothing else is asked for: more is of no use to models.
+pub(super) const EDGE: u32 = 1568;
+/// Longest edge of a picture that is read at all, in pixels.
+const LARGEST: u32 = 16_384;
+/// Most memory that one picture may take, in bytes.
+const MEMORY: u64 = 256 * 1024 * 1024;
+/// Pictures that are worked on at once; they take a core each.
+const AT_ONCE: usize = 2;
+/// Most bytes of a picture.
+const MOST: usize = 1_000_000;
+/// The qualities that are tried one after the other until a picture is small enough.
+const QUALITIES: [u8; 2] = [80, 60];
+
+static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// How a picture is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    Png,
+    Jpeg,
+    Webp,
+}
+
+/// A part of a picture, in its pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Region {
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+/// What is wanted of a picture.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) region: Option<Region>,
+    /// Its longest edge, in pixels.
+    pub(super) edge: u32,
+    /// Its greatest width, in pixels.
+    pub(super) width: Option<u32>,
+    pub(super) format: Option<Format>,
+    pub(super) quality: Option<u8>,
+    /// Most characters of base64.
+    pub(super) most: usize,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            region: None,
+            edge: EDGE,
+            width: None,
+            format: None,
+            quality: None,
+            most: MOST.div_ceil(3) * 4,
+        }
+    }
+}
+
+/// A picture as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Picture {
+    /// In base64.
+    pub(super) data: String,
+    pub(super) mime: String,
+    /// In pixels.
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// What the executor's picture had.
+    pub(super) whole: (u32, u32),
+}
+
+/// Makes of a picture, which is in base64, what is wanted. One that is so already stays as it is.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn fit(data: String, wanted: Wanted) -> Result<Picture, Stop> {
+    // It is never closed.
+    let _place = PLACES.acquire().await;
+    let done = tokio::task::spawn_blocking(move || make(data, &wanted)).await;
+    done.unwrap_or_else(|_| Err(unreadable()))
+}
+
+/// The width of a picture, which is in base64, in pixels.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn width(data: &str) -> Result<u32, Stop> {
+    let bytes = STANDARD.decode(data).map_err(|_| unreadable())?;
+    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
+    let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+    size.map(|(width, _)| width)
+        .filter(|width| *width > 0)
+        .ok_or_else(unreadable)
+}
+
+fn unreadable() -> Stop {
+    Stop::said("the picture cannot be read")
+}
+
+fn make(data: String, wanted: &Wanted) -> Result<Picture, Stop> {
+    let bytes = STANDARD.decode(&data).map_err(|_| unreadable())?;
+    let reader = || ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
+    let format = reader().ok().and_then(|reader| reader.format());
+    let format = format.ok_or_else(unreadable)?;
+    let whole = reader()
+        .map_err(|_| unreadable())?
+        .into_dimensions()
+        .map_err(|_| unreadable())?;
+    let target = size(whole, wanted);
+    if wanted.region.is_none()
+        && target == whole
+        && wanted.quality.is_none()
+        && wanted.format.is_none_or(|wanted| wanted.is(format))
+        && data.len() <= wanted.most
+    {
+        return Ok(Picture {
+            data,
+            mime: format.to_mime_type().to_owned(),
+            width: whole.0,
+            height: whole.1,
+            whole,
+        });
+    }
+    let mut reader = reader().map_err(|_| unreadable())?;
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(LARGEST);
+    limits.max_image_height = Some(LARGEST);
+    limits.max_alloc = Some(MEMORY);
+    reader.limits(limits);
+    let mut picture = reader.decode().map_err(|_| unreadable())?;
+    if let Some(region) = wanted.region {
+        picture = cropped(&picture, region)?;
+    }
+    let mut target = size(picture.dimensions(), wanted);
+    if target != picture.dimensions() {
+        picture = picture.resize_exact(target.0, target.1, FilterType::Triangle);
+    }
+    loop {
+        for (data, mime) in written(&picture, wanted)? {
+            if data.len() <= wanted.most {
+                return Ok(Picture {
+                    data,
+                    mime: mime.to_owned(),
+                    width: target.0,
+                    height: target.1,
+                    whole,
+                });
+            }
+        }
+        target = (target.0.div_ceil(2), target.1.div_ceil(2));
+        if target.0.max(target.1) < 16 {
+            return Err(Stop::said("the picture cannot be made small enough"));
+        }
+        picture = picture.resize_exact(target.0, target.1, FilterType::Triangle);
+    }
+}
+
+impl Format {
+    fn is(self, format: ImageFormat) -> bool {
+        match self {
+            Self::Png => format == ImageFormat::Png,
+            Self::Jpeg => format == ImageFormat::Jpeg,
+            Self::Webp => format == ImageFormat::WebP,
+        }
+    }
+}
+
+/// The size that a picture of this one gets.
+fn size((width, height): (u32, u32), wanted: &Wanted) -> (u32, u32) {
+    let edge = match wanted.width {
+        // Whoever says a width knows what is good for them.
+        Some(most) => f64::from(most) / f64::from(width.max(1)),
+        None => f64::from(wanted.edge) / f64::from(width.max(height).max(1)),
+    };
+    if edge >= 1.0 {
+        return (width, height);
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Less than what it was.
+    let scaled = |length: u32| ((f64::from(length) * edge).round() as u32).max(1);
+    (scaled(width), scaled(height))
+}
+
+fn cropped(picture: &DynamicImage, region: Region) -> Result<DynamicImage, Stop> {
+    let (width, height) = picture.dimensions();
+    if region.x >= width || region.y >= height || region.width == 0 || region.height == 0 {
+        return Err(Stop::said(format!(
+            "region: nothing of it is in the picture, which is {width}x{height}"
+        )));
+    }
+    let to = (width - region.x, height - region.y);
+    Ok(picture.crop_imm(
+        region.x,
+        region.y,
+        region.width.min(to.0),
+        region.height.min(to.1),
+    ))
+}
+
+/// The ways in which a picture may be written, the better one first. They are made when they are needed.
+fn written<'a>(
+    picture: &'a DynamicImage,
+    wanted: &Wanted,
+) -> Result<impl Iterator<Item = (String, &'static str)> + use<'a>, Stop> {
+    let exact = match wanted.format {
+        Some(Format::Png) => Some(("image/png", lossless(picture, Format::Png)?)),
+        Some(Format::Webp) => Some(("image/webp", lossless(picture, Format::Webp)?)),
+        Some(Format::Jpeg) | None => None,
+    };
+    let exact = exact.map(|(mime, bytes)| (STANDARD.encode(bytes), mime));
+    let asked = wanted.quality.into_iter();
+    let lower = QUALITIES.into_iter().filter({
+        let asked = wanted.quality;
+        move |it| asked.is_none_or(|asked| *it < asked)
+    });
+    let rgb = picture.to_rgb8();
+    let jpegs = asked.chain(lower).filter_map(move |quality| {
+        let mut bytes = Vec::new();
+        JpegEncoder::new_with_quality(&mut bytes, quality)
+            .encode_image(&rgb)
+            .ok()?;
+        Some((STANDARD.encode(bytes), "image/jpeg"))
+    });
+    Ok(exact.into_iter().chain(jpegs))
+}
+
+fn lossless(picture: &DynamicImage, format: Format) -> Result<Vec<u8>, Stop> {
+    let mut bytes = Vec::new();
+    let written = match format {
+        Format::Webp => {
+            let encoder = WebPEncoder::new_lossless(&mut bytes);
+            picture.to_rgba8().write_with_encoder(encoder)
+        }
+        _ => picture.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png),
+    };
+    written.map_err(|_| Stop::said("the picture cannot be written"))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use image::RgbImage;
+
+    use super::*;
+
+    /// A picture that nothing makes smaller.
+    fn noise(width: u32, height: u32) -> String {
+        let mut state = 1_u32;
+        let picture = RgbImage::from_fn(width, height, |_, _| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let [a, b, c, _] = state.to_be_bytes();
+            image::Rgb([a, b, c])
+        });
+        written_as_png(&DynamicImage::from(picture))
+    }
+
+    fn written_as_png(picture: &DynamicImage) -> String {
+        STANDARD.encode(lossless(picture, Format::Png).unwrap())
+    }
+
+    fn plain(width: u32, height: u32) -> String {
+        written_as_png(&DynamicImage::from(RgbImage::new(width, height)))
+    }
+
+    fn read(picture: &Picture) -> DynamicImage {
+        let bytes = STANDARD.decode(&picture.data).unwrap();
+        let format = ImageFormat::from_mime_type(&picture.mime).unwrap();
+        image::load_from_memory_with_format(&bytes, format).unwrap()
+    }
+
+    #[test]
+    fn a_small_picture_stays_as_it_is() {
+        let data = plain(800, 600);
+        let made = make(data.clone(), &Wanted::default()).unwrap();
+        assert_eq!(made.data, data);
+        assert_eq!((made.width, made.height), (800, 600));
+    }
+
+    #[test]
+    fn a_large_picture_gets_the_usual_edge() {
+        let made = make(plain(3840, 2160), &Wanted::default()).unwrap();
+        assert_eq!((made.width, made.height), (1568, 882));
+        assert_eq!(made.whole, (3840, 2160));
+        assert_eq!(read(&made).dimensions(), (1568, 882));
+    }
+
+    #[test]
+    fn what_takes_too_many_bytes_is_written_with_less_quality_and_then_smaller() {
+        let wanted = Wanted {
+            most: 200_000,
+            ..Wanted::default()
+        };
+        let made = make(noise(1000, 700), &wanted).unwrap();
+        assert!(made.data.len() <= 200_000);
+        assert_eq!(made.mime, "image/jpeg");
+        assert_eq!(read(&made).dimensions(), (made.width, made.height));
+        assert!(made.width <= 500, "{}", made.width);
+    }
+
+    #[test]
+    fn format_width_and_region_are_those_that_were_asked_for() {
+        for (format, mime) in [
+            (Format::Png, "image/png"),
+            (Format::Jpeg, "image/jpeg"),
+            (Format::Webp, "image/webp"),
+        ] {
+            let wanted = Wanted {
+                region: Some(Region {
+                    x: 900,
+                    y: 100,
+                    width: 400,
+                    height: 200,
+                }),
+                width: Some(50),
+                format: Some(format),
+                ..Wanted::default()
+            };
+            let made = make(plain(1000, 700), &wanted).unwrap();
+            assert_eq!(made.mime, mime);
+            // What is outside of the picture is left out.
+            assert_eq!((made.width, made.height), (50, 100));
+            assert_eq!(read(&made).dimensions(), (50, 100));
+        }
+    }
+
+    #[test]
+    fn a_width_may_be_more_than_the_usual_edge() {
+        let wanted = Wanted {
+            width: Some(3000),
+            ..Wanted::default()
+        };
+        assert_eq!(make(plain(2800, 100), &wanted).unwrap().width, 2800);
+    }
+
+    #[test]
+    fn what_is_no_picture_is_refused() {
+        let huge = {
+            // The head of a PNG of 100,000 × 100,000 pixels.
+            let mut bytes = STANDARD.decode(plain(1, 1)).unwrap();
+            bytes[16..24].copy_from_slice(&[0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0]);
+            STANDARD.encode(bytes)
+        };
+        let cut = {
+            let mut data = plain(300, 300);
+            data.truncate(data.len() / 8 * 4);
+            data
+        };
+        let small = Wanted {
+            edge: 10,
+            ..Wanted::default()
+        };
+        for data in ["", "?", "AAAA", &huge, &cut] {
+            assert!(make(data.to_owned(), &small).is_err(), "{}", data.len());
+        }
+        let outside = Wanted {
+            region: Some(Region {
+                x: 10,
+                y: 0,
+                width: 1,
+                height: 1,
+            }),
+            ..Wanted::default()
+        };
+        assert!(make(plain(10, 10), &outside).is_err());
+    }
+}

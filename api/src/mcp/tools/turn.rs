@@ -1,0 +1,195 @@
+//! What a tool does while it has its turn at an executor: it asks once, or several times.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{CallResult, Caller, picture};
+use crate::executors::{Ask, Failure, Job, Outcome, Refusal, Service};
+use crate::mcp::Mcp;
+
+/// Most bytes of what stands beside a picture in an answer.
+const BESIDE: usize = 64 * 1024;
+
+/// Arguments of a call.
+pub(super) type Arguments = Map<String, Value>;
+
+/// A tool that has its turn.
+pub(super) struct Turn<'a> {
+    pub(super) mcp: &'a Mcp,
+    pub(super) caller: &'a Caller,
+    job: Job,
+    until: Instant,
+}
+
+/// Why a tool has come to its end early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It had no turn.
+    Refused(Refusal),
+    /// There was no answer, in so long a time.
+    Failed(Failure, Duration),
+    /// What was asked is longer than so many bytes, which is all that the executor takes.
+    TooLong(usize),
+    /// The executor cannot do it, or the arguments are wrong.
+    Said(String),
+}
+
+impl Stop {
+    pub(super) fn said(text: impl Into<String>) -> Self {
+        Self::Said(text.into())
+    }
+
+    /// The connection was lost with a question on its way.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed(Failure::Gone | Failure::Lost | Failure::Replaced, _)
+        )
+    }
+
+    /// The same as a result.
+    pub(super) fn result(self, service: Service) -> CallResult {
+        let of = name(service);
+        CallResult::error(match self {
+            Self::Refused(refusal) => refused(refusal, service),
+            Self::Failed(failure, limit) => failed(failure, of, limit),
+            Self::TooLong(most) => {
+                format!("the call is longer than the {most} bytes that {of} takes")
+            }
+            Self::Said(text) => text,
+        })
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// Waits for a turn; everything has to be done `until` then.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) async fn wait(
+        mcp: &'a Mcp,
+        caller: &'a Caller,
+        lane: crate::executors::Lane,
+        until: Instant,
+    ) -> Result<Self, Stop> {
+        let job = mcp.hub.enter(caller.key(), lane).await;
+        Ok(Self {
+            mcp,
+            caller,
+            job: job.map_err(Stop::Refused)?,
+            until,
+        })
+    }
+
+    /// How much time is left.
+    pub(super) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Most characters of base64 that a picture may have: it has to fit into the answer with what stands beside it.
+    pub(super) fn most_of_a_picture(&self) -> usize {
+        let usual = picture::Wanted::default().most;
+        let answer = self.caller.limits.bytes.saturating_sub(BESIDE);
+        usual.min(answer / 4 * 4)
+    }
+
+    /// Has the executor do one of its own tools, as long as the catalogue gives it.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub(super) async fn ask(&mut self, tool: &str, arguments: &Arguments) -> Result<Outcome, Stop> {
+        let found = self.mcp.catalogue.find(self.caller.service, tool);
+        let limit = found.map_or(self.left(), |tool| tool.limit(arguments));
+        let limit = limit.min(self.left());
+        let params = encoded(arguments)?;
+        let asked = self.job.ask(tool, &params, limit).await;
+        asked
+            .map(|answer| answer.outcome)
+            .map_err(|error| match error {
+                Ask::Failed(failure) => Stop::Failed(failure, limit),
+                Ask::TooLong(most) => Stop::TooLong(most),
+            })
+    }
+
+    /// The same, and reads what is answered.
+    ///
+    /// # Errors
+    /// When there is no answer, an error, or one that cannot be read.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &mut self,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Result<T, Stop> {
+        match self.ask(tool, arguments).await? {
+            Outcome::Error(message) => Err(Stop::Said(message)),
+            Outcome::Result(raw) => serde_json::from_str(raw.get())
+                .map_err(|_| Stop::said(format!("the answer to {tool} cannot be read"))),
+        }
+    }
+}
+
+fn encoded(arguments: &Arguments) -> Result<Box<RawValue>, Stop> {
+    to_raw_value(arguments).map_err(|_| Stop::said("the arguments cannot be sent"))
+}
+
+/// Arguments of a call of ours.
+pub(super) fn arguments(value: impl Serialize) -> Arguments {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Arguments::new(),
+    }
+}
+
+/// Arguments as a type; the catalogue's schema has let them through.
+///
+/// # Errors
+/// When they are none of it, all the same.
+pub(super) fn typed<T: DeserializeOwned>(arguments: &Arguments) -> Result<T, Stop> {
+    let typed = serde_json::from_value(Value::Object(arguments.clone()));
+    typed.map_err(|error| Stop::said(error.to_string()))
+}
+
+fn name(service: Service) -> &'static str {
+    match service {
+        Service::Browser => "the browser",
+        Service::Computer => "the desktop",
+    }
+}
+
+fn refused(refusal: Refusal, service: Service) -> String {
+    let of = name(service);
+    match (refusal, service) {
+        (Refusal::NotConnected, Service::Browser) => {
+            "no browser is connected. Ask the user to open the browser extension, sign in and connect, then try again".to_owned()
+        }
+        (Refusal::NotConnected, Service::Computer) => {
+            "no desktop is connected. Ask the user to start the desktop client and connect, then try again".to_owned()
+        }
+        (Refusal::Full, _) => format!("too many calls wait for {of}; try again when some are done"),
+        (Refusal::Busy, _) => format!("{of} was busy with other calls for 15 seconds; nothing was done, try again"),
+        (Refusal::Revoked, _) => "the token is no longer valid".to_owned(),
+    }
+}
+
+fn failed(failure: Failure, of: &str, limit: Duration) -> String {
+    match failure {
+        Failure::Gone => {
+            format!("{of} was disconnected before the call was sent; nothing was done")
+        }
+        Failure::TimedOut => format!(
+            "{of} has not answered within {} seconds. It may still do what was asked: look before you repeat it",
+            limit.as_secs()
+        ),
+        Failure::Lost => format!(
+            "{of} was disconnected during the call. The outcome is unknown: look before you repeat it"
+        ),
+        Failure::Replaced => format!(
+            "{of} was replaced by a newer connection during the call. The outcome is unknown: look before you repeat it"
+        ),
+    }
+}
