@@ -1,166 +1,18 @@
 //! MCP clients and executors over real connections: what a client asks for, the executor of the same user is asked, and nobody else's.
 
-use std::net::SocketAddr;
+mod clients;
+mod conformance;
+mod go_sdk;
+mod support;
+
 use std::time::Duration;
 
-use futures::{SinkExt, StreamExt};
-use reqwest::header::{ACCEPT, AUTHORIZATION};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::header::ACCEPT;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::support::{Client, Service, Stage};
-
-const BOTH: &str = "application/json, text/event-stream";
-const SOON: Duration = Duration::from_secs(10);
-
-/// A service without an engine, with users.
-struct Yard {
-    service: Service,
-    admin: Client,
-}
-
-/// A user, with a client of the endpoint.
-struct Person {
-    browser: Client,
-    token: String,
-    address: SocketAddr,
-    http: reqwest::Client,
-}
-
-type Socket = WebSocketStream<TcpStream>;
-
-impl Yard {
-    async fn open(stage: &Stage) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let service = stage
-            .alone()
-            .set("container.autostart", "false")
-            .start()
-            .await;
-        let admin = service.admin().await;
-        Self { service, admin }
-    }
-
-    async fn person(&self, name: &str) -> Person {
-        let form = [("username", name), ("wait", "0")];
-        let answer = self.admin.post("/api/admin/users/create", &form).await;
-        let password = answer.expect(202)["password"].as_str().unwrap().to_owned();
-        let browser = self.service.client().signed_in(name, &password).await;
-        let mut person = Person {
-            browser,
-            token: String::new(),
-            address: self.service.address(),
-            http: reqwest::Client::new(),
-        };
-        person.read_token().await;
-        person
-    }
-}
-
-impl Person {
-    async fn read_token(&mut self) {
-        let answer = self.browser.get("/api/mcp/token").await.expect(200);
-        self.token = answer["token"].as_str().unwrap().to_owned();
-    }
-
-    fn request(&self, method: Method, service: &str) -> reqwest::RequestBuilder {
-        let url = format!("http://{}/api/mcp/sse/{service}", self.address);
-        self.http
-            .request(method, url)
-            .header(AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(ACCEPT, BOTH)
-    }
-
-    async fn post(&self, service: &str, message: Value) -> Response {
-        self.request(Method::POST, service)
-            .json(&message)
-            .send()
-            .await
-            .unwrap()
-    }
-
-    async fn ask(&self, service: &str, method: &str, params: Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": "a-1", "method": method, "params": params});
-        let answer = self.post(service, message).await;
-        assert_eq!(answer.status(), StatusCode::OK);
-        let answer: Value = answer.json().await.unwrap();
-        assert_eq!(answer["id"], "a-1");
-        answer
-    }
-
-    async fn call(&self, service: &str, tool: &str, arguments: Value) -> Value {
-        let params = json!({"name": tool, "arguments": arguments});
-        self.ask(service, "tools/call", params).await["result"].clone()
-    }
-
-    async fn try_connect(&self, service: &str, origin: Option<&str>) -> Result<Socket, Error> {
-        let url = format!(
-            "ws://{}/api/{service}/ws?token={}",
-            self.address, self.token
-        );
-        let mut request = url.into_client_request().unwrap();
-        if let Some(origin) = origin {
-            request
-                .headers_mut()
-                .insert("origin", origin.parse().unwrap());
-        }
-        let stream = TcpStream::connect(self.address).await.unwrap();
-        let (socket, _) = client_async(request, stream).await?;
-        Ok(socket)
-    }
-
-    /// An executor as the extension is: it says nothing of itself, and that it is there by an empty text.
-    async fn executor(&self, service: &str) -> Socket {
-        let mut socket = self
-            .try_connect(service, Some("chrome-extension://abc"))
-            .await
-            .unwrap();
-        socket.send(Message::Text("".into())).await.unwrap();
-        socket
-    }
-}
-
-/// The next question.
-async fn question(socket: &mut Socket) -> Value {
-    loop {
-        let message = timeout(SOON, socket.next())
-            .await
-            .expect("a question comes");
-        if let Message::Text(text) = message.unwrap().unwrap() {
-            return serde_json::from_str(&text).unwrap();
-        }
-    }
-}
-
-async fn answer(socket: &mut Socket, question: &Value, result: Value) {
-    let frame = json!({"id": question["id"], "result": result});
-    let text = frame.to_string();
-    socket.send(Message::Text(text.into())).await.unwrap();
-}
-
-/// With what code a connection is ended.
-async fn ended(socket: &mut Socket) -> u16 {
-    loop {
-        let message = timeout(SOON, socket.next()).await.expect("it ends");
-        match message {
-            Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
-            Some(Ok(_)) => {}
-            other => panic!("no code: {other:?}"),
-        }
-    }
-}
-
-fn refused(result: Result<Socket, Error>) -> u16 {
-    match result {
-        Err(Error::Http(answer)) => answer.status().as_u16(),
-        other => panic!("{other:?}"),
-    }
-}
+use crate::support::Stage;
+use support::{Events, Yard, answer, ended, question, refused};
 
 #[tokio::test]
 async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
@@ -280,51 +132,6 @@ async fn the_old_transport_answers_on_its_stream() {
         request.send().await.unwrap().status(),
         StatusCode::NOT_FOUND
     );
-}
-
-/// Events as they come.
-struct Events {
-    stream: Response,
-    received: String,
-}
-
-impl Events {
-    fn new(stream: Response) -> Self {
-        assert_eq!(stream.status(), StatusCode::OK);
-        Self {
-            stream,
-            received: String::new(),
-        }
-    }
-
-    /// Name and data of the next one.
-    async fn next(&mut self) -> (String, String) {
-        loop {
-            if let Some((event, rest)) = self.received.split_once("\n\n") {
-                let field = |name: &str| {
-                    let values = event.lines().filter_map(|line| line.strip_prefix(name));
-                    values.map(str::trim).collect::<Vec<_>>().join("\n")
-                };
-                let found = (field("event:"), field("data:"));
-                self.received = rest.to_owned();
-                if !found.1.is_empty() {
-                    return found;
-                }
-                continue;
-            }
-            let piece = timeout(SOON, self.stream.chunk())
-                .await
-                .expect("an event comes");
-            let piece = piece.unwrap().expect("the stream goes on");
-            self.received.push_str(std::str::from_utf8(&piece).unwrap());
-        }
-    }
-
-    /// Whether it ends soon.
-    async fn ends(&mut self) -> bool {
-        let rest = async { while let Ok(Some(_)) = self.stream.chunk().await {} };
-        timeout(SOON, rest).await.is_ok()
-    }
 }
 
 #[tokio::test]
