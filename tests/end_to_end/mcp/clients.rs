@@ -3,6 +3,11 @@
 
 use std::process::{Output, Stdio};
 
+use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
+use rmcp::service::ServiceError;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientLifecycleMode, ClientServiceExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -222,4 +227,74 @@ async fn the_inspector_over_streamable_http() {
 #[tokio::test]
 async fn the_inspector_over_sse() {
     inspect("sse").await;
+}
+
+/// rmcp, as Codex and others use it.
+async fn rmcp(lifecycle: ClientLifecycleMode, revision: &str) {
+    let stage = Stage::new();
+    let mut yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let tools = alice.tools("browser").await;
+    let mut browser = Performer::start(alice.executor("browser").await);
+
+    let to = StreamableHttpClientTransportConfig::with_uri(alice.url("browser"))
+        .auth_header(alice.token.clone());
+    let transport = StreamableHttpClientTransport::from_config(to);
+    let client = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
+    let call = async |tool: &'static str, arguments: Value| {
+        let arguments = arguments.as_object().unwrap().clone();
+        let asked = CallToolRequestParams::new(tool).with_arguments(arguments);
+        client.call_tool(asked).await
+    };
+    let text = |result: CallToolResult| result.content[0].as_text().unwrap().text.clone();
+    let navigate = async || {
+        let arguments = json!({"url": "https://example.org/"});
+        text(call("browser_navigate", arguments).await.unwrap())
+    };
+
+    let listed = client.list_all_tools().await.unwrap();
+    let called = navigate().await;
+    let failed = call("browser_execute", json!({"script": "throw"})).await;
+    let failed = failed.unwrap();
+    let unknown = match call("no_such_tool", json!({})).await {
+        Err(ServiceError::McpError(error)) => error.code.0,
+        other => panic!("{other:?}"),
+    };
+    let cancelled = tokio::select! {
+        answer = call("browser_click", json!({"selector": "#a"})) => panic!("{answer:?}"),
+        () = browser.asked_for("browser_click") => true,
+    };
+    let after = navigate().await;
+    yard.restart(&stage).await;
+    browser.connect(alice.executor("browser").await);
+    let again = navigate().await;
+
+    let info = client.peer_info().unwrap();
+    let facts = json!({
+        "revision": info.protocol_version,
+        "server": info.server_info.as_ref().unwrap().name,
+        "tools": listed.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(),
+        "called": called,
+        "failed": [failed.is_error, text(failed.clone())],
+        "unknown": unknown,
+        "cancelled": cancelled,
+        "after": after,
+        "again": again,
+    });
+    look_at(&facts, &tools, revision);
+    client.cancel().await.unwrap();
+}
+
+#[tokio::test]
+async fn rmcp_with_a_handshake() {
+    rmcp(ClientLifecycleMode::Initialize, HANDSHAKE).await;
+}
+
+#[tokio::test]
+async fn rmcp_without_a_handshake() {
+    let probing = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: None,
+    };
+    rmcp(probing, MODERN).await;
 }
