@@ -6,7 +6,6 @@
 //! apply stands in `tests/services/mcp_clients/conformance-*.yml`; the suite fails also when anything in there passes.
 
 use std::convert::Infallible;
-use std::path::Path;
 use std::process::Stdio;
 
 use bytes::Bytes;
@@ -166,18 +165,28 @@ async fn suite(arguments: &[&str], baseline: &str) -> String {
     let printed = String::from_utf8_lossy(&run.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{printed}\n{complaints}");
-    assert!(Path::new(&stage.path().join("results")).is_dir(), "{printed}");
     printed
+}
+
+/// Scenarios that the suite runs and does not count, because they are newer than its set.
+fn passed_besides(printed: &str, scenario: &str) {
+    let line = printed
+        .lines()
+        .find(|line| line.contains(&format!("✓ {scenario}: ")));
+    let passed = line.is_some_and(|line| !line.contains(": 0 passed"));
+    assert!(passed, "{scenario}: {printed}");
 }
 
 #[tokio::test]
 async fn the_suite_of_the_revision_with_a_handshake() {
     let asked = ["--requirements", "2025-11-25"];
-    suite(&asked, "conformance-2025-11-25.yml").await;
+    let printed = suite(&asked, "conformance-2025-11-25.yml").await;
+    passed_besides(&printed, "server-session-lifecycle");
 }
 
 #[tokio::test]
 async fn the_suite_of_the_revision_without_sessions() {
     let asked = ["--requirements", "2026-07-28"];
-    suite(&asked, "conformance-2026-07-28.yml").await;
+    let printed = suite(&asked, "conformance-2026-07-28.yml").await;
+    passed_besides(&printed, "http-header-validation");
 }
