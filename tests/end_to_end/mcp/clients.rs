@@ -103,7 +103,10 @@ fn look_at(facts: &Value, tools: &[String], revision: &str) {
     assert_eq!(facts["tools"], json!(tools));
     for answer in ["called", "after", "again"] {
         let text = facts[answer].as_str().unwrap_or_default();
-        assert!(text.contains("at https://example.org/"), "{answer}: {facts}");
+        assert!(
+            text.contains("at https://example.org/"),
+            "{answer}: {facts}"
+        );
     }
     assert_eq!(facts["failed"][0], true, "{facts}");
     let failed = facts["failed"][1].as_str().unwrap();

@@ -7,6 +7,7 @@
 
 use std::convert::Infallible;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt, TryStreamExt};
@@ -26,14 +27,15 @@ use super::support::{Person, Socket, Yard, answer, node};
 use crate::support::{Stage, seconds};
 
 /// The suite's tools, each with the one of ours that stands for it.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 8] = [
     ("test_simple_text", "browser_tabs_list"),
     ("test_image_content", "browser_screenshot"),
     ("test_audio_content", "browser_go_back"),
     ("test_embedded_resource", "browser_go_forward"),
-    ("test_multiple_content_types", "browser_reload"),
+    ("test_multiple_content_types", "browser_current_tab"),
     ("test_error_handling", "browser_get_links"),
     ("test_tool_with_progress", "browser_get_content"),
+    ("test_trigger_tool_change", "browser_reload"),
 ];
 
 /// What the executor answers, of which the suite only looks at the shape.
@@ -47,12 +49,13 @@ fn content(tool: &str) -> Value {
         "browser_screenshot" => json!([image]),
         "browser_go_back" => json!([audio]),
         "browser_go_forward" => json!([resource]),
-        "browser_reload" => json!([text, image, resource]),
+        "browser_current_tab" => json!([text, image, resource]),
         _ => json!([text]),
     }
 }
 
-async fn perform(mut socket: Socket) {
+/// The executor. What it can do changes, for all that the service knows, when it connects again.
+async fn perform(alice: Arc<Person>, mut socket: Socket) {
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else {
             continue;
@@ -65,7 +68,12 @@ async fn perform(mut socket: Socket) {
                 let frame = Message::Text(failed.to_string().into());
                 socket.send(frame).await.unwrap();
             }
-            Some(tool) => answer(&mut socket, &asked, json!({"content": content(tool)})).await,
+            Some(tool) => {
+                answer(&mut socket, &asked, json!({"content": content(tool)})).await;
+                if tool == "browser_reload" {
+                    socket = alice.executor("browser").await;
+                }
+            }
         }
     }
 }
@@ -141,9 +149,10 @@ impl Upstream {
 async fn suite(arguments: &[&str], baseline: &str) -> String {
     let stage = Stage::new();
     let yard = Yard::open(&stage).await;
-    let alice: Person = yard.person("alice").await;
+    let alice = Arc::new(yard.person("alice").await);
     let mut tasks = JoinSet::new();
-    tasks.spawn(perform(alice.executor("browser").await));
+    let browser = alice.executor("browser").await;
+    tasks.spawn(perform(Arc::clone(&alice), browser));
     let upstream = Upstream {
         http: alice.http.clone(),
         address: alice.address.to_string(),
@@ -153,7 +162,11 @@ async fn suite(arguments: &[&str], baseline: &str) -> String {
 
     let mut command = node("node_modules/@modelcontextprotocol/conformance/dist/index.js");
     command
-        .args(["server", "--url", &format!("http://{proxy}/api/mcp/sse/browser")])
+        .args([
+            "server",
+            "--url",
+            &format!("http://{proxy}/api/mcp/sse/browser"),
+        ])
         .args(arguments)
         .args(["--expected-failures", baseline])
         .arg("--output-dir")

@@ -284,7 +284,9 @@ fn perform(tool: &str, arguments: &Value) -> Option<Value> {
     Some(match tool {
         "browser_navigate" => text(&format!("at {}", arguments["url"].as_str().unwrap())),
         "browser_execute" => json!({"result": {"error": "it threw"}}),
-        "browser_current_tab" => json!({"tab": {"id": 1, "url": "https://example.org/", "active": true}}),
+        "browser_current_tab" => {
+            json!({"tab": {"id": 1, "url": "https://example.org/", "active": true}})
+        }
         "browser_click" => return None,
         _ => Value::Null,
     })
