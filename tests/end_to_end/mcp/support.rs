@@ -201,26 +201,34 @@ impl Events {
         }
     }
 
-    /// Name and data of the next one.
-    pub async fn next(&mut self) -> (String, String) {
+    /// The next one as it is sent, comments among them.
+    pub async fn frame(&mut self) -> String {
         loop {
             if let Some((event, rest)) = self.received.split_once("\n\n") {
-                let field = |name: &str| {
-                    let values = event.lines().filter_map(|line| line.strip_prefix(name));
-                    values.map(str::trim).collect::<Vec<_>>().join("\n")
-                };
-                let found = (field("event:"), field("data:"));
+                let event = event.to_owned();
                 self.received = rest.to_owned();
-                if !found.1.is_empty() {
-                    return found;
-                }
-                continue;
+                return event;
             }
             let piece = timeout(SOON, self.stream.chunk())
                 .await
                 .expect("an event comes");
             let piece = piece.unwrap().expect("the stream goes on");
             self.received.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// Name and data of the next one that has data.
+    pub async fn next(&mut self) -> (String, String) {
+        loop {
+            let event = self.frame().await;
+            let field = |name: &str| {
+                let values = event.lines().filter_map(|line| line.strip_prefix(name));
+                values.map(str::trim).collect::<Vec<_>>().join("\n")
+            };
+            let found = (field("event:"), field("data:"));
+            if !found.1.is_empty() {
+                return found;
+            }
         }
     }
 
@@ -299,7 +307,7 @@ fn installed(program: &str) -> Command {
     let program = Path::new(CLIENTS).join(program);
     assert!(
         program.exists(),
-        "{} is missing; install it with: tests/services/up clients",
+        "{} is missing; install it with: tests/services/up",
         program.display()
     );
     let mut command = Command::new(program);
