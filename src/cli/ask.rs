@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, audit, auth, config, describe, diff, events, get, group, image, kinds,
-    rollout, skill, status, switches, wait,
+    Result, adapter, audit, auth, config, describe, diff, events, executor, get, group, image,
+    kinds, rollout, skill, status, switches, user, wait,
 };
 
 /// What to request from the server.
@@ -77,6 +77,12 @@ pub enum Ask {
     /// Create, change and delete groups of users
     #[command(subcommand)]
     Group(group::GroupCommand),
+    /// Rotate the MCP token of a user
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Disconnect browsers and desktops of users
+    #[command(subcommand)]
+    Executor(executor::ExecutorCommand),
     /// Test and synchronise the directory, edit the whitelist, switch the authentication mode
     #[command(subcommand)]
     Auth(auth::AuthCommand),
@@ -117,6 +123,8 @@ impl Ask {
             Self::Adapter(command) => adapter::adapter(server, command).await,
             Self::Skill(command) => skill::skill(server, command).await,
             Self::Group(command) => group::group(server, command).await,
+            Self::User(command) => user::user(server, command).await,
+            Self::Executor(command) => executor::executor(server, command).await,
             Self::Auth(command) => auth::auth(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }

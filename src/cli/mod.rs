@@ -12,6 +12,7 @@ mod describe;
 mod diff;
 mod effect;
 mod events;
+mod executor;
 mod follow;
 mod get;
 mod group;
@@ -32,6 +33,7 @@ mod status;
 mod suggest;
 mod switches;
 mod target;
+mod user;
 mod wait;
 mod watch;
 

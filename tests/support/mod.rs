@@ -6,6 +6,7 @@
 pub mod client;
 pub mod disk;
 pub mod engine;
+pub mod mcp;
 pub mod node;
 pub mod own_postgres;
 pub mod postgres;
@@ -16,6 +17,7 @@ pub mod wait;
 
 pub use client::Client;
 pub use engine::Engine;
+pub use mcp::McpUser;
 pub use service::Service;
 pub use stage::Stage;
 pub use wait::{eventually, until};

@@ -19,7 +19,10 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("executors_list", "/api/admin/executors", list)
             .title(Area::Mcp, "List connected executors")
-            .about("Browsers and desktops of all users, oldest connection first.")
+            .about(
+            "Browsers and desktops of all users, oldest connection first. `search` is part of a user's name, or the id of a \
+             connection.",
+        )
             .paged(),
         Route::post(
             "executors_disconnect",
@@ -119,7 +122,9 @@ pub struct Which {
 /// None of its own.
 async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Executors>> {
     let all = deps.mcp.hub.connected();
-    let matches = |executor: &Connected, search: &str| executor.about.user.key().contains(search);
+    let matches = |executor: &Connected, search: &str| {
+        executor.about.user.key().contains(search) || search.parse() == Ok(executor.connection.0)
+    };
     let (shown, page) = page::cut(all, input.paging.as_ref(), matches);
     let executors = shown.into_iter().map(Executor::from).collect();
     Ok(Answer::ok(

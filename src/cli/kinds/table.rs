@@ -28,8 +28,15 @@ const fn listed(
 }
 
 /// Kinds of things that are not reconciled.
-pub(super) static OTHERS: [&KindInfo; 6] =
-    [&GROUPS, &SUPERADMINS, &RECONCILERS, &TASKS, &EVENTS, &AUDIT];
+pub(super) static OTHERS: [&KindInfo; 7] = [
+    &GROUPS,
+    &SUPERADMINS,
+    &EXECUTORS,
+    &RECONCILERS,
+    &TASKS,
+    &EVENTS,
+    &AUDIT,
+];
 
 /// Groups of users.
 pub static GROUPS: KindInfo = listed(
@@ -58,6 +65,30 @@ static SUPERADMINS: KindInfo = listed(
     ("/api/admin/superadmins", Paging::Searched),
     ("items", "username"),
     &[USERNAME, AGE, Column::age("LAST LOGIN", "last_login_at")],
+);
+
+/// Browsers and desktops that are connected: one is named by its connection.
+static EXECUTORS: KindInfo = listed(
+    "executor",
+    "executors",
+    &["ex"],
+    ("/api/admin/executors", Paging::Searched),
+    ("executors", "id"),
+    &[
+        Column::text("ID", "id"),
+        Column::text("USER", "username"),
+        Column::text("SERVICE", "service"),
+        Column::text("CLIENT", "client"),
+        Column::text("LABEL", "label"),
+        Column::text("VERSION", "version"),
+        Column::text("PLATFORM", "platform"),
+        Column::text("ADDRESS", "address"),
+        Column::age("CONNECTED", "connected_at"),
+        Column::text("CALLS", "calls"),
+        Column::text("LATE", "late_answers").wide(),
+        Column::text("USER AGENT", "user_agent").wide(),
+        Column::text("INSTANCE", "instance").wide(),
+    ],
 );
 
 /// Reconcilers and their queues.

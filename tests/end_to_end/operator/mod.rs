@@ -2,6 +2,7 @@
 
 mod asking;
 mod engine;
+mod executors;
 mod following;
 mod manners;
 mod scripted;
