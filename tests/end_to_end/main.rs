@@ -8,6 +8,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stderr)]
 
+#[path = "../simulation/chance.rs"]
+#[allow(dead_code)] // The simulation uses the rest.
+mod chance;
 #[path = "../../reconcilers/tests/git/repository.rs"]
 #[allow(dead_code)] // The tests of the driver use the rest of these three.
 mod git_repository;
@@ -54,6 +57,8 @@ mod logging;
 mod login;
 mod main_job;
 mod mcp;
+mod mcp_executors;
+mod mcp_isolation;
 mod memory;
 mod mode_switch;
 mod network;

@@ -9,6 +9,7 @@ mod registry;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job};

@@ -2,7 +2,7 @@
 //!
 //! Reading never waits for anything else: a desktop client gives up when its pings have no answer, and what answers them is reading.
 
-use std::sync::{Mutex, PoisonError};
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::frame::{self, Frame};
 use super::hub::{About, Hub, Order};
 use super::registry::{Close, ConnectionId, Key};
+use super::traffic::{Traffic, Watched};
 
 /// Longest message, in bytes; Chrome sends one frame.
 const LONGEST: usize = 32 * 1024 * 1024;
@@ -30,13 +31,13 @@ const BUFFER: usize = 4096;
 const PING: Duration = Duration::from_secs(25);
 /// How often it is looked at whether it has been silent for too long.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long it may take nothing of what is sent to it.
+/// How long it may take nothing at all of what is sent to it.
 const SLOW: Duration = Duration::from_secs(10);
 /// How long it may take to end.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-type Reader<S> = SplitStream<WebSocketStream<S>>;
-type Writer<S> = SplitSink<WebSocketStream<S>, Message>;
+type Reader<S> = SplitStream<WebSocketStream<Watched<S>>>;
+type Writer<S> = SplitSink<WebSocketStream<Watched<S>>, Message>;
 
 /// Why this side ends a connection.
 enum End {
@@ -58,15 +59,16 @@ where
         .write_buffer_size(BUFFER)
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST));
+    let traffic = Traffic::new();
+    let io = Watched::new(io, traffic.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut writer, mut reader) = socket.split();
     let (connection, orders) = hub.connect(key, about);
     let registered = Registered { hub, connection };
-    let heard = Mutex::new(Instant::now());
     let end = tokio::select! {
-        end = registered.read(&mut reader, &heard) => end,
-        end = write(&mut writer, orders) => end,
-        () = registered.watch(&heard) => End::Over,
+        end = registered.read(&mut reader) => end,
+        end = write(&mut writer, orders, &traffic) => end,
+        () = registered.watch(&traffic) => End::Over,
     };
     drop(registered);
     let _ = timeout(GOODBYE, say_goodbye(end, &mut writer, &mut reader)).await;
@@ -85,12 +87,11 @@ impl Drop for Registered {
 }
 
 impl Registered {
-    async fn read<S>(&self, reader: &mut Reader<S>, heard: &Mutex<Instant>) -> End
+    async fn read<S>(&self, reader: &mut Reader<S>) -> End
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         while let Some(message) = reader.next().await {
-            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             match message {
                 Ok(Message::Text(text)) => match Frame::read(&text) {
                     Frame::Answer { id, outcome } => {
@@ -110,10 +111,10 @@ impl Registered {
     }
 
     /// Looks whether it is silent. What follows from it comes as an order.
-    async fn watch(&self, heard: &Mutex<Instant>) {
+    async fn watch(&self, traffic: &Traffic) {
         loop {
             sleep(LOOK).await;
-            let heard = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let heard = traffic.received();
             if heard.elapsed() > PING {
                 self.hub.silent(self.connection, heard);
             }
@@ -121,7 +122,11 @@ impl Registered {
     }
 }
 
-async fn write<S>(writer: &mut Writer<S>, mut orders: mpsc::Receiver<Order>) -> End
+async fn write<S>(
+    writer: &mut Writer<S>,
+    mut orders: mpsc::Receiver<Order>,
+    traffic: &Traffic,
+) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -140,10 +145,15 @@ where
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
         };
-        match timeout(SLOW, writer.send(message)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return End::Over,
-            Err(_) => return End::Told(Close::Slow),
+        let mut sending = pin!(writer.send(message));
+        loop {
+            match timeout(SLOW, &mut sending).await {
+                Ok(Ok(())) => break,
+                Ok(Err(_)) => return End::Over,
+                // A long message over a slow line goes on.
+                Err(_) if traffic.sent().elapsed() < SLOW => {}
+                Err(_) => return End::Told(Close::Slow),
+            }
         }
     }
 }

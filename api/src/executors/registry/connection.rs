@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use super::BUSY;
 use super::model::{ConnectionId, JobId, Key, Lane, Moment, Presence, Protocol, Service};
 
 /// Most jobs at once that only look, at a browser.
@@ -15,8 +16,13 @@ const ABANDONED: usize = 64;
 enum Question {
     /// A job waits for the answer, until then.
     Awaited(JobId, Moment),
-    /// Nobody does. Until then the executor may still be at it.
-    Abandoned(Moment),
+    /// Nobody does.
+    Abandoned {
+        /// Until then nothing else is asked of one that does one thing at a time.
+        holds: Moment,
+        /// Until then it may be at it, and answer nothing else.
+        busy: Moment,
+    },
 }
 
 /// A connection.
@@ -67,7 +73,7 @@ impl Connection {
     /// Lets a job in if there is room.
     pub(super) fn admit(&mut self, now: Moment, job: JobId, lane: Lane) -> bool {
         let room = match lane {
-            _ if self.is_serial() => self.jobs.is_empty() && !self.may_be_busy(now),
+            _ if self.is_serial() => self.jobs.is_empty() && !self.is_held(now),
             Lane::Read => self.readers.len() < READERS,
             Lane::Act => self.jobs.len() == self.readers.len(),
         };
@@ -97,19 +103,29 @@ impl Connection {
     pub(super) fn answered(&mut self, id: u64) -> Option<JobId> {
         match self.questions.remove(&id) {
             Some(Question::Awaited(job, _)) => Some(job),
-            Some(Question::Abandoned(_)) | None => {
+            Some(Question::Abandoned { .. }) => {
                 self.late += 1;
+                None
+            }
+            None => {
+                // A number that was never given is not late, but nothing.
+                self.late += u64::from((1..=self.last_id).contains(&id));
                 None
             }
         }
     }
 
-    /// Nobody waits for this answer any more.
-    pub(super) fn give_up(&mut self, id: u64, busy_until: Moment) {
-        if let Some(question) = self.questions.get_mut(&id) {
-            *question = Question::Abandoned(busy_until);
+    /// Nobody waits for this answer any more. Says until when it holds up others.
+    pub(super) fn give_up(&mut self, now: Moment, id: u64) -> Moment {
+        let mut holds = now.after(BUSY);
+        if let Some(question) = self.questions.get_mut(&id)
+            && let Question::Awaited(_, until) = *question
+        {
+            holds = holds.max(until);
+            let busy = until.max(now).after(BUSY);
+            *question = Question::Abandoned { holds, busy };
         }
-        let abandoned = |question: &Question| matches!(question, Question::Abandoned(_));
+        let abandoned = |question: &Question| matches!(question, Question::Abandoned { .. });
         if self
             .questions
             .values()
@@ -125,13 +141,22 @@ impl Connection {
                 self.questions.remove(&id);
             }
         }
+        holds
+    }
+
+    /// Whether it is at something, so that nothing else is asked of it yet.
+    fn is_held(&self, now: Moment) -> bool {
+        self.questions.values().any(|question| match question {
+            Question::Awaited(..) => true,
+            Question::Abandoned { holds, .. } => now < *holds,
+        })
     }
 
     /// Whether it may be at something, and therefore answer nothing else.
     pub(super) fn may_be_busy(&self, now: Moment) -> bool {
         self.questions.values().any(|question| match question {
             Question::Awaited(..) => true,
-            Question::Abandoned(until) => self.is_serial() && now < *until,
+            Question::Abandoned { busy, .. } => self.is_serial() && now < *busy,
         })
     }
 

@@ -523,8 +523,7 @@ impl Registry {
         effects: &mut Vec<Effect>,
     ) {
         if let Some(executor) = self.connections.get_mut(&connection) {
-            let until = now.after(BUSY);
-            executor.give_up(id, until);
+            let until = executor.give_up(now, id);
             self.timers.insert((until, Timer::Connection(connection)));
             effects.push(Effect::Cancel { connection, id });
         }

@@ -1,0 +1,330 @@
+//! The rules of executors.md, 6.2, that need sockets or their times; those that do not are in `registry::tests`.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Yard {
+    /// A call whose result comes through the channel, with its name.
+    fn begin(
+        &self,
+        key: &Key,
+        lane: Lane,
+        name: &str,
+        limit: Duration,
+        results: &mpsc::UnboundedSender<(String, Result<Value, String>)>,
+    ) -> JoinHandle<()> {
+        let (hub, key, name) = (self.hub.clone(), key.clone(), name.to_owned());
+        let results = results.clone();
+        TaskTracker::new().spawn(async move {
+            let result = match hub.enter(key, lane).await {
+                Ok(mut job) => match job.ask(&name, RawValue::NULL, limit).await {
+                    Ok(answer) => Ok(value(&answer.outcome)),
+                    Err(why) => Err(format!("{why:?}")),
+                },
+                Err(why) => Err(format!("{why:?}")),
+            };
+            let _ = results.send((name, result));
+        })
+    }
+
+    fn about(&self) -> About {
+        About {
+            user: "alice".parse().unwrap(),
+            address: None,
+            user_agent: "test".to_owned(),
+            since: Timestamp::from_secs(1_778_500_000),
+        }
+    }
+}
+
+impl Executor {
+    async fn answer(&mut self, id: u64, result: &str) {
+        let text = format!(r#"{{"id":{id},"result":"{result}"}}"#);
+        self.send(text).await;
+    }
+
+    /// The name of the tool that is asked for next, with the number.
+    async fn asked(&mut self) -> (u64, String) {
+        let (id, frame) = self.question().await;
+        (id, frame["tool"].as_str().unwrap().to_owned())
+    }
+
+    /// That nothing is asked although everybody else has had their turn.
+    async fn is_left_alone(&mut self) {
+        let asked = timeout(Duration::from_millis(100), self.question()).await;
+        assert!(asked.is_err(), "{asked:?}");
+    }
+}
+
+/// Until everybody who was let go has done something.
+async fn turn() {
+    sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_desktop_is_asked_one_thing_at_a_time_and_eight_wait_in_their_order() {
+    let yard = Yard::new();
+    let key = key(1, Service::Computer);
+    let mut executor = yard.executor(&key).await;
+    let (results, mut done) = mpsc::unbounded_channel();
+    for number in 1..=9 {
+        // Those that only look wait as well.
+        let lane = if number % 2 == 0 {
+            Lane::Read
+        } else {
+            Lane::Act
+        };
+        yard.begin(&key, lane, &number.to_string(), LIMIT, &results);
+        turn().await;
+    }
+    yard.begin(&key, Lane::Read, "one too many", LIMIT, &results);
+    let (name, refused) = done.recv().await.unwrap();
+    assert_eq!(
+        (name.as_str(), refused),
+        ("one too many", Err("Full".to_owned()))
+    );
+    for number in 1..=9 {
+        let (id, name) = executor.asked().await;
+        assert_eq!((id, &name), (number, &number.to_string()));
+        executor.is_left_alone().await;
+        executor.answer(id, "done").await;
+        assert_eq!(done.recv().await.unwrap(), (name, Ok(json!("done"))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_is_looked_at_by_four_and_changed_by_one_over_one_connection() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let mut executor = yard.executor(&key).await;
+    let (results, mut done) = mpsc::unbounded_channel();
+    for name in ["r1", "r2", "r3", "r4", "r5", "a1", "a2"] {
+        let lane = if name.starts_with('r') {
+            Lane::Read
+        } else {
+            Lane::Act
+        };
+        yard.begin(&key, lane, name, LIMIT, &results);
+        turn().await;
+    }
+    let mut at_once = Vec::new();
+    for _ in 0..5 {
+        at_once.push(executor.asked().await);
+    }
+    let names: Vec<&str> = at_once.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["r1", "r2", "r3", "r4", "a1"]);
+    executor.is_left_alone().await;
+    // Answers in any order reach who has asked.
+    for (id, name) in at_once.into_iter().rev() {
+        executor.answer(id, &format!("of {name}")).await;
+        let (whose, result) = done.recv().await.unwrap();
+        assert_eq!((&whose, result), (&name, Ok(json!(format!("of {name}")))));
+    }
+    let mut rest = [executor.asked().await.1, executor.asked().await.1];
+    rest.sort();
+    assert_eq!(rest, ["a2", "r5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l50_a_desktop_that_answers_no_ping_while_it_works_is_kept_until_it_is_done() {
+    let yard = Yard::new();
+    let key = key(1, Service::Computer);
+    let mut executor = yard.executor(&key).await;
+    let (results, mut done) = mpsc::unbounded_channel();
+    let limit = 110 * SECOND;
+    yard.begin(&key, Lane::Read, "computer_screen_text", limit, &results);
+    let (id, _) = executor.asked().await;
+    // Its event loop is blocked: nothing is read, and no ping answered.
+    sleep(109 * SECOND).await;
+    assert_eq!(yard.hub.connected().len(), 1);
+    executor.answer(id, "text").await;
+    let (_, result) = done.recv().await.unwrap();
+    assert_eq!(result, Ok(json!("text")));
+    sleep(60 * SECOND).await;
+    assert_eq!(yard.hub.connected().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_desktop_whose_caller_has_gone_is_kept_for_as_long_as_it_may_be_at_it() {
+    let yard = Yard::new();
+    let key = key(1, Service::Computer);
+    let mut executor = yard.executor(&key).await;
+    let (results, mut done) = mpsc::unbounded_channel();
+    let limit = 90 * SECOND;
+    let call = yard.begin(&key, Lane::Read, "computer_screen_text", limit, &results);
+    let (id, _) = executor.asked().await;
+    call.abort();
+    sleep(80 * SECOND).await;
+    // Nor is it asked anything else, whose time would run while it cannot be done.
+    yard.begin(&key, Lane::Read, "next", LIMIT, &results);
+    executor.is_left_alone().await;
+    executor.answer(id, "late").await;
+    let (second, name) = executor.asked().await;
+    assert_eq!(name, "next");
+    executor.answer(second, "in time").await;
+    assert_eq!(done.recv().await.unwrap().1, Ok(json!("in time")));
+    assert_eq!(yard.hub.connected()[0].late, 1);
+    // One that never says anything again is given up all the same.
+    let call = yard.begin(&key, Lane::Read, "never", limit, &results);
+    executor.asked().await;
+    call.abort();
+    sleep(119 * SECOND).await;
+    assert_eq!(yard.hub.connected().len(), 1);
+    sleep(7 * SECOND).await;
+    assert!(yard.hub.connected().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn l50_bytes_of_a_long_message_are_a_sign_of_life_before_it_is_whole() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
+    let served = TaskTracker::new().spawn(serve(ours, yard.hub.clone(), key, yard.about()));
+    turn().await;
+    // The head of a frame of 1 MiB, masked as those of clients are; then its bytes, slowly.
+    let mut head = vec![0x81, 0xff];
+    head.extend((MIB as u64).to_be_bytes());
+    head.extend([0; 4]);
+    theirs.write_all(&head).await.unwrap();
+    for _ in 0..20 {
+        sleep(20 * SECOND).await;
+        theirs.write_all(&[b'x'; 1000]).await.unwrap();
+    }
+    assert_eq!(yard.hub.connected().len(), 1);
+    sleep(81 * SECOND).await;
+    assert!(yard.hub.connected().is_empty());
+    timeout(5 * SECOND, served).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_a_long_message_slowly_is_waited_for_and_who_takes_nothing_is_not() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
+    let served = TaskTracker::new().spawn(serve(ours, yard.hub.clone(), key.clone(), yard.about()));
+    turn().await;
+    let call = async {
+        let params = json!({ "text": "x".repeat(MIB) });
+        yard.call(&key, "browser_type", params).await.err()
+    };
+    let taken = async {
+        let mut piece = vec![0; 32 * 1024];
+        for _ in 0..20 {
+            sleep(SECOND).await;
+            theirs.read_exact(&mut piece).await.unwrap();
+        }
+        assert_eq!(yard.hub.connected().len(), 1, "it goes on");
+        sleep(21 * SECOND).await;
+        assert!(yard.hub.connected().is_empty(), "it has stopped");
+    };
+    let (failed, ()) = tokio::join!(call, taken);
+    // Its own time was up before.
+    assert_eq!(failed, Some(Ask::Failed(Failure::TimedOut)));
+    timeout(5 * SECOND, served).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_those_that_know_it_are_told_that_nobody_waits() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let hello = |features: Value| json!({"type": "hello", "protocol": 2, "instance": "i", "features": features});
+    for (hello, told) in [
+        (None, false),
+        (Some(hello(json!(["progress"]))), false),
+        (Some(hello(json!(["progress", "cancel"]))), true),
+    ] {
+        let mut executor = yard.executor(&key).await;
+        if let Some(hello) = hello {
+            executor.send(hello.to_string()).await;
+            let Some(Ok(Message::Text(text))) = executor.socket.next().await else {
+                panic!("no welcome");
+            };
+            assert!(text.contains("welcome"), "{text}");
+        }
+        let (results, _done) = mpsc::unbounded_channel();
+        let call = yard.begin(&key, Lane::Act, "given up", LIMIT, &results);
+        let (id, _) = executor.asked().await;
+        call.abort();
+        turn().await;
+        yard.begin(&key, Lane::Act, "next", LIMIT, &results);
+        let (number, frame) = executor.question().await;
+        match told {
+            true => assert_eq!(frame, json!({"type": "cancel", "id": id})),
+            false => assert_eq!((number, &frame["tool"]), (id + 1, &json!("next"))),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l51_the_newest_of_two_that_displace_each_other_is_refused_for_half_a_minute() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let connect = async |address: u8| {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let about = About {
+            address: Some([10, 0, 0, address].into()),
+            ..yard.about()
+        };
+        let served = TaskTracker::new().spawn(serve(ours, yard.hub.clone(), key.clone(), about));
+        let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
+        turn().await;
+        Executor { socket, served }
+    };
+    let mut kept = connect(0).await;
+    for number in 1..=5 {
+        let newer = connect(number % 2).await;
+        let (_, close) = std::mem::replace(&mut kept, newer).ended().await;
+        assert_eq!(close, Some((1000, "replaced".to_owned())));
+    }
+    for wait in [0, 20] {
+        sleep(wait * SECOND).await;
+        let (said, close) = connect(0).await.ended().await;
+        assert_eq!(close.map(|(code, _)| code), Some(4409));
+        assert_eq!(said[0]["type"], "bye");
+        assert!(yard.hub.refused_for(&key).is_some());
+    }
+    // The one that is connected is asked all the while.
+    let (results, mut done) = mpsc::unbounded_channel();
+    yard.begin(&key, Lane::Act, "t", LIMIT, &results);
+    let (id, _) = kept.asked().await;
+    kept.answer(id, "here").await;
+    assert_eq!(done.recv().await.unwrap().1, Ok(json!("here")));
+    sleep(11 * SECOND).await;
+    assert_eq!(yard.hub.refused_for(&key), None);
+    let mut newest = connect(0).await;
+    yard.begin(&key, Lane::Act, "t", LIMIT, &results);
+    newest.asked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_calls_just_after_a_disconnect_waits_three_seconds_for_another_connection() {
+    let yard = Yard::new();
+    let key = key(1, Service::Computer);
+    let (results, mut done) = mpsc::unbounded_channel();
+    let disconnect = async |executor: Executor| {
+        drop(executor.socket);
+        executor.served.await.unwrap();
+    };
+    disconnect(yard.executor(&key).await).await;
+    sleep(2 * SECOND).await;
+    yard.begin(&key, Lane::Act, "waits", LIMIT, &results);
+    sleep(2 * SECOND).await;
+    let mut again = yard.executor(&key).await;
+    let (id, name) = again.asked().await;
+    assert_eq!((id, name.as_str()), (1, "waits"));
+    again.answer(id, "done").await;
+    assert_eq!(done.recv().await.unwrap().1, Ok(json!("done")));
+    disconnect(again).await;
+    let begin = Instant::now();
+    yard.begin(&key, Lane::Act, "in vain", LIMIT, &results);
+    assert_eq!(done.recv().await.unwrap().1, Err("NotConnected".to_owned()));
+    assert_eq!(begin.elapsed().as_secs(), 3);
+    yard.begin(&key, Lane::Act, "too late", LIMIT, &results);
+    assert_eq!(done.recv().await.unwrap().1, Err("NotConnected".to_owned()));
+    assert_eq!(begin.elapsed().as_secs(), 3);
+}
