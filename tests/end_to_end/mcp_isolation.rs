@@ -137,14 +137,18 @@ async fn call(run: &Run, user: &McpUser, service: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l54_fifty_users_at_once_meet_their_own_executors_alone() {
     let stage = Stage::new();
-    let launch = stage.alone().set("container.autostart", "false");
+    // All of them come from one address, which therefore may have as many connections as it wants.
+    let launch = stage
+        .alone()
+        .set("container.autostart", "false")
+        .set("web.trusted_proxies", "[\"127.0.0.1\"]");
     let service = launch.start().await;
     let admin = service.admin().await;
     let mut users = Vec::new();
     for number in 0..USERS {
         users.push(McpUser::create(&service, &admin, &name_of(number)).await);
     }
-    let seed = std::env::var("AGENTYARD_TEST_SEED").ok();
+    let seed = std::env::var("AGENTYARD_SEED").ok();
     let seed = seed.and_then(|seed| seed.parse().ok());
     let run = Arc::new(Run {
         seed: seed.unwrap_or_else(rand::random),
