@@ -57,6 +57,7 @@ mod logging;
 mod login;
 mod main_job;
 mod mcp;
+mod mcp_agent;
 mod mcp_executors;
 mod mcp_isolation;
 mod memory;

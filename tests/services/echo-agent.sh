@@ -14,9 +14,11 @@ if [ "${ECHO_MODE:-}" = crash ]; then sleep 0.2; echo "crashing by image" >&2; e
 if [ -e "$agent/crash" ]; then sleep 0.2; echo "crashing on demand" >&2; exit 3; fi
 
 health=
+client=
 end() {
   echo "end"
   [ -z "$health" ] || kill "$health" 2>/dev/null
+  [ -z "$client" ] || kill "$client" 2>/dev/null
   exit 0
 }
 trap end TERM INT
@@ -25,6 +27,10 @@ if [ "${ECHO_MODE:-}" != deaf ]; then
   mkdir -p "$agent"
   httpd -f -p 18790 -h /srv &
   health=$!
+fi
+if [ -e /agent/client.mjs ] && [ -r "$agent/config.json" ]; then
+  node /agent/client.mjs "$agent/config.json" &
+  client=$!
 fi
 while :; do
   if [ "${ECHO_MODE:-}" != deaf ]; then
