@@ -1,6 +1,10 @@
 //! Executors of the first generation, as the extension and the desktop client that are in use are: what an MCP client gets of them,
 //! over real connections. Whatever has to do with time and order is tried in `api::executors`.
 
+use std::io::Cursor;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -96,17 +100,36 @@ async fn l52_a_large_screenshot_passes_and_one_that_is_too_large_ends_the_connec
         let data = "A".repeat(bytes);
         json!({"content": [{"type": "image", "data": data, "mimeType": "image/png"}]})
     };
+    // Noise, which takes as many bytes as it has.
+    let noise = image::RgbImage::from_fn(1920, 1080, |_, _| image::Rgb(rand::random()));
+    let mut png = Cursor::new(Vec::new());
+    noise.write_to(&mut png, image::ImageFormat::Png).unwrap();
+    let png = STANDARD.encode(png.into_inner());
+    assert!(png.len() > 5 * MIB);
     let called = alice.call("computer", "computer_screenshot", json!({}));
     let executed = async {
         let asked = desktop.question().await;
-        desktop.answer(&asked, screenshot(5 * MIB)).await;
+        assert_eq!(asked["tool"], "computer_screen_size");
+        desktop
+            .answer(&asked, json!({"width": 1920, "height": 1080}))
+            .await;
+        let asked = desktop.question().await;
+        let part = json!({"type": "image", "data": png, "mimeType": "image/png"});
+        desktop.answer(&asked, json!({"content": [part]})).await;
     };
     let (result, ()) = tokio::join!(called, executed);
     let image = result["content"].as_array().unwrap();
     let image = image.iter().find(|part| part["type"] == "image").unwrap();
-    assert_eq!(image["data"].as_str().unwrap().len(), 5 * MIB);
+    let bytes = STANDARD.decode(image["data"].as_str().unwrap()).unwrap();
+    assert!(bytes.len() <= 1_000_000, "{}", bytes.len());
+    let seen = image::load_from_memory(&bytes).unwrap();
+    assert_eq!(
+        result["structuredContent"]["width"],
+        seen.width(),
+        "{result}"
+    );
 
-    let called = alice.call("computer", "computer_screenshot", json!({}));
+    let called = alice.call("computer", "computer_active_window", json!({}));
     let Executor { socket } = &mut desktop;
     let (mut writer, mut reader) = socket.split();
     let mut asked = None;
@@ -212,7 +235,7 @@ async fn pings_of_a_desktop_are_answered_while_it_is_asked_and_while_it_answers(
     let (service, admin) = open(&stage).await;
     let alice = McpUser::create(&service, &admin, "alice").await;
     let mut desktop = alice.executor("computer").await;
-    let called = alice.call("computer", "computer_screenshot", json!({}));
+    let called = alice.call("computer", "computer_active_window", json!({}));
     let executed = async {
         let asked = desktop.question().await;
         for number in 0..3_u8 {

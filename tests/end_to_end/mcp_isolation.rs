@@ -112,7 +112,7 @@ async fn call(run: &Run, user: &McpUser, service: &str) {
                     json!({"selector": mark, "name": "id"}),
                 ),
                 ("browser", _) => ("browser_wait", json!({"selector": mark, "timeout": 100})),
-                (_, 0) => ("computer_file_read", json!({"path": mark})),
+                (_, 0) => ("computer_file_list", json!({"path": mark})),
                 (_, _) => ("computer_file_write", json!({"path": mark, "content": "x"})),
             };
             let result = user.call(service, tool, arguments.clone()).await;

@@ -3,6 +3,7 @@
 mod clients;
 mod conformance;
 mod go_sdk;
+mod pages;
 mod support;
 
 use std::time::Duration;
@@ -58,9 +59,15 @@ async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
             (&json!("browser_navigate"), &arguments)
         );
         answer(&mut executor, &asked, json!({"success": true})).await;
+        let asked = question(&mut executor).await;
+        assert_eq!(asked["tool"], "browser_current_tab");
+        let tab = json!({"url": "https://example.org/", "title": "An example"});
+        answer(&mut executor, &asked, json!({"tab": tab})).await;
     };
     let (result, ()) = tokio::join!(called, executed);
     assert_eq!(result["structuredContent"], json!({"success": true}));
+    let shown = result["content"][1]["text"].as_str().unwrap();
+    assert!(shown.contains("An example"), "{shown}");
     assert_eq!(result.get("isError"), None);
 
     let wrong = alice.call("browser", "browser_navigate", json!({})).await;

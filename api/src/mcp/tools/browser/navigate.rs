@@ -18,6 +18,14 @@ pub(super) struct Tab {
     pub(super) active: Option<bool>,
 }
 
+impl Tab {
+    /// Address and title, which the page has chosen.
+    pub(super) fn told(&self) -> CallResult {
+        let said = format!("{}\n{}", self.url, self.title);
+        CallResult::quoting(Some("The controlled tab:".to_owned()), &said)
+    }
+}
+
 /// The controlled tab, if it can be had.
 pub(super) async fn tab(turn: &mut Turn<'_>) -> Result<Option<Tab>, Stop> {
     #[derive(Deserialize)]
@@ -39,20 +47,17 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
     let mut asked = given.clone();
     let snapshot = asked.remove("snapshot") == Some(serde_json::Value::Bool(true));
     let outcome = turn.ask("browser_navigate", &asked).await?;
-    let result = CallResult::of("browser_navigate", outcome);
+    let mut result = CallResult::of("browser_navigate", outcome);
     if result.is_error {
         return Ok(result);
     }
-    if snapshot {
-        return look::snapshot(turn, &Arguments::new()).await;
-    }
-    let Some(tab) = tab(turn).await? else {
-        return Ok(result);
+    let shown = match snapshot {
+        true => Some(look::snapshot(turn, &Arguments::new()).await?),
+        false => tab(turn).await?.map(|tab| tab.told()),
     };
-    let said = format!("{}\n{}", tab.url, tab.title);
-    let facts = result.structured_content;
-    Ok(CallResult {
-        structured_content: facts,
-        ..CallResult::quoting(Some("The tab shows:".to_owned()), &said)
-    })
+    if let Some(shown) = shown {
+        result.content.extend(shown.content);
+        result.untrusted = true;
+    }
+    Ok(result)
 }

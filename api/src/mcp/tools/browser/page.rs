@@ -180,7 +180,7 @@ mod tests {
     #[case(r#"{"error":{"message":"no tab"}}"#, Err("no tab"))]
     #[case(r#"{"error":"no tab"}"#, Err("no tab"))]
     #[case(r#"{"result":null}"#, Err("the page answers nothing"))]
-    #[case("[]", Err("the answer to browser_execute cannot be read"))]
+    #[case("7", Err("the answer to browser_execute cannot be read"))]
     fn answers_of_executors_are_read(#[case] raw: &str, #[case] expected: Result<&str, &str>) {
         let found = said(raw);
         assert_eq!(found.as_deref().map_err(String::as_str), expected);

@@ -1,0 +1,468 @@
+//! Tools that the service makes of an executor's own, in real pages: an executor as the extension is, in front of Chromium.
+
+use futures::{SinkExt, StreamExt};
+use kit::http::Scripted;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::support::{Person, Yard};
+use crate::support::Stage;
+use crate::support::node::Browser;
+
+const SHOP: &str = r#"<!doctype html><title>Shop</title><body>
+<h1>Order</h1><nav><a href="/help">Help</a> <a href="/terms">Terms</a></nav>
+<form id=order action="/done"><label>Name <input id=name name=name></label>
+<label>Notes <textarea id=notes name=notes>old</textarea></label>
+<label><input type=checkbox id=gift> Gift</label>
+<label>Size <select id=size><option value=s>Small</option><option value=l>Large</option></select></label>
+<input type=password id=pin placeholder=PIN value=1234>
+<button id=send type=submit>Send</button></form>
+<button id=count onclick="this.textContent = +this.textContent + 1" ondblclick="document.title = 'double'">0</button>
+<button id=menu onmouseover="document.getElementById('sub').hidden = false">Menu</button><p id=sub hidden>Submenu</p>
+<p style="display:none">Invisible</p><div id=long></div>
+<script>
+setTimeout(() => { document.getElementById('long').textContent = 'Loaded'; }, 700);
+document.getElementById('count').addEventListener('contextmenu', () => { document.title = 'menu'; });
+</script>"#;
+const STRICT: &str = r#"<!doctype html><meta http-equiv="Content-Security-Policy" content="script-src 'none'">
+<title>Strict</title><body><p>Nothing runs here.</p><a href="/help">Help</a>"#;
+
+/// A person whose browser is Chromium, with a site to go to.
+struct Scene {
+    _yard: Yard,
+    alice: Person,
+    site: Scripted,
+    _executor: JoinSet<()>,
+}
+
+impl Scene {
+    async fn open(stage: &Stage) -> Self {
+        let yard = Yard::open(stage).await;
+        let alice = yard.person("alice").await;
+        let site = Scripted::new(|_, asked| {
+            let page = match asked.path.split('?').next() {
+                Some("/strict") => STRICT.to_owned(),
+                Some("/long") => format!(
+                    "<!doctype html><title>Long</title><body>{}",
+                    "<p>many words</p>".repeat(3000)
+                ),
+                Some("/shop") => SHOP.to_owned(),
+                _ => format!(
+                    "<!doctype html><title>Page</title><body>You are at {}",
+                    asked.path
+                ),
+            };
+            Some((
+                200,
+                vec![("Content-Type", "text/html".to_owned())],
+                page.into_bytes(),
+            ))
+        })
+        .await;
+        let mut socket = alice.executor("browser").await;
+        let mut chromium = Browser::open().await;
+        let mut executor = JoinSet::new();
+        executor.spawn(async move {
+            while let Some(Ok(message)) = socket.next().await {
+                let Message::Text(text) = message else {
+                    continue;
+                };
+                let asked: Value = serde_json::from_str(&text).unwrap();
+                let Some(tool) = asked["tool"].as_str() else {
+                    continue;
+                };
+                let result = extension(&mut chromium, tool, &asked["params"]).await;
+                let frame = json!({"id": asked["id"], "result": result}).to_string();
+                socket.send(Message::Text(frame.into())).await.unwrap();
+            }
+        });
+        Self {
+            _yard: yard,
+            alice,
+            site,
+            _executor: executor,
+        }
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.alice.call("browser", tool, arguments).await
+    }
+
+    async fn go(&self, path: &str) -> Value {
+        let url = format!("http://{}{path}", self.site.address);
+        self.call("browser_navigate", json!({"url": url})).await
+    }
+
+    /// The value of an expression in the page.
+    async fn value(&self, expression: &str) -> Value {
+        let done = self
+            .call("browser_execute", json!({"script": expression}))
+            .await;
+        done["structuredContent"]["result"].clone()
+    }
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+fn ok(result: &Value) -> &str {
+    assert_eq!(result.get("isError"), None, "{result}");
+    text(result)
+}
+
+/// What the extension does with the tools that it has.
+async fn extension(chromium: &mut Browser, tool: &str, params: &Value) -> Value {
+    let selector = params["selector"].as_str().unwrap_or("body").to_owned();
+    let quoted = Value::from(selector).to_string();
+    let run = |script: String| json!(script);
+    let script = match tool {
+        "browser_navigate" => {
+            chromium.goto(params["url"].as_str().unwrap()).await;
+            return json!({"success": true});
+        }
+        "browser_screenshot" => {
+            let picture = chromium.does("picture", true).await;
+            return json!({"content": [{"type": "image", "mimeType": "image/png", "data": picture["data"]}]});
+        }
+        "browser_execute" => {
+            return chromium.does("execute", params["script"].clone()).await;
+        }
+        "browser_current_tab" => {
+            "({tab: {id: 1, url: location.href, title: document.title, active: true}})".to_owned()
+        }
+        "browser_click" => format!("(document.querySelector({quoted}).click(), {{success: true}})"),
+        "browser_type" => format!(
+            "(document.querySelector({quoted}).value = {}, {{success: true}})",
+            params["text"]
+        ),
+        "browser_key_press" => format!(
+            "(document.title = 'pressed ' + {}, {{success: true}})",
+            params["key"]
+        ),
+        "browser_get_content" => {
+            format!("({{content: document.querySelector({quoted}).innerText}})")
+        }
+        "browser_get_links" => format!(
+            "({{links: [...document.querySelector({quoted}).querySelectorAll('a')].map((a) => ({{text: a.innerText, href: a.href}}))}})"
+        ),
+        "browser_wait" => format!("({{found: !!document.querySelector({quoted})}})"),
+        other => return json!({"error": {"message": format!("there is no tool {other}")}}),
+    };
+    // An extension's own scripts run on pages whose policy allows none.
+    chromium.does("own", run(script)).await["value"].clone()
+}
+
+#[tokio::test]
+async fn a_page_is_outlined_and_acted_on_by_refs() {
+    let stage = Stage::new();
+    let scene = Scene::open(&stage).await;
+    let shown = scene.go("/shop").await;
+    assert!(ok(&shown).contains("/shop\nShop"), "{shown}");
+
+    let outline = scene.call("browser_snapshot", json!({})).await;
+    let said = ok(&outline);
+    for part in [
+        "heading \"Order\" level 1",
+        "link \"Help\" [ref=e",
+        "textbox \"Name\"",
+        "checkbox \"Gift\"",
+        "value \"old\"",
+        "value hidden",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(
+        !said.contains("1234") && !said.contains("Invisible"),
+        "{said}"
+    );
+    assert_eq!(outline["_meta"]["agentyard/untrusted"], true);
+    let brief = scene
+        .call(
+            "browser_snapshot",
+            json!({"interactiveOnly": true, "boxes": true}),
+        )
+        .await;
+    assert!(
+        ok(&brief).contains("[box=") && !ok(&brief).contains("heading"),
+        "{brief}"
+    );
+
+    let found = scene
+        .call("browser_find", json!({"text": "send", "role": "button"}))
+        .await;
+    let mark = found["structuredContent"]["elements"][0]["ref"]
+        .as_str()
+        .unwrap();
+    assert!(
+        said.contains(&format!("button \"Send\" [ref={mark}]")),
+        "{found}"
+    );
+    let by_ref = format!("ref={mark}");
+    let read = scene
+        .call(
+            "browser_query",
+            json!({"selector": by_ref, "attributes": ["id", "none"]}),
+        )
+        .await;
+    let expected =
+        json!([{"ref": mark, "text": "Send", "attributes": {"id": "send", "none": null}}]);
+    assert_eq!(read["structuredContent"]["elements"], expected);
+    let nothing = scene
+        .call("browser_find", json!({"regex": "^nothing$"}))
+        .await;
+    assert_eq!(ok(&nothing), "nothing on the page matches");
+
+    let filled = scene.call("browser_fill_form", json!({"fields": [
+        {"selector": "#name", "value": "Ada"}, {"selector": "#gift", "value": "true"}, {"selector": "#size", "value": "Large"}]})).await;
+    assert_eq!(
+        ok(&filled),
+        "#name: filled in\n#gift: filled in\n#size: filled in"
+    );
+    let values = scene.value("[document.querySelector('#name').value, document.querySelector('#gift').checked, document.querySelector('#size').value]").await;
+    assert_eq!(values, json!(["Ada", true, "l"]));
+    let wrong = scene
+        .call(
+            "browser_fill_form",
+            json!({"submit": true, "fields": [{"selector": "#none", "value": "x"}]}),
+        )
+        .await;
+    assert_eq!(wrong["isError"], true);
+    assert!(text(&wrong).contains("no element matches #none"), "{wrong}");
+    ok(&scene
+        .call(
+            "browser_type",
+            json!({"selector": "#notes", "text": " new", "append": true, "submit": true}),
+        )
+        .await);
+    assert_eq!(
+        scene
+            .value("[document.querySelector('#notes').value, document.title]")
+            .await,
+        json!(["old new", "pressed Enter"])
+    );
+
+    ok(&scene
+        .call("browser_click", json!({"selector": "#count", "clicks": 2}))
+        .await);
+    assert_eq!(
+        scene
+            .value("[document.querySelector('#count').textContent, document.title]")
+            .await,
+        json!(["2", "double"])
+    );
+    ok(&scene
+        .call(
+            "browser_click",
+            json!({"selector": "#count", "button": "right"}),
+        )
+        .await);
+    assert_eq!(scene.value("document.title").await, "menu");
+    ok(&scene
+        .call("browser_hover", json!({"selector": "#menu"}))
+        .await);
+    let visible = scene
+        .call(
+            "browser_wait_for",
+            json!({"selector": "#sub", "state": "visible", "text": "Submenu"}),
+        )
+        .await;
+    assert_eq!(visible["structuredContent"]["met"], true, "{visible}");
+    ok(&scene
+        .call(
+            "browser_select_option",
+            json!({"selector": "#size", "values": ["s"]}),
+        )
+        .await);
+    let none = scene
+        .call(
+            "browser_select_option",
+            json!({"selector": "#size", "values": ["xl"]}),
+        )
+        .await;
+    assert!(
+        text(&none).contains("there is no option xl, only Small, Large"),
+        "{none}"
+    );
+    ok(&scene
+        .call("browser_click", json!({"selector": by_ref}))
+        .await);
+    let gone = scene
+        .call(
+            "browser_wait_for",
+            json!({"url": "/done", "timeoutMs": 5000}),
+        )
+        .await;
+    assert_eq!(gone["structuredContent"]["met"], true, "{gone}");
+}
+
+#[tokio::test]
+async fn waiting_ends_when_the_condition_holds_or_the_time_is_up() {
+    let stage = Stage::new();
+    let scene = Scene::open(&stage).await;
+    scene.go("/shop").await;
+    let loaded = scene
+        .call("browser_wait_for", json!({"text": "Loaded"}))
+        .await;
+    assert_eq!(loaded["structuredContent"]["met"], true, "{loaded}");
+    let never = scene
+        .call(
+            "browser_wait_for",
+            json!({"textGone": "Loaded", "timeoutMs": 600}),
+        )
+        .await;
+    assert_eq!(
+        (&never["isError"], &never["structuredContent"]["met"]),
+        (&json!(true), &json!(false))
+    );
+    let wrong = scene
+        .call("browser_wait_for", json!({"selector": "###"}))
+        .await;
+    assert!(
+        text(&wrong).contains("selector: not a CSS selector"),
+        "{wrong}"
+    );
+    let nothing = scene.call("browser_wait_for", json!({})).await;
+    assert!(
+        text(&nothing).contains("give text, textGone, selector, url or timeMs"),
+        "{nothing}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_runs_no_scripts_is_read_as_text() {
+    let stage = Stage::new();
+    let scene = Scene::open(&stage).await;
+    scene.go("/strict").await;
+    let outline = scene.call("browser_snapshot", json!({})).await;
+    let said = ok(&outline);
+    assert!(
+        said.contains("lets no script run")
+            && said.contains("Nothing runs here.")
+            && said.contains("Help <http"),
+        "{said}"
+    );
+    let waited = scene
+        .call(
+            "browser_wait_for",
+            json!({"text": "Nothing runs", "selector": "p", "state": "attached"}),
+        )
+        .await;
+    assert_eq!(waited["structuredContent"]["met"], true, "{waited}");
+    let refused = scene.call("browser_query", json!({"selector": "p"})).await;
+    assert_eq!(refused["isError"], true);
+    assert!(
+        text(&refused).contains("Content-Security-Policy"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn long_texts_come_in_parts_and_pictures_fit() {
+    let stage = Stage::new();
+    let scene = Scene::open(&stage).await;
+    scene.go("/long").await;
+    for tool in ["browser_get_content", "browser_get_html"] {
+        let first = scene.call(tool, json!({"maxChars": 10_000})).await;
+        let facts = &first["structuredContent"];
+        assert_eq!(facts["truncated"], true, "{first}");
+        assert!(ok(&first).chars().count() < 11_000);
+        let (mut cursor, mut parts) = (facts["nextCursor"].clone(), 1);
+        while !cursor.is_null() {
+            let next = scene
+                .call(tool, json!({"maxChars": 10_000, "cursor": cursor}))
+                .await;
+            ok(&next);
+            cursor = next["structuredContent"]["nextCursor"].clone();
+            parts += 1;
+        }
+        let length = usize::try_from(facts["length"].as_u64().unwrap()).unwrap();
+        assert_eq!(parts, length.div_ceil(10_000), "{tool}");
+    }
+    scene.go("/shop").await;
+    let shot = scene
+        .call(
+            "browser_screenshot",
+            json!({"maxWidth": 640, "format": "jpeg"}),
+        )
+        .await;
+    assert!(
+        ok(&shot).starts_with("A picture of 640x400 pixels."),
+        "{}",
+        text(&shot)
+    );
+    assert_eq!(shot["content"][1]["mimeType"], "image/jpeg");
+    let button = scene
+        .call("browser_screenshot", json!({"selector": "#send"}))
+        .await;
+    let width = button["structuredContent"]["width"].as_u64().unwrap();
+    let expected = scene
+        .value("document.querySelector('#send').getBoundingClientRect().width")
+        .await;
+    assert!(
+        width.abs_diff(expected.as_f64().unwrap().round() as u64) <= 1,
+        "{width} {expected}"
+    );
+}
+
+#[tokio::test]
+async fn a_batch_does_its_steps_in_order_and_stops_at_an_error() {
+    let stage = Stage::new();
+    let scene = Scene::open(&stage).await;
+    scene.go("/shop").await;
+    let steps = json!([
+        {"tool": "browser_click", "arguments": {"selector": "#count"}},
+        {"tool": "browser_click", "arguments": {"selector": "#none", "clicks": 2}},
+        {"tool": "browser_click", "arguments": {"selector": "#count"}},
+    ]);
+    let stopped = scene.call("browser_batch", json!({"steps": steps})).await;
+    assert_eq!(stopped["isError"], true);
+    assert_eq!(stopped["structuredContent"]["notMade"], 1, "{stopped}");
+    assert_eq!(
+        scene
+            .value("document.querySelector('#count').textContent")
+            .await,
+        "1"
+    );
+    let whole = scene
+        .call(
+            "browser_batch",
+            json!({"steps": steps, "stopOnError": false}),
+        )
+        .await;
+    assert_eq!(
+        whole["structuredContent"]["steps"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3,
+        "{whole}"
+    );
+    assert_eq!(
+        scene
+            .value("document.querySelector('#count').textContent")
+            .await,
+        "3"
+    );
+    // Nothing is done when a step is wrong.
+    let wrong = json!([{"tool": "browser_click", "arguments": {"selector": "#count"}}, {"tool": "browser_click"}]);
+    let refused = scene.call("browser_batch", json!({"steps": wrong})).await;
+    assert!(
+        text(&refused).starts_with("steps.1: browser_click:"),
+        "{refused}"
+    );
+    let nested = scene
+        .call(
+            "browser_batch",
+            json!({"steps": [{"tool": "browser_batch", "arguments": {"steps": []}}]}),
+        )
+        .await;
+    assert!(text(&nested).contains("a batch has no batches"), "{nested}");
+    assert_eq!(
+        scene
+            .value("document.querySelector('#count').textContent")
+            .await,
+        "3"
+    );
+}
