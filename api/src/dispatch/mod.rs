@@ -144,7 +144,18 @@ impl Api {
         let mut response = self.render(result, trail.page.then_some(&head));
         if head.path.starts_with("/api/") {
             let preflight = head.method == Method::OPTIONS;
-            cors::apply(&head.headers, preflight, &settings, response.headers_mut());
+            let found = self.router.find(&head.path);
+            let acts = match found.is_some_and(|found| found.node.takes_tokens()) {
+                true => cors::Acts::Token,
+                false => cors::Acts::Cookie,
+            };
+            cors::apply(
+                &head.headers,
+                acts,
+                preflight,
+                &settings,
+                response.headers_mut(),
+            );
         }
         if head.method == Method::HEAD {
             // The headers are those of GET; a stream must not be kept running for nobody.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 
-use crate::route::{Route, Verb};
+use crate::route::{Access, Route, Verb};
 
 /// Two routes have one address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,9 +53,19 @@ impl Node {
 
     /// Whether the listener for agents serves this path.
     pub(super) fn for_agents(&self) -> bool {
+        self.any().is_some_and(|route| route.for_agents)
+    }
+
+    /// Whether an MCP token acts at this path, and no cookie.
+    pub(super) fn takes_tokens(&self) -> bool {
+        self.any()
+            .is_some_and(|route| route.access == Access::McpToken)
+    }
+
+    /// One of the routes, for what all of a path have in common.
+    fn any(&self) -> Option<&Route> {
         let route = self.get.as_ref().or(self.post.as_ref());
-        let route = route.or(self.delete.as_ref());
-        route.is_some_and(|route| route.for_agents)
+        route.or(self.delete.as_ref())
     }
 }
 

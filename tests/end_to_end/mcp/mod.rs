@@ -217,6 +217,56 @@ async fn foreign_pages_strangers_and_superadmins_get_nothing() {
 }
 
 #[tokio::test]
+async fn a_page_of_this_machine_may_be_a_client() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let origin = "http://localhost:6274";
+    let preflight = alice
+        .http
+        .request(Method::OPTIONS, alice.url("browser"))
+        .header("origin", origin)
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization")
+        .send();
+    let preflight = preflight.await.unwrap();
+    assert_eq!(preflight.status(), StatusCode::NO_CONTENT);
+    assert_eq!(preflight.headers()["access-control-allow-origin"], origin);
+    let allowed = &preflight.headers()["access-control-allow-headers"];
+    assert!(allowed.to_str().unwrap().contains("mcp-session-id"));
+
+    let begun = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}});
+    let request = alice.request(Method::POST, "browser");
+    let request = request.header("origin", origin).json(&begun);
+    let answered = request.send().await.unwrap();
+    assert_eq!(answered.headers()["access-control-allow-origin"], origin);
+    let readable = &answered.headers()["access-control-expose-headers"];
+    assert!(readable.to_str().unwrap().contains("mcp-session-id"));
+}
+
+/// Clients look there for a sign-in, and must find that there is none.
+#[tokio::test]
+async fn no_sign_in_is_offered_to_clients() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    for path in [
+        "oauth-protected-resource",
+        "oauth-protected-resource/api/mcp/sse/browser",
+        "oauth-authorization-server",
+        "oauth-authorization-server/api/mcp/sse/browser",
+        "openid-configuration",
+        "openid-configuration/api/mcp/sse/browser",
+    ] {
+        let url = format!("http://{}/.well-known/{path}", alice.address);
+        let page = alice.http.get(url).header(ACCEPT, "text/html, */*");
+        let answered = page.send().await.unwrap();
+        assert_eq!(answered.status(), StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(answered.headers()["content-type"], "application/json");
+    }
+}
+
+#[tokio::test]
 async fn an_administrator_sees_executors_and_disconnects_one() {
     let stage = Stage::new();
     let yard = Yard::open(&stage).await;
