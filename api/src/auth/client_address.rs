@@ -1,4 +1,4 @@
-//! The client's address: the peer, or what trusted proxies say of it.
+//! The client's address: the peer, or what trusted proxies say of it; and what else they say of how they are reached.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,6 +9,10 @@ use http::header::HeaderName;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
+const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+
+/// Longest prefix of paths, in bytes.
+const LONGEST_PREFIX: usize = 200;
 /// Most hops followed.
 const MAX_HOPS: usize = 32;
 
@@ -76,8 +80,7 @@ fn parse(text: &str) -> Option<IpAddr> {
 
 /// Whether a trusted proxy says that the client speaks https to it.
 pub fn forwarded_https(peer: IpAddr, headers: &HeaderMap, trusted: &[IpCidr]) -> bool {
-    let peer = peer.to_canonical();
-    trusted.iter().any(|net| net.contains(&peer))
+    is_trusted(peer, trusted)
         && headers
             .get_all(FORWARDED_PROTO)
             .iter()
@@ -85,6 +88,30 @@ pub fn forwarded_https(peer: IpAddr, headers: &HeaderMap, trusted: &[IpCidr]) ->
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.rsplit(',').next())
             .is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
+}
+
+/// What a trusted proxy has taken off the beginning of paths: `/agents`, without a slash at its end. Nothing that could lead to another host
+/// is believed.
+pub fn forwarded_prefix<'a>(
+    peer: IpAddr,
+    headers: &'a HeaderMap,
+    trusted: &[IpCidr],
+) -> Option<&'a str> {
+    let value = headers
+        .get(FORWARDED_PREFIX)
+        .filter(|_| is_trusted(peer, trusted))?;
+    let prefix = value.to_str().ok()?.trim_end_matches('/');
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let valid = prefix.len() <= LONGEST_PREFIX
+        && prefix.starts_with('/')
+        && !prefix.contains("//")
+        && prefix.bytes().all(plain);
+    valid.then_some(prefix)
+}
+
+fn is_trusted(peer: IpAddr, trusted: &[IpCidr]) -> bool {
+    let peer = peer.to_canonical();
+    trusted.iter().any(|net| net.contains(&peer))
 }
 
 #[cfg(test)]
@@ -155,5 +182,27 @@ mod tests {
             &HeaderMap::new(),
             &trusted
         ));
+    }
+
+    #[rstest]
+    #[case("10.0.0.1", "/agents", Some("/agents"))]
+    #[case("10.0.0.1", "/a/b-c.d_e~/", Some("/a/b-c.d_e~"))]
+    #[case("203.0.113.9", "/agents", None)]
+    #[case("10.0.0.1", "//evil.example", None)]
+    #[case("10.0.0.1", "https://evil.example", None)]
+    #[case("10.0.0.1", "/a?b", None)]
+    #[case("10.0.0.1", "/\\evil.example", None)]
+    #[case("10.0.0.1", "/", None)]
+    #[case("10.0.0.1", "", None)]
+    fn prefixes_are_paths_of_trusted_proxies(
+        #[case] peer: &str,
+        #[case] sent: &'static str,
+        #[case] believed: Option<&str>,
+    ) {
+        let mut headers = HeaderMap::new();
+        headers.insert(FORWARDED_PREFIX, sent.parse().unwrap());
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let found = forwarded_prefix(peer.parse().unwrap(), &headers, &trusted);
+        assert_eq!(found, believed);
     }
 }

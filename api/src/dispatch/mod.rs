@@ -321,15 +321,18 @@ impl Api {
     }
 
     fn meta(&self, head: &Head, route: &Route, settings: &WebSettings, trail: &Trail) -> Meta {
-        let proxied_https = head.context.peer.addr.is_some_and(|peer| {
-            client_address::forwarded_https(peer.ip(), &head.headers, &settings.trusted_proxies)
-        });
+        let (peer, trusted) = (head.context.peer.addr, &settings.trusted_proxies);
+        let proxied_https = peer
+            .is_some_and(|peer| client_address::forwarded_https(peer.ip(), &head.headers, trusted));
+        let prefix = peer
+            .and_then(|peer| client_address::forwarded_prefix(peer.ip(), &head.headers, trusted));
         Meta {
             action: route.id,
             actor: trail.caller.clone(),
             request_id: head.context.id.clone(),
             client: trail.client,
             secure: self.deps.tls || proxied_https,
+            prefix: prefix.unwrap_or_default().to_owned(),
             headers: head.headers.clone(),
         }
     }

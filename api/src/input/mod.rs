@@ -55,6 +55,8 @@ pub struct Meta {
     pub client: Option<IpAddr>,
     /// Whether the client's connection is encrypted, here or at a trusted proxy.
     pub secure: bool,
+    /// What a trusted proxy has taken off the beginning of the path.
+    pub prefix: String,
     /// The request's headers.
     pub headers: Arc<HeaderMap>,
 }

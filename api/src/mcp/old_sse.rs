@@ -171,7 +171,8 @@ pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
 
 /// Where requests are posted to. With the token only if the client had it in the address: others send their header again.
 fn endpoint(request: &Request, id: &str) -> String {
-    let mut path = format!("/api/mcp/sse/{}?sessionId={id}", request.service);
+    let (prefix, service) = (&request.prefix, request.service);
+    let mut path = format!("{prefix}/api/mcp/sse/{service}?sessionId={id}");
     if let Some(token) = &request.bearer.in_query {
         use secrecy::ExposeSecret;
         let token = utf8_percent_encode(token.expose_secret(), NON_ALPHANUMERIC);

@@ -43,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) deps: Deps,
     pub(crate) bearer: Bearer,
     pub(crate) service: Service,
+    /// What a proxy has taken off the beginning of the path.
+    pub(crate) prefix: String,
     pub(crate) headers: std::sync::Arc<HeaderMap>,
 }
 

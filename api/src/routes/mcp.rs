@@ -135,6 +135,7 @@ fn request<T>(bearer: Bearer, input: &Input<T>, deps: Deps, service: Service) ->
         deps,
         bearer,
         service,
+        prefix: input.meta.prefix.clone(),
         headers: input.meta.headers.clone(),
     }
 }

@@ -142,6 +142,20 @@ async fn the_old_transport_answers_on_its_stream() {
 }
 
 #[tokio::test]
+async fn the_old_transport_leads_through_the_proxy_that_it_came_through() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    for (sent, begins) in [("/agents/", "/agents/api/"), ("//evil.example", "/api/")] {
+        let request = alice.request(Method::GET, "browser");
+        let opened = request.header("x-forwarded-prefix", sent).send().await;
+        let (name, endpoint) = Events::new(opened.unwrap()).next().await;
+        assert_eq!(name, "endpoint");
+        assert!(endpoint.starts_with(begins), "{sent}: {endpoint}");
+    }
+}
+
+#[tokio::test]
 async fn a_rotated_token_ends_sockets_and_streams_and_opens_nothing() {
     let stage = Stage::new();
     let yard = Yard::open(&stage).await;

@@ -44,6 +44,7 @@ impl Yard {
         let service = stage
             .alone()
             .set("container.autostart", "false")
+            .set("web.trusted_proxies", r#"["127.0.0.1"]"#)
             .start()
             .await;
         let admin = service.admin().await;

@@ -364,6 +364,7 @@ fn meta() -> Meta {
         request_id: Default::default(),
         client: None,
         secure: false,
+        prefix: String::new(),
         headers: Arc::default(),
     }
 }
