@@ -20,6 +20,7 @@ mod files;
 mod http;
 #[path = "../support/in_process.rs"]
 mod in_process;
+mod mcp;
 mod no_op;
 mod rollout;
 mod skills;
@@ -61,6 +62,12 @@ fn main() {
     }
     if chosen("skills") {
         skills::run();
+    }
+    if chosen("mcp") {
+        runtime.block_on(mcp::run());
+    }
+    if wanted.as_deref() == Some(mcp::bare::WORD) {
+        runtime.block_on(mcp::bare::serve());
     }
 }
 

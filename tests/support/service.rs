@@ -297,6 +297,21 @@ impl Service {
         kilobytes.unwrap().parse::<u64>().unwrap() * 1024
     }
 
+    /// How much time of processors it has used.
+    #[allow(dead_code)] // For benchmarks.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // Behind the name, which may contain anything, stand the state and ten numbers before the two times (proc(5)).
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        let ticks = rest.split_whitespace().skip(11).take(2);
+        // Hundredths of a second, on all machines that are in use.
+        Duration::from_millis(
+            10 * ticks
+                .map(|ticks| ticks.parse::<u64>().unwrap())
+                .sum::<u64>(),
+        )
+    }
+
     /// What each of its open handles leads to, as proc(5) shows it.
     pub fn handles(&self) -> Vec<String> {
         let entries = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
