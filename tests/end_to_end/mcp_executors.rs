@@ -129,7 +129,11 @@ async fn l52_a_large_screenshot_passes_and_one_that_is_too_large_ends_the_connec
         "{result}"
     );
 
-    let called = alice.call("computer", "computer_active_window", json!({}));
+    let called = alice.call(
+        "computer",
+        "computer_keyboard_press",
+        json!({"keys": ["a"]}),
+    );
     let Executor { socket } = &mut desktop;
     let (mut writer, mut reader) = socket.split();
     let mut asked = None;

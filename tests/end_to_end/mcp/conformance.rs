@@ -38,10 +38,13 @@ const TOOLS: [(&str, &str); 8] = [
     ("test_trigger_tool_change", "browser_reload"),
 ];
 
+/// A PNG of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 /// What the executor answers, of which the suite only looks at the shape.
 fn content(tool: &str) -> Value {
     let text = json!({"type": "text", "text": "This is a text."});
-    let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
+    let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
     let audio = json!({"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"});
     let resource = json!({"type": "resource", "resource": {
         "uri": "test://resource", "mimeType": "text/plain", "text": "This is a resource."}});

@@ -159,7 +159,9 @@ async fn a_page_is_outlined_and_acted_on_by_refs() {
     let stage = Stage::new();
     let scene = Scene::open(&stage).await;
     let shown = scene.go("/shop").await;
-    assert!(ok(&shown).contains("/shop\nShop"), "{shown}");
+    ok(&shown);
+    let told = shown["content"][1]["text"].as_str().unwrap();
+    assert!(told.contains("/shop\nShop"), "{told}");
 
     let outline = scene.call("browser_snapshot", json!({})).await;
     let said = ok(&outline);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::page::{self, Failed, Script};
 use crate::mcp::tools::CallResult;
+use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text::{self, Part};
 use crate::mcp::tools::turn::{Arguments, Stop, Turn};
 
@@ -14,12 +15,6 @@ const NO_SCRIPTS: &str = "The page's Content-Security-Policy lets no script run 
 const LINKS: usize = 100;
 /// Most characters of HTML that are fetched at once.
 const HTML: usize = 200_000;
-
-/// Text of a page, as the executor has it.
-#[derive(Deserialize)]
-struct Content {
-    content: String,
-}
 
 /// A link.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,10 +49,14 @@ fn told(part: &Part, ours: Option<&str>) -> CallResult {
 
 pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let asked = text::asked(given)?;
-    let found: Content = turn
-        .read("browser_get_content", &only(given, &["selector"]))
-        .await?;
-    Ok(told(&text::part(&found.content, asked), None))
+    let found = visible_text(turn, &only(given, &["selector"])).await?;
+    Ok(told(&text::part(&found, asked), None))
+}
+
+/// The text of the page, or of one element.
+pub(super) async fn visible_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<String, Stop> {
+    let outcome = turn.ask("browser_get_content", given).await?;
+    text_of_answer("browser_get_content", outcome).map_err(Stop::Said)
 }
 
 pub(super) async fn links(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
@@ -116,10 +115,10 @@ async fn text_and_links(
     asked: (usize, usize),
 ) -> Result<CallResult, Stop> {
     let within = only(given, &["selector"]);
-    let content: Content = turn.read("browser_get_content", &within).await?;
+    let content = visible_text(turn, &within).await?;
     let mut found: Links = turn.read("browser_get_links", &within).await?;
     found.links.truncate(LINKS);
-    let whole = format!("{}\n{}", content.content, lines(&found.links));
+    let whole = format!("{content}\n{}", lines(&found.links));
     Ok(told(&text::part(&whole, asked), Some(NO_SCRIPTS)))
 }
 

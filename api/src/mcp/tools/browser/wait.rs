@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::navigate;
 use super::page::{self, Failed, Script};
+use super::{look, navigate};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
 
@@ -63,10 +63,6 @@ impl Given {
     /// By the executor's own tools.
     async fn holds_without_scripts(&self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         #[derive(Deserialize)]
-        struct Content {
-            content: String,
-        }
-        #[derive(Deserialize)]
         struct Found {
             found: bool,
         }
@@ -86,11 +82,8 @@ impl Given {
         if self.text.is_none() && self.text_gone.is_none() {
             return Ok(true);
         }
-        let said: Content = turn.read("browser_get_content", &Arguments::new()).await?;
-        let there = |text: &Option<String>| {
-            text.as_ref()
-                .map(|text| said.content.contains(text.as_str()))
-        };
+        let said = look::visible_text(turn, &Arguments::new()).await?;
+        let there = |text: &Option<String>| text.as_ref().map(|text| said.contains(text.as_str()));
         Ok(there(&self.text) != Some(false) && there(&self.text_gone) != Some(true))
     }
 }
