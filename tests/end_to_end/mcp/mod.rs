@@ -2,6 +2,7 @@
 
 mod clients;
 mod conformance;
+mod desktop;
 mod go_sdk;
 mod pages;
 mod support;

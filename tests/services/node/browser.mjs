@@ -4,7 +4,7 @@
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
 //   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
 //   {"execute": SCRIPT}      → {"result"} or {"result": {"error"}}: as an extension evaluates it in the page
-//   {"own": EXPRESSION}      → {"value"}, whatever the page's policy says
+//   {"own": EXPRESSION}      → {"value"} or {"value": {"error"}}, whatever the page's policy says
 //   {"picture": true}        → {"data"}: PNG in base64
 //   {"download": URL}        → {"name", "text"}: of a link that is clicked
 // What fails is answered with {"error"}.
@@ -68,10 +68,12 @@ const does = {
     // Later, as what a driver evaluates itself may do what the page's policy forbids.
     return page.evaluate((script) => new Promise((done) => setTimeout(() => {
       try { done({ result: (0, eval)(script) }); } catch (error) { done({ result: { error: String(error) } }); }
-    })), script);
+    })), script).catch((error) => ({ result: { error: String(error) } }));
   },
   // As the scripts that an extension brings along, which a page's policy does not stop.
-  async own(script) { return { value: await page.evaluate(script) }; },
+  async own(script) {
+    try { return { value: await page.evaluate(script) }; } catch (error) { return { value: { error: { message: String(error) } } }; }
+  },
   async picture() { return { data: (await page.screenshot()).toString('base64') }; },
   async console() { return { console: said }; },
 };
