@@ -11,35 +11,36 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::support::{Client, McpUser, Service, long, seconds};
 
-/// Connections of one user: there is a limit to streams.
-const EACH: usize = 60;
+/// Streams of one user, and WebSockets: there are limits to both.
+const STREAMS: usize = 60;
+const SOCKETS: usize = 24;
 /// What the first connections make stays: it is none's own.
 const FIRST: usize = 200;
 
 pub async fn run(service: &Service, admin: &Client) {
     let count = if long() { 5_000 } else { 2_000 };
     let mut users = Vec::new();
-    for number in 0..(FIRST + count).div_ceil(EACH) {
+    for number in 0..(FIRST + count).div_ceil(SOCKETS) {
         users.push(McpUser::create(service, admin, &format!("idle{number}")).await);
     }
     println!("mcp: {count} connections that do nothing");
     let mut streams = Vec::new();
     for number in 0..FIRST {
-        streams.push(stream(service, &users[number / EACH]).await);
+        streams.push(stream(service, &users[number / STREAMS]).await);
     }
     let before = settled(service).await;
     for number in FIRST..FIRST + count {
-        streams.push(stream(service, &users[number / EACH]).await);
+        streams.push(stream(service, &users[number / STREAMS]).await);
     }
     shown("stream of HTTP+SSE", count, before, service, 30).await;
 
     let mut sockets = Vec::new();
     for number in 0..FIRST {
-        sockets.push(socket(service, &users[number / EACH], number).await);
+        sockets.push(socket(service, &users[number / SOCKETS], number).await);
     }
     let before = settled(service).await;
     for number in FIRST..FIRST + count {
-        sockets.push(socket(service, &users[number / EACH], number).await);
+        sockets.push(socket(service, &users[number / SOCKETS], number).await);
     }
     shown("WebSocket", count, before, service, 12).await;
     assert_eq!(streams.len(), sockets.len());
@@ -79,7 +80,8 @@ async fn stream(service: &Service, user: &McpUser) -> TcpStream {
 /// One that says which installation it is, so that many of one user are side by side.
 async fn socket(service: &Service, user: &McpUser, number: usize) -> WebSocketStream<TcpStream> {
     let stream = TcpStream::connect(service.address()).await.unwrap();
-    let url = format!("ws://bench/api/browser/ws?token={}", user.token);
+    let kind = ["browser", "computer"][number % 2];
+    let url = format!("ws://bench/api/{kind}/ws?token={}", user.token);
     let small = WebSocketConfig::default().read_buffer_size(1024);
     let request = url.into_client_request().unwrap();
     let connected = client_async_with_config(request, stream, Some(small)).await;

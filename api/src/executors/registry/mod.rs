@@ -29,6 +29,8 @@ pub const TURN: Duration = Duration::from_secs(15);
 pub const GRACE: Duration = Duration::from_secs(3);
 /// Most jobs that wait for the executors of one user and service.
 pub const WAITING: usize = 8;
+/// Most executors of one user and service side by side: each may have a long message under way.
+pub const DEVICES: usize = 16;
 /// How long an executor may be silent.
 pub const SILENCE: Duration = Duration::from_secs(75);
 /// How long a desktop that does one thing at a time may take beyond the limit of what it does: it answers nothing meanwhile.
@@ -195,8 +197,15 @@ impl Registry {
             let other = self.connections.get(other).filter(|_| *other != id);
             other.is_some_and(|other| other.is_displaced_by(newest))
         };
-        let older: Vec<_> = slot.connections.iter().copied().filter(displaced).collect();
+        let mut older: Vec<_> = slot.connections.iter().copied().filter(displaced).collect();
         slot.put_first(id);
+        // The one that connected longest ago makes room.
+        let side_by_side = slot
+            .connections
+            .iter()
+            .filter(|other| !older.contains(other));
+        let too_many: Vec<_> = side_by_side.skip(DEVICES).copied().collect();
+        older.extend(too_many);
         slot.gone = None;
         for other in older {
             if let (Some(slot), Some(old)) =

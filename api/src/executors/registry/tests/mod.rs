@@ -192,6 +192,24 @@ fn those_that_say_who_they_are_live_side_by_side() {
 }
 
 #[test]
+fn so_many_live_side_by_side_and_the_oldest_makes_room() {
+    let mut bench = Bench::default();
+    let number = |device: usize| u64::try_from(device).unwrap();
+    for device in 1..=DEVICES {
+        bench.connect(number(device), Service::Browser, TABLET);
+        bench.introduce(number(device), &device.to_string());
+    }
+    assert_eq!(bench.connected(Service::Browser).len(), DEVICES);
+    let one_more = number(DEVICES + 1);
+    bench.connect(one_more, Service::Browser, TABLET);
+    let effects = bench.introduce(one_more, "one more");
+    assert!(effects.contains(&closed(1, Close::Replaced)), "{effects:?}");
+    let connected = bench.connected(Service::Browser);
+    assert_eq!((connected.len(), connected[0]), (DEVICES, one_more));
+    assert!(!connected.contains(&1));
+}
+
+#[test]
 fn l51_two_that_displace_each_other_are_held_off() {
     let mut bench = Bench::default();
     for number in 1..=6 {
