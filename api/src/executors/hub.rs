@@ -11,6 +11,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::budget::{Budget, Share};
 use super::frame::{self, Hello, Outcome};
 use super::registry::{
     Close, ConnectionId, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol, Refusal,
@@ -67,6 +68,8 @@ pub struct Answer {
     pub connection: ConnectionId,
     /// What it has made of the question.
     pub outcome: Outcome,
+    /// What it takes of the memory for all of them.
+    pub share: Share,
 }
 
 /// Why a question has no answer.
@@ -118,6 +121,7 @@ struct Inner {
     /// Something is due earlier than was thought.
     earlier: Notify,
     news: broadcast::Sender<Key>,
+    budget: Budget,
 }
 
 /// The executors of all users. Clones share them.
@@ -137,6 +141,7 @@ impl Default for Hub {
             begin: Instant::now(),
             earlier: Notify::new(),
             news: broadcast::Sender::new(NEWS),
+            budget: Budget::default(),
         }))
     }
 }
@@ -268,10 +273,17 @@ impl Hub {
         });
     }
 
-    pub(super) fn answered(&self, connection: ConnectionId, id: u64, outcome: Outcome) {
+    pub(super) fn answered(
+        &self,
+        connection: ConnectionId,
+        id: u64,
+        outcome: Outcome,
+        share: Share,
+    ) {
         let answer = Answer {
             connection,
             outcome,
+            share,
         };
         self.carry_out(Event::Answered { connection, id }, Some(answer));
     }
@@ -284,6 +296,10 @@ impl Hub {
     pub(super) fn disconnected(&self, connection: ConnectionId) {
         self.lock().sockets.remove(&connection);
         self.apply(Event::Disconnected { connection });
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.0.budget
     }
 
     fn now(&self) -> Moment {

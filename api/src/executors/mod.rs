@@ -3,6 +3,7 @@
 //! An executor connects by WebSocket with its user's MCP token. What it may be asked, and when, the `registry` decides; the `Hub`
 //! carries it out.
 
+mod budget;
 mod frame;
 mod hub;
 mod registry;
@@ -11,6 +12,7 @@ mod socket;
 mod tests;
 mod traffic;
 
+pub use budget::Share;
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job};
 pub use registry::{Close, ConnectionId, Failure, Key, Lane, Protocol, Refusal, Service};

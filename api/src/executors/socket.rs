@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use super::budget::Unfinished;
 use super::frame::{self, Frame};
 use super::hub::{About, Hub, Order};
 use super::registry::{Close, ConnectionId, Key};
@@ -33,6 +34,8 @@ const PING: Duration = Duration::from_secs(25);
 const LOOK: Duration = Duration::from_secs(5);
 /// How long it may take nothing at all of what is sent to it.
 const SLOW: Duration = Duration::from_secs(10);
+/// How long a message may wait for room in memory.
+const STARVED: Duration = Duration::from_secs(5);
 /// How long it may take to end.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -60,15 +63,16 @@ where
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST));
     let traffic = Traffic::new();
-    let io = Watched::new(io, traffic.clone());
+    let unfinished = Unfinished::new(hub.budget());
+    let io = Watched::new(io, traffic.clone(), unfinished.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut writer, mut reader) = socket.split();
     let (connection, orders) = hub.connect(key, about);
     let registered = Registered { hub, connection };
     let end = tokio::select! {
-        end = registered.read(&mut reader) => end,
+        end = registered.read(&mut reader, &unfinished) => end,
         end = write(&mut writer, orders, &traffic) => end,
-        () = registered.watch(&traffic) => End::Over,
+        end = registered.watch(&traffic, &unfinished) => end,
     };
     drop(registered);
     let _ = timeout(GOODBYE, say_goodbye(end, &mut writer, &mut reader)).await;
@@ -87,15 +91,16 @@ impl Drop for Registered {
 }
 
 impl Registered {
-    async fn read<S>(&self, reader: &mut Reader<S>) -> End
+    async fn read<S>(&self, reader: &mut Reader<S>, unfinished: &Unfinished) -> End
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         while let Some(message) = reader.next().await {
+            let share = unfinished.whole();
             match message {
                 Ok(Message::Text(text)) => match Frame::read(&text) {
                     Frame::Answer { id, outcome } => {
-                        self.hub.answered(self.connection, id, outcome);
+                        self.hub.answered(self.connection, id, outcome, share);
                     }
                     Frame::Hello(hello) => self.hub.introduce(self.connection, hello),
                     // The empty text with which the extension says that it is there, among others.
@@ -110,10 +115,13 @@ impl Registered {
         End::Over
     }
 
-    /// Looks whether it is silent. What follows from it comes as an order.
-    async fn watch(&self, traffic: &Traffic) {
+    /// Looks whether it is silent: what follows from that comes as an order. And whether there is no room for its message.
+    async fn watch(&self, traffic: &Traffic, unfinished: &Unfinished) -> End {
         loop {
             sleep(LOOK).await;
+            if (unfinished.starved()).is_some_and(|since| since.elapsed() > STARVED) {
+                return End::Told(Close::Slow);
+            }
             let heard = traffic.received();
             if heard.elapsed() > PING {
                 self.hub.silent(self.connection, heard);

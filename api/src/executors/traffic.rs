@@ -1,12 +1,14 @@
-//! When bytes last came and went: a long message is a sign of life long before it is whole.
+//! When bytes last came and went: a long message is a sign of life long before it is whole. And how many of it came.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+
+use super::budget::Unfinished;
 
 /// The times of one connection. Clones share them.
 #[derive(Debug, Clone)]
@@ -41,11 +43,16 @@ impl Traffic {
 pub(super) struct Watched<S> {
     io: S,
     traffic: Traffic,
+    unfinished: Unfinished,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(io: S, traffic: Traffic) -> Self {
-        Self { io, traffic }
+    pub(super) fn new(io: S, traffic: Traffic, unfinished: Unfinished) -> Self {
+        Self {
+            io,
+            traffic,
+            unfinished,
+        }
     }
 }
 
@@ -55,10 +62,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        ready!(self.unfinished.poll_room(context));
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.io).poll_read(context, buffer);
-        if buffer.filled().len() > before {
+        let bytes = buffer.filled().len() - before;
+        if bytes > 0 {
             Traffic::note(&self.traffic.0[0]);
+            self.unfinished.read(bytes);
         }
         polled
     }

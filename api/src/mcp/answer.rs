@@ -1,8 +1,11 @@
 //! What is answered to JSON-RPC requests, as text that is ready to be sent.
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use crate::executors::Share;
 
 /// An error of JSON-RPC, which ends a request without a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +40,39 @@ impl RpcError {
             code,
             message: message.into(),
             data: None,
+        }
+    }
+}
+
+/// An answer that is ready to be sent.
+#[derive(Debug)]
+pub struct Answer {
+    /// JSON.
+    pub text: String,
+    /// What it takes of the memory for answers of executors, until it is sent.
+    pub share: Share,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            share: Share::default(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+}
+
+impl From<Answer> for Bytes {
+    fn from(answer: Answer) -> Self {
+        match answer.share.is_empty() {
+            true => Self::from(answer.text),
+            false => Self::from_owner(answer),
         }
     }
 }

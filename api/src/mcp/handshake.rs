@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Mcp;
-use super::answer::{RpcError, success};
+use super::answer::{Answer, RpcError, success};
 use super::revision::Revision;
 use super::tools::{CallResult, Caller, UNTRUSTED};
 use crate::deps::VERSION;
-use crate::executors::Service;
+use crate::executors::{Service, Share};
 
 /// What `initialize` asks for.
 #[derive(Deserialize)]
@@ -79,7 +79,8 @@ impl Mcp {
         id: &RawValue,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<String, RpcError> {
+    ) -> Result<Answer, RpcError> {
+        let mut share = Share::default();
         let answered = match method {
             "initialize" => {
                 let result = json!({
@@ -96,9 +97,14 @@ impl Mcp {
                 let tools = self.catalogue.list(caller.service);
                 tools.and_then(|tools| success(id, &Tools { tools }))
             }
-            "tools/call" => success(id, &Told::from(self.call_tool(caller, params).await?)),
+            "tools/call" => {
+                let mut told = Told::from(self.call_tool(caller, params).await?);
+                share = std::mem::take(&mut told.result.share);
+                success(id, &told)
+            }
             _ => return Err(no_method(method)),
         };
+        let answered = answered.map(|text| Answer { text, share });
         answered.ok_or_else(|| RpcError::new(RpcError::INTERNAL, "the result cannot be sent"))
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::answer::{RpcError, failure, success};
+use super::answer::{Answer, RpcError, failure, success};
 use super::get;
 use super::handshake::{Tools, first_page, instructions, no_method, server_info};
 use super::post::{self, Accepted, Request, refused};
@@ -219,9 +219,11 @@ async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Rep
                 if complete.result.untrusted {
                     complete.meta[UNTRUSTED] = json!(true);
                 }
-                success(&asked, &complete).unwrap_or_default()
+                let share = std::mem::take(&mut complete.result.share);
+                let text = success(&asked, &complete).unwrap_or_default();
+                Answer { text, share }
             }
-            Err(error) => failure(Some(&asked), &error),
+            Err(error) => failure(Some(&asked), &error).into(),
         }
     };
     post::reply(accepted, may_stream, &id, answer).await

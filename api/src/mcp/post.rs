@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::answer::{RpcError, failure};
+use super::answer::{Answer, RpcError, failure};
 use super::handshake::agreed;
 use super::message::{Body, Message, Unreadable};
 use super::revision::Revision;
@@ -126,8 +126,8 @@ impl From<Ended> for Reply {
     }
 }
 
-pub(super) fn json(text: String) -> Reply {
-    Reply::json(Bytes::from(text))
+pub(super) fn json(answer: impl Into<Answer>) -> Reply {
+    Reply::json(Bytes::from(answer.into()))
 }
 
 pub(super) fn refused(status: StatusCode, id: Option<&RawValue>, error: &RpcError) -> Reply {
@@ -241,7 +241,7 @@ pub(super) fn go(
     id: Box<RawValue>,
     method: String,
     params: Option<Box<RawValue>>,
-) -> impl Future<Output = String> + Send + 'static {
+) -> impl Future<Output = Answer> + Send + 'static {
     let (sender, answer) = oneshot::channel();
     let (mcp, caller) = (request.deps.mcp.clone(), request.caller(limits));
     let fallback = id.clone();
@@ -251,7 +251,7 @@ pub(super) fn go(
             answered = mcp.answer(&caller, &id, &method, params.as_deref()) => answered,
             () = call.cancelled() => Err(RpcError::new(RpcError::INTERNAL, "cancelled")),
         };
-        let _ = sender.send(answered.unwrap_or_else(|error| failure(Some(&id), &error)));
+        let _ = sender.send(answered.unwrap_or_else(|error| failure(Some(&id), &error).into()));
     });
     async move {
         let gone = || {
@@ -260,7 +260,7 @@ pub(super) fn go(
                 &RpcError::new(RpcError::INTERNAL, "the service ends"),
             )
         };
-        answer.await.unwrap_or_else(|_| gone())
+        answer.await.unwrap_or_else(|_| gone().into())
     }
 }
 
@@ -313,7 +313,7 @@ pub(super) async fn reply(
     accepted: Accepted,
     may_stream: bool,
     id: &RawValue,
-    answer: impl Future<Output = String> + Send + 'static,
+    answer: impl Future<Output = Answer> + Send + 'static,
 ) -> Reply {
     let mut answer = Box::pin(answer);
     let ready = match may_stream {
@@ -333,7 +333,7 @@ pub(super) async fn reply(
 /// Says that it is there until there is an answer.
 fn late(
     id: Box<RawValue>,
-    answer: std::pin::Pin<Box<impl Future<Output = String> + Send + 'static>>,
+    answer: std::pin::Pin<Box<impl Future<Output = Answer> + Send + 'static>>,
 ) -> impl futures::Stream<Item = Bytes> + Send + 'static {
     stream::unfold(Some(answer), move |waiting| {
         let id = id.clone();
@@ -348,7 +348,8 @@ fn late(
 }
 
 /// The answer, or why it cannot be sent as an event.
-pub(super) fn fitting(id: &RawValue, text: String) -> String {
+pub(super) fn fitting(id: &RawValue, answer: Answer) -> String {
+    let text = answer.text;
     if text.len() < events::LONGEST_EVENT {
         return text;
     }
@@ -383,12 +384,16 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
             Err(unreadable) => {
                 let error = RpcError::new(unreadable.code(), unreadable.to_string());
                 let text = failure(None, &error);
-                answers.push(futures::future::Either::Right(std::future::ready(text)));
+                answers.push(futures::future::Either::Right(std::future::ready(
+                    text.into(),
+                )));
             }
         }
     }
     if answers.is_empty() {
         return accepted();
     }
-    json(format!("[{}]", join_all(answers).await.join(",")))
+    let answers: Vec<Answer> = join_all(answers).await;
+    let texts: Vec<_> = answers.iter().map(|answer| answer.text.as_str()).collect();
+    json(format!("[{}]", texts.join(",")))
 }

@@ -153,10 +153,12 @@ impl Mcp {
             _ => None,
         };
         let mut turn = Turn::wait(self, caller, call.tool.lane, until).await?;
-        match steps {
+        let mut result = match steps {
             Some(steps) => batch::run(&mut turn, &steps, &call.arguments).await,
             None => within(&mut turn, call).await,
-        }
+        }?;
+        result.share = turn.share;
+        Ok(result)
     }
 
     async fn serve(&self, caller: &Caller, call: &Call<'_>) -> CallResult {

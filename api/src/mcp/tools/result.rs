@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::picture::Picture;
 use super::text;
-use crate::executors::Outcome;
+use crate::executors::{Outcome, Share};
 
 /// In a result's `_meta`: some of it is written by strangers.
 pub const UNTRUSTED: &str = "agentyard/untrusted";
@@ -47,7 +47,7 @@ impl Serialize for Content {
 }
 
 /// The result of a tool.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallResult {
     /// What it brings; the first part is always text.
@@ -61,6 +61,9 @@ pub struct CallResult {
     /// Some of it is written by strangers: pages, screens and files.
     #[serde(skip)]
     pub untrusted: bool,
+    /// What it takes of the memory for answers of executors.
+    #[serde(skip)]
+    pub share: Share,
 }
 
 impl CallResult {
@@ -71,6 +74,7 @@ impl CallResult {
             structured_content: None,
             is_error: false,
             untrusted: false,
+            share: Share::default(),
         }
     }
 
@@ -181,6 +185,7 @@ impl CallResult {
             content: parts,
             structured_content: structured.or_else(rest),
             untrusted: false,
+            share: Share::default(),
             is_error: fields.get("isError").is_some_and(|raw| raw.get() == "true"),
         }
     }

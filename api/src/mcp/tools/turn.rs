@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{CallResult, Caller, picture};
-use crate::executors::{Ask, Failure, Job, Outcome, Refusal, Service};
+use crate::executors::{Ask, Failure, Job, Outcome, Refusal, Service, Share};
 use crate::mcp::Mcp;
 
 /// Most bytes of what stands beside a picture in an answer.
@@ -24,6 +24,8 @@ pub(super) struct Turn<'a> {
     pub(super) caller: &'a Caller,
     job: Job,
     until: Instant,
+    /// What all answers so far take of the memory for them.
+    pub(super) share: Share,
 }
 
 /// Why a tool has come to its end early.
@@ -83,6 +85,7 @@ impl<'a> Turn<'a> {
             caller,
             job: job.map_err(Stop::Refused)?,
             until,
+            share: Share::default(),
         })
     }
 
@@ -108,12 +111,14 @@ impl<'a> Turn<'a> {
         let limit = limit.min(self.left());
         let params = encoded(arguments)?;
         let asked = self.job.ask(tool, &params, limit).await;
-        asked
-            .map(|answer| answer.outcome)
-            .map_err(|error| match error {
-                Ask::Failed(failure) => Stop::Failed(failure, limit),
-                Ask::TooLong(most) => Stop::TooLong(most),
-            })
+        match asked {
+            Ok(answer) => {
+                self.share.join(answer.share);
+                Ok(answer.outcome)
+            }
+            Err(Ask::Failed(failure)) => Err(Stop::Failed(failure, limit)),
+            Err(Ask::TooLong(most)) => Err(Stop::TooLong(most)),
+        }
     }
 
     /// The same, and reads what is answered.
