@@ -31,3 +31,8 @@ pub(super) fn message(json: String) -> Bytes {
 pub(super) fn beginning(id: &str) -> Bytes {
     Bytes::from(format!("id: {id}\ndata:\n\n"))
 }
+
+/// When a client whose stream has ended is to open it again: the first line of an event.
+pub(super) fn come_again(after: Duration) -> Bytes {
+    Bytes::from(format!("retry: {}\n", after.as_millis()))
+}

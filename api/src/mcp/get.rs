@@ -75,7 +75,7 @@ pub(crate) fn get(request: Request) -> Result<Reply> {
         decision::Stream::Endpoint { probing } => old_sse::open(&request, probing),
         decision::Stream::News => match request.session() {
             Err(ended) => Ok(ended.into()),
-            Ok(_) => news(&request),
+            Ok(_) => Ok(news(&request)),
         },
     }
 }
@@ -122,9 +122,8 @@ impl News {
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// The stream of Streamable HTTP. Its first event has an id, of which clients count that they got somewhere.
-fn news(request: &Request) -> Result<Reply> {
-    let news = News::of(request)?;
+/// The stream of Streamable HTTP. Its first event has an id, of which clients count that they got somewhere. One too many ends at once.
+fn news(request: &Request) -> Reply {
     let version = request
         .text(VERSION)
         .and_then(|version| version.parse::<Revision>().ok());
@@ -135,8 +134,14 @@ fn news(request: &Request) -> Result<Reply> {
         }
         _ => events::comment(),
     };
-    let changed = notification(CHANGED, None);
-    Ok(Reply::frames(with_first(first, news, changed)))
+    match News::of(request) {
+        Ok(news) => Reply::frames(with_first(first, news, notification(CHANGED, None))),
+        // Clients give up a session over a refused stream, but not over one that ends: they come again later.
+        Err(_) => {
+            let ends = [events::come_again(RETRY_AFTER), first];
+            Reply::frames(stream::iter(ends))
+        }
+    }
 }
 
 fn with_first(first: Bytes, news: News, changed: String) -> impl Stream<Item = Bytes> + Send {

@@ -145,6 +145,26 @@ async fn version_1_6_keeps_its_session_over_lost_streams_errors_and_cancelled_ca
 }
 
 #[tokio::test]
+async fn a_session_outlives_one_stream_too_many() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let session = Session::begin(&alice).await;
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        streams.push(session.listen(None).await);
+    }
+    let another = session.request(Method::GET).send().await.unwrap();
+    assert_eq!(another.status(), 200);
+    let sent = timeout(AT_ONCE, another.text()).await.expect("it ends");
+    let sent = sent.unwrap();
+    assert!(sent.starts_with("retry: 5000\nid: s."), "{sent}");
+    // Whoever has no session yet is told why.
+    let old = alice.request(Method::GET, "browser").send().await.unwrap();
+    assert_eq!(old.status(), 429);
+}
+
+#[tokio::test]
 async fn version_1_7_asks_what_is_spoken_and_may_send_notifications_of_the_other_era() {
     let stage = Stage::new();
     let yard = Yard::open(&stage).await;
