@@ -44,6 +44,8 @@ impl Lane {
             .header("content-type", "application/json")
             .body(Full::new(self.body.clone()))
             .unwrap();
+        // Whatever came before is over a moment after its last byte.
+        self.sender.ready().await.unwrap();
         let answer = self.sender.send_request(request).await.unwrap();
         assert_eq!(answer.status(), 200);
         let body = answer.into_body().collect().await.unwrap().to_bytes();
