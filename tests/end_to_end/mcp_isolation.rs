@@ -152,7 +152,7 @@ async fn l54_fifty_users_at_once_meet_their_own_executors_alone() {
     let seed = seed.and_then(|seed| seed.parse().ok());
     let run = Arc::new(Run {
         seed: seed.unwrap_or_else(rand::random),
-        calls: if long() { 400 } else { 40 },
+        calls: if long() { 400 } else { 24 },
         over: AtomicBool::new(false),
         answered: AtomicUsize::new(0),
         connections: AtomicUsize::new(0),
