@@ -355,12 +355,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
+    async fn a_set_of_a_value_that_is_not_available_yet_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let error = start(&dir, &["mcp.session_strict=true"]).await;
+        let error = start(&dir, &[r#"mcp.policy={"browser":{"mode":"ask"}}"#]).await;
         let error = error.unwrap_err();
         assert!(error.is_refusal());
-        let said = "--set mcp.session_strict: mcp.session_strict is not available yet";
+        let said = "--set mcp.policy: mcp.policy: browser.mode: ask is not available yet; use off, read-only or auto";
         assert_eq!(error.to_string(), said);
     }
 

@@ -106,6 +106,9 @@ pub enum ApiError {
     /// The old password given with a change is wrong (401 `wrong_password`).
     #[error("the old password is wrong")]
     WrongPassword,
+    /// The policy has switched the service off for the user (403 `switched_off`).
+    #[error("an administrator has switched this off")]
+    SwitchedOff,
     /// The session's role may not do this (403 `wrong_role`).
     #[error("{0}")]
     WrongRole(&'static str),
@@ -402,6 +405,7 @@ impl ApiError {
             Self::NameOfAnother => (S::CONFLICT, "name_taken"),
             Self::SignInRefused(_) => (S::UNAUTHORIZED, "sign_in_refused"),
             Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
+            Self::SwitchedOff => (S::FORBIDDEN, "switched_off"),
             Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
             Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
             Self::OriginRefused => (S::FORBIDDEN, "origin_refused"),

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cidr::IpCidr;
-use schema::config::{self, Config, keys::files, keys::ldap, keys::log, keys::oidc, keys::web};
+use cidr::{IpCidr, Ipv4Cidr};
+use schema::config::{
+    self, Config, keys::container, keys::files, keys::ldap, keys::log, keys::mcp, keys::oidc,
+    keys::web,
+};
 use schema::error::DbError;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
@@ -14,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::origin::Origin;
 use crate::error::chain;
+use crate::mcp::{Own, Policies};
 
 pub use schema::config::{AuthMode, LogLevel};
 
@@ -44,6 +48,14 @@ pub struct WebSettings {
     pub desktop_user_agents: Vec<String>,
     /// `files.quota_mb`: what each workspace may take, in MiB; 0 = as much as there is.
     pub files_quota_mb: u64,
+    /// `mcp.get_stream` is `refuse`.
+    pub refuses_get: bool,
+    /// `mcp.session_strict`.
+    pub strict_sessions: bool,
+    /// `mcp.policy`.
+    pub policies: Policies,
+    /// Where the service is, as far as the configuration says it.
+    pub own: Own,
     /// `log.level`, which the program's log filter follows.
     pub log_level: LogLevel,
 }
@@ -77,9 +89,34 @@ impl WebSettings {
             trusted_proxies: config.get(&web::TRUSTED_PROXIES),
             desktop_user_agents: config.get(&web::DESKTOP_USER_AGENTS),
             files_quota_mb: config.get(&files::QUOTA_MB),
+            refuses_get: config.get(&mcp::GET_STREAM) == "refuse",
+            strict_sessions: config.get(&mcp::SESSION_STRICT),
+            policies: config.get(&mcp::POLICY).into(),
+            own: own(config),
             log_level: config.get(&log::LEVEL),
         }
     }
+}
+
+/// Where people and agents are told to find the service.
+fn own(config: &Config) -> Own {
+    let mut own = Own::default();
+    let urls = [
+        config.get(&web::PUBLIC_URL),
+        config.get(&container::SERVICE_URL),
+    ];
+    for url in urls.into_iter().flatten() {
+        own.add_url(&url);
+    }
+    let subnet = config
+        .get(&container::NETWORK_SUBNET)
+        .parse::<Ipv4Cidr>()
+        .ok();
+    // The engine gives its first address to the host.
+    if let Some(gateway) = subnet.and_then(|subnet| subnet.iter().addresses().nth(1)) {
+        own.add_address(gateway.into());
+    }
+    own
 }
 
 /// Makes settings the present ones, unless those of a newer generation are already: readers and
@@ -157,6 +194,7 @@ async fn refresh(
 
 #[cfg(test)]
 mod tests {
+    use schema::config::policy::{Mode, Policy};
     use serde_json::json;
 
     use super::*;
@@ -167,6 +205,13 @@ mod tests {
             ("files.quota_mb", json!(7)),
             ("ldap.whitelist_enabled", json!(true)),
             ("log.level", json!("debug")),
+            ("container.service_url", json!("http://a.example:8081")),
+            ("mcp.get_stream", json!("refuse")),
+            (
+                "mcp.policy",
+                json!({"users": {"Al": {"browser": {"mode": "off"}}}}),
+            ),
+            ("mcp.session_strict", json!(true)),
             (
                 "oidc.redirect_url",
                 json!("https://a.example/base/api/login/oidc/callback"),
@@ -178,6 +223,18 @@ mod tests {
             ("web.trusted_proxies", json!(["10.0.0.7", "10.1.0.0/16"])),
         ];
         let stored = values.map(|(key, value)| (key.to_owned(), value)).into();
+        let mut own = Own::default();
+        own.add_url("https://a.example/base");
+        own.add_url("http://a.example:8081");
+        own.add_address([10, 88, 0, 1].into());
+        let mut policy = Policy::default();
+        policy
+            .users
+            .entry("al".to_owned())
+            .or_default()
+            .browser
+            .mode = Some(Mode::Off);
+        let policies = policy.into();
         let expected = WebSettings {
             generation: 7,
             auth_mode: AuthMode::Ldap,
@@ -190,6 +247,10 @@ mod tests {
                 .into(),
             desktop_user_agents: vec!["Desk".to_owned()],
             files_quota_mb: 7,
+            refuses_get: true,
+            strict_sessions: true,
+            policies,
+            own,
             log_level: LogLevel::Debug,
         };
         assert_eq!(WebSettings::of(&Config::from_stored(stored), 7), expected);

@@ -38,7 +38,7 @@ use crate::error::{ApiError, Result};
 use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
-use crate::mcp::Mcp;
+use crate::mcp::{Mcp, Own};
 use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
     DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth,
@@ -360,7 +360,14 @@ pub(crate) async fn world() -> World {
         arrivals: Arrivals::default(),
         skill_import: Arc::new(Semaphore::new(1)),
         db: db.reader(),
-        mcp: Mcp::new(&master_key).unwrap(),
+        mcp: Mcp::new(
+            &master_key,
+            db.reader(),
+            settings.clone(),
+            clock.clone(),
+            Own::default(),
+        )
+        .unwrap(),
         master_key,
         adapter: ActiveAdapter::new(db.reader()),
         status_ticks: ticks,

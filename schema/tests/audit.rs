@@ -35,6 +35,7 @@ on_both_databases!(
     what_was_tampered_with_is_not_forgotten,
     two_that_forget_at_the_same_time_do_it_once,
     entries_are_found_by_what_they_tell,
+    several_entries_are_one_link_after_another,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -553,4 +554,20 @@ async fn entries_are_found_by_what_they_tell(yard: Yard) {
     };
     assert_eq!(first(&mut connection, NOW.plus(HOUR)).await, Some(2));
     assert_eq!(first(&mut connection, NOW.plus(9 * HOUR)).await, None);
+}
+
+async fn several_entries_are_one_link_after_another(yard: Yard) {
+    let trail = Trail::with(yard, 2).await;
+    let entry = |n: i32| {
+        let about = About::object("browser", format!("tool{n}"));
+        audit::Entry::new(author("alice"), about, audit::Outcome::Ok, NOW)
+    };
+    trail.writer.record(&[]).await.unwrap();
+    trail
+        .writer
+        .record(&[entry(1), entry(2), entry(3)])
+        .await
+        .unwrap();
+    trail.write("carol").await;
+    Trail::is_whole(&trail.verify().await, 6, 1, 6);
 }

@@ -1,11 +1,11 @@
 //! The addresses at which the service answers, taken before its data is touched.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use api::server::{Listener, Surface, Tls};
 
 use super::Error;
-use crate::settings::{AgentListen, Settings};
+use crate::settings::{AGENT_PORT, AgentListen, Settings};
 
 /// Bound listeners that nobody serves yet: whoever connects meanwhile waits in the backlog.
 pub struct Listeners {
@@ -48,5 +48,16 @@ impl Listeners {
             address: format!("{scheme}://{at}"),
             tls: speaks_tls,
         })
+    }
+
+    /// Where people and agents can reach the service, as far as it is known before the engine is.
+    pub(super) fn addresses(&self, settings: &Settings) -> Vec<SocketAddr> {
+        let agents = match settings.agent_listen {
+            AgentListen::At(at) => Some(at),
+            AgentListen::Auto => Some((Ipv4Addr::UNSPECIFIED, AGENT_PORT).into()),
+            AgentListen::Off => None,
+        };
+        let public = self.public.local_addr().unwrap_or(settings.listen);
+        [public].into_iter().chain(agents).collect()
     }
 }

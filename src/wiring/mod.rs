@@ -21,7 +21,7 @@ use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::files::Files;
 use api::follows::FollowLimit;
-use api::mcp::Mcp;
+use api::mcp::{Mcp, Own};
 use api::quota::Arrivals;
 use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
@@ -226,7 +226,13 @@ pub async fn build(
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
-        mcp: Mcp::new(&prepared.master_key)?,
+        mcp: Mcp::new(
+            &prepared.master_key,
+            prepared.db.reader(),
+            web_settings.clone(),
+            Arc::clone(&clock),
+            Own::listening(listeners.addresses(settings)),
+        )?,
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
@@ -395,6 +401,11 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
     let revoking = api::mcp::end_revoked(Arc::clone(deps));
     supervisor.spawn("revocation", async move {
         revoking.await;
+        Ok(())
+    });
+    let recording = api::mcp::record_calls(Arc::clone(deps));
+    supervisor.spawn("mcp-audit", async move {
+        recording.await;
         Ok(())
     });
     let timing = deps.mcp.hub.clone().run(deps.shutdown.clone());

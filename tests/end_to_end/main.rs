@@ -60,6 +60,7 @@ mod mcp;
 mod mcp_agent;
 mod mcp_executors;
 mod mcp_isolation;
+mod mcp_policy;
 mod memory;
 mod mode_switch;
 mod network;

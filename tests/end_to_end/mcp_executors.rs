@@ -264,7 +264,14 @@ async fn l49_an_answer_that_comes_when_its_time_is_up_is_counted_and_reaches_nob
     // What a caller says how long it may take, and five seconds.
     let arguments = json!({"selector": "#never", "timeout": 0});
     let begin = Instant::now();
-    let result = alice.call("browser", "browser_wait", arguments).await;
+    let called = alice.call("browser", "browser_wait", arguments);
+    let executed = async {
+        let asked = browser.question().await;
+        assert_eq!(asked["tool"], "browser_current_tab");
+        let tab = json!({"url": "https://example.org/"});
+        browser.answer(&asked, json!({"tab": tab})).await;
+    };
+    let (result, ()) = tokio::join!(called, executed);
     let said = failure(&result);
     assert!(said.contains("not answered within 5 seconds"), "{said}");
     assert!(begin.elapsed() < seconds(10), "{:?}", begin.elapsed());
@@ -275,7 +282,7 @@ async fn l49_an_answer_that_comes_when_its_time_is_up_is_counted_and_reaches_nob
         let asked = browser.question().await;
         assert_eq!(
             (&asked["id"], &asked["params"]),
-            (&json!(2), &json!({"tabId": 2}))
+            (&json!(3), &json!({"tabId": 2}))
         );
         browser.answer(&asked, json!("in time")).await;
     };

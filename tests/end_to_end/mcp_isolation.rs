@@ -64,6 +64,11 @@ async fn execute(run: &Run, user: &McpUser, service: &str) {
                 question = executor.next() => {
                     let Some(question) = question else { break };
                     let Some(id) = question["id"].as_u64() else { continue };
+                    // Which says nothing of who asks.
+                    if question["tool"] == "browser_current_tab" {
+                        executor.answer(&question, json!({"tab": {"url": "https://example.org/"}})).await;
+                        continue;
+                    }
                     let text = question.to_string();
                     run.check(text.contains(&by), || format!("{by} is asked {text}"));
                     run.check(!names_another(&text, &user.name), || format!("{by} is asked {text}"));

@@ -71,7 +71,13 @@ impl McpUser {
     pub async fn call(&self, service: &str, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        self.ask(service, &message).await["result"].clone()
+        loop {
+            let result = self.ask(service, &message).await["result"].take();
+            if !too_fast(&result) {
+                return result;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 
     /// An executor as the extension and the desktop client are: it says nothing of itself.
@@ -83,6 +89,12 @@ impl McpUser {
         let (socket, _) = client_async(request, stream).await.unwrap();
         Executor { socket }
     }
+}
+
+/// Whether a call was one too many in a second, as tests are faster than agents.
+pub fn too_fast(result: &Value) -> bool {
+    let text = result["content"][0]["text"].as_str();
+    text.is_some_and(|text| text.starts_with("more than 10 calls in a second"))
 }
 
 impl Executor {

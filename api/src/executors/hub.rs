@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::budget::{Budget, Share};
 use super::frame::{self, Hello, Outcome};
 use super::registry::{
-    Close, ConnectionId, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol, Refusal,
-    Registry, Service,
+    Close, ConnectionId, Devices, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol,
+    Refusal, Registry, Service,
 };
 
 /// Frames that wait to be sent to one executor.
@@ -38,6 +38,8 @@ pub struct About {
     pub user_agent: String,
     /// When it connected.
     pub since: Timestamp,
+    /// Under which name, and at which port, it has found the service.
+    pub host: Option<String>,
 }
 
 /// An executor that is connected.
@@ -209,11 +211,11 @@ impl Hub {
         self.apply(Event::Revoked { user });
     }
 
-    /// Waits for an executor and for the turn there.
+    /// Waits for an executor, one of `devices`, and for the turn there.
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn enter(&self, key: Key, lane: Lane) -> Result<Job, Refusal> {
+    pub async fn enter(&self, key: Key, lane: Lane, devices: Devices) -> Result<Job, Refusal> {
         let (sender, turn) = oneshot::channel();
         let service = key.service;
         let id = {
@@ -231,7 +233,12 @@ impl Hub {
             id,
             service,
         };
-        self.apply(Event::Entered { job: id, key, lane });
+        self.apply(Event::Entered {
+            job: id,
+            key,
+            lane,
+            devices,
+        });
         // The sender goes with the job, which is here.
         turn.await.unwrap_or(Err(Refusal::NotConnected))?;
         Ok(job)
@@ -431,6 +438,14 @@ pub struct Job {
 }
 
 impl Job {
+    /// The executor's connection, while it is there, and its instance, if it has introduced itself.
+    pub fn executor(&self) -> Option<(ConnectionId, Option<String>)> {
+        let state = self.hub.lock();
+        let connection = state.registry.executor_of(self.id)?;
+        let hello = state.sockets.get(&connection)?.hello.as_ref();
+        Some((connection, hello.map(|hello| hello.instance.clone())))
+    }
+
     /// Asks the executor, and waits for the answer at most `limit` long.
     ///
     /// # Errors

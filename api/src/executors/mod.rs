@@ -15,7 +15,7 @@ mod traffic;
 pub use budget::Share;
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job};
-pub use registry::{Close, ConnectionId, Failure, Key, Lane, Protocol, Refusal, Service};
+pub use registry::{Close, ConnectionId, Devices, Failure, Key, Lane, Protocol, Refusal, Service};
 pub(crate) use socket::serve;
 #[cfg(test)]
 pub(crate) use tests::connected;

@@ -24,7 +24,7 @@ use crate::tally::Place;
 use schema::ids::Uid;
 
 /// When whoever has too many streams may try again.
-const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
+pub(super) const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A stream's right to be there.
 pub(super) struct Open {
@@ -68,13 +68,16 @@ impl Open {
 /// Opens what a GET asks for.
 ///
 /// # Errors
-/// 405 for clients of a revision that has none; 429 for one too many; 404 for an ended session.
+/// 405 for clients of a revision that has none, and where `mcp.get_stream` refuses it; 429 for one too many; 404 for an ended session.
 pub(crate) fn get(request: Request) -> Result<Reply> {
     match decision::choose(&request.headers) {
         decision::Stream::Refused => Err(ApiError::MethodNotAllowed { allow: "POST" }),
         decision::Stream::Endpoint { probing } => old_sse::open(&request, probing),
         decision::Stream::News => match request.session() {
             Err(ended) => Ok(ended.into()),
+            Ok(_) if request.deps.settings().refuses_get => Err(ApiError::MethodNotAllowed {
+                allow: "POST, DELETE",
+            }),
             Ok(_) => Ok(news(&request)),
         },
     }

@@ -4,13 +4,16 @@
 //! a handshake (`handshake`) and of those that do not (`modern`) end in the same `tools`.
 
 mod answer;
+mod audit;
 mod calls;
 mod events;
 mod get;
 mod handshake;
+mod limits;
 mod message;
 mod modern;
 mod old_sse;
+mod policy;
 mod post;
 mod presence;
 mod revision;
@@ -22,17 +25,27 @@ mod tools;
 use std::sync::Arc;
 
 use moka::sync::Cache;
+use schema::clock::SharedClock;
 use schema::ids::Uid;
+use schema::reader::Reader;
 use schema::secrets::MasterKey;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::auth::mcp_token::Bearer;
+use crate::error::{ApiError, Result};
 use crate::executors::{Hub, Key};
-use crate::tally::Tally;
+use crate::settings::WebSettings;
+use crate::tally::{Place, Tally};
 
+use audit::Audit;
+pub(crate) use audit::Origin;
+pub use audit::run as record_calls;
 use calls::Calls;
 pub(crate) use get::get;
+use limits::Limits;
 use old_sse::OldSessions;
+use policy::Gate;
+pub use policy::{Own, Policies};
 pub(crate) use post::{Request, end_session, post};
 use presence::Presence;
 pub use presence::Present;
@@ -47,6 +60,8 @@ const ENDED: u64 = 10_000;
 const STREAMS: usize = 64;
 /// Most calls of one user and service at once.
 const CALLS: usize = 8;
+/// Most WebSockets of one user and service at once, those that are about to be replaced or refused among them.
+const SOCKETS: usize = 8;
 /// Users whose streams end that a stream may be behind.
 const REVOCATIONS: usize = 64;
 
@@ -62,16 +77,26 @@ pub struct Mcp {
     calls: Calls,
     streams: Tally<Uid>,
     under_way: Tally<Key>,
+    sockets: Tally<Key>,
+    limits: Limits,
+    gate: Gate,
+    audit: Audit,
     presence: Presence,
     revoked: broadcast::Sender<Uid>,
 }
 
 impl Mcp {
-    /// An endpoint to which nobody is connected.
+    /// An endpoint to which nobody is connected, of a service that is at `own`.
     ///
     /// # Errors
     /// When the catalogue of tools cannot be read.
-    pub fn new(master_key: &MasterKey) -> Result<Arc<Self>, CatalogueError> {
+    pub fn new(
+        master_key: &MasterKey,
+        db: Reader,
+        settings: watch::Receiver<Arc<WebSettings>>,
+        clock: SharedClock,
+        own: Own,
+    ) -> std::result::Result<Arc<Self>, CatalogueError> {
         Ok(Arc::new(Self {
             hub: Hub::default(),
             catalogue: Catalogue::read()?,
@@ -84,6 +109,10 @@ impl Mcp {
             calls: Calls::default(),
             streams: Tally::default(),
             under_way: Tally::default(),
+            sockets: Tally::default(),
+            limits: Limits::default(),
+            gate: Gate::new(settings, db, own),
+            audit: Audit::new(clock, master_key.derive("mcp arguments", b"")),
             presence: Presence::default(),
             revoked: broadcast::Sender::new(REVOCATIONS),
         }))
@@ -92,6 +121,18 @@ impl Mcp {
     /// A token comes into use by something that stays open; it is ended when the token is no longer valid.
     pub(crate) fn enter(&self, bearer: &Bearer) -> Present {
         self.presence.enter(bearer)
+    }
+
+    /// Room for one more WebSocket of a user and service.
+    ///
+    /// # Errors
+    /// 429 when they have as many as there may be.
+    pub(crate) fn enter_socket(&self, key: &Key) -> Result<Place<Key>> {
+        let place = self.sockets.enter(key, SOCKETS);
+        place.ok_or(ApiError::TooManyStreams {
+            most: SOCKETS,
+            retry_after: get::RETRY_AFTER,
+        })
     }
 
     /// Ends all streams, calls and executors of a user, whose token is no longer valid.

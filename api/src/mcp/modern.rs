@@ -205,7 +205,7 @@ pub(super) async fn answer(
 async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Reply {
     let accepted = Accepted::of(&request.headers);
     let may_stream = post::may_stream(&request, accepted, params);
-    let caller = request.caller(post::limits(accepted, may_stream));
+    let caller = request.caller(post::bounds(accepted, may_stream), None);
     let (mcp, id, params) = (
         request.deps.mcp.clone(),
         id.to_owned(),

@@ -17,7 +17,7 @@ use super::answer::RpcError;
 use super::get::Open;
 use super::message::{Body, Message, Unreadable};
 use super::post::{self, Ended, Request, refused};
-use super::tools::Limits;
+use super::tools::Bounds;
 use super::{Mcp, events};
 use crate::error::Result;
 use crate::executors::Service;
@@ -34,7 +34,7 @@ const UNUSED: Duration = Duration::from_secs(60);
 /// How long requests are still taken when the stream is gone.
 const DETACHED: Duration = Duration::from_secs(60);
 /// Clients wait for a minute, and end over a longer event.
-const LIMITS: Limits = Limits {
+const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(55),
     bytes: events::LONGEST_EVENT,
 };
@@ -213,7 +213,7 @@ pub(super) async fn post(
         };
         let answer = post::go(
             request,
-            LIMITS,
+            BOUNDS,
             Some(id.to_owned()),
             number.clone(),
             method,

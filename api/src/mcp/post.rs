@@ -15,12 +15,13 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::answer::{Answer, RpcError, failure};
+use super::audit::Origin;
 use super::handshake::agreed;
 use super::message::{Body, Message, Unreadable};
 use super::revision::Revision;
 use super::session::SessionId;
 use super::stream::{SESSION, VERSION};
-use super::tools::{CallResult, Caller, Limits};
+use super::tools::{Bounds, CallResult, Caller};
 use super::{answer, events, modern, old_sse};
 use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
@@ -46,6 +47,8 @@ pub(crate) struct Request {
     /// What a proxy has taken off the beginning of the path.
     pub(crate) prefix: String,
     pub(crate) headers: std::sync::Arc<HeaderMap>,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
 }
 
 /// What a client takes as an answer.
@@ -87,19 +90,20 @@ impl Request {
         }
     }
 
-    pub(super) fn caller(&self, limits: Limits) -> Caller {
+    pub(super) fn caller(&self, bounds: Bounds, session: Option<&str>) -> Caller {
         Caller {
+            origin: self.origin.clone().within(session),
             account: self.bearer.account.clone(),
             service: self.service,
-            limits,
+            bounds,
         }
     }
 
     /// The session that the request names.
     ///
     /// # Errors
-    /// 404 for one that was ended, and for one of somebody else. One that cannot be read is taken: it gives no right, and clients do not
-    /// begin anew when theirs is refused.
+    /// 404 for one that was ended, and for one of somebody else. One that cannot be read is taken, unless `mcp.session_strict` is set: it
+    /// gives no right, and clients do not begin anew when theirs is refused.
     pub(super) fn session(&self) -> std::result::Result<Option<&str>, Ended> {
         let Some(id) = self.text(SESSION) else {
             return Ok(None);
@@ -107,7 +111,8 @@ impl Request {
         let mcp = &self.deps.mcp;
         let own = mcp.key.read(id);
         let of_others = |session: &SessionId| !mcp.key.is_of(session, &self.bearer.account.uid);
-        if mcp.ended.contains_key(id) || own.as_ref().is_some_and(of_others) {
+        let unknown = own.is_none() && self.deps.settings().strict_sessions;
+        if unknown || mcp.ended.contains_key(id) || own.as_ref().is_some_and(of_others) {
             return Err(Ended);
         }
         Ok(Some(id))
@@ -236,14 +241,15 @@ pub(super) fn take_note(request: &Request, session: Option<&str>, message: &Mess
 /// Begins a request. It goes on when its client is gone: only a notification cancels it.
 pub(super) fn go(
     request: &Request,
-    limits: Limits,
+    bounds: Bounds,
     session: Option<String>,
     id: Box<RawValue>,
     method: String,
     params: Option<Box<RawValue>>,
 ) -> impl Future<Output = Answer> + Send + 'static {
     let (sender, answer) = oneshot::channel();
-    let (mcp, caller) = (request.deps.mcp.clone(), request.caller(limits));
+    let mcp = request.deps.mcp.clone();
+    let caller = request.caller(bounds, session.as_deref());
     let fallback = id.clone();
     request.deps.tasks.spawn(async move {
         let call = mcp.calls.begin(session.as_deref(), &id);
@@ -265,8 +271,8 @@ pub(super) fn go(
 }
 
 /// What an answer may be. Pictures come in one piece, so a call for one never becomes a stream later on.
-pub(super) fn limits(accepted: Accepted, may_stream: bool) -> Limits {
-    Limits {
+pub(super) fn bounds(accepted: Accepted, may_stream: bool) -> Bounds {
+    Bounds {
         time: if may_stream { AS_EVENTS } else { AS_JSON },
         bytes: match accepted.json {
             true => usize::MAX,
@@ -299,7 +305,7 @@ async fn single(
     let may_stream = may_stream(request, accepted, params.as_deref());
     let answer = go(
         request,
-        limits(accepted, may_stream),
+        bounds(accepted, may_stream),
         session,
         id.clone(),
         method,
@@ -373,7 +379,7 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
             Ok(Message::Request { id, method, params }) => {
                 answers.push(futures::future::Either::Left(go(
                     request,
-                    limits(Accepted::JSON, false),
+                    bounds(Accepted::JSON, false),
                     session.clone(),
                     id,
                     method,

@@ -1,9 +1,10 @@
 //! Ends what was opened with a token that is no longer valid: rotated, of an account that is disabled or deleted, or no longer on the
-//! whitelist. Requests are checked one by one; this is for what stays open.
+//! whitelist; and executors that the policy has switched off. Requests are checked one by one; this is for what stays open.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use schema::config::policy::Mode;
 use schema::ids::{Uid, UserName};
 use schema::mcp_token::{self, Holder};
 use tokio::time::sleep;
@@ -11,6 +12,7 @@ use tokio::time::sleep;
 use crate::auth::mcp_token::may_use;
 use crate::deps::Deps;
 use crate::error::Result;
+use crate::executors::Close;
 
 /// How often everybody is looked at: the whitelist is no object whose changes are reported.
 const RECHECK: Duration = Duration::from_secs(15);
@@ -65,8 +67,17 @@ async fn watch(deps: &Deps) -> Result<()> {
     Ok(())
 }
 
-/// Ends what those have opened who are `wanted` and may not use their token any more.
+/// Ends what those have opened who are `wanted` and may not use their token any more, and their executors that are switched off.
 async fn judge(deps: &Deps, wanted: impl Fn(&Uid) -> bool) -> Result<()> {
+    for executor in deps.mcp.hub.connected() {
+        let (key, user) = (&executor.key, &executor.about.user);
+        if wanted(&key.user) && deps.mcp.rules(key, user).await?.mode == Mode::Off {
+            tracing::info!(%user, service = %key.service, "an executor is disconnected: the policy has switched it off");
+            deps.mcp
+                .hub
+                .dismiss(executor.connection, Close::SwitchedOff);
+        }
+    }
     let present = deps.mcp.presence.all(wanted);
     if present.is_empty() {
         return Ok(());

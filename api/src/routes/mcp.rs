@@ -3,6 +3,7 @@
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use hyper_util::rt::TokioIo;
+use schema::config::policy::Mode;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -29,15 +30,27 @@ const NOT_LISTED: Failure = Failure(
     "not_whitelisted",
     "the account is not on the whitelist",
 );
+const SWITCHED_OFF: Failure = Failure(
+    403,
+    "switched_off",
+    "mcp.policy has switched the service off for the user",
+);
+const SOCKETS: Failure = Failure(
+    429,
+    "too_many_streams",
+    "the user already has 8 WebSockets of the service",
+);
 const NO_SESSION: Failure = Failure(
     404,
     "not_found",
-    "the session has ended, or is somebody else's",
+    "the session has ended, is somebody else's, or is not known and `mcp.session_strict` is set",
 );
 
 const ABOUT: &str = "\
     The Model Context Protocol (https://modelcontextprotocol.io), revisions 2024-11-05 to 2026-07-28, over HTTP+SSE and \
-    Streamable HTTP. Failures of requests are JSON-RPC errors with status 200, unless the revision demands another one.";
+    Streamable HTTP. Failures of requests are JSON-RPC errors with status 200, unless the revision demands another one. What `mcp.policy` \
+    and the limits (10 calls a second, 120 a minute that change something) refuse is a result with `isError`. With `mcp.get_stream` = \
+    `refuse`, the GET of Streamable HTTP is 405.";
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -88,12 +101,14 @@ pub(super) fn routes() -> Vec<Route> {
 
 fn executor(route: Route) -> Route {
     route
-        .about("A WebSocket (RFC 6455). A token that ends closes it with 4403.")
+        .about("A WebSocket (RFC 6455). A token that ends, and a policy that switches the service off, close it with 4403.")
         .for_extensions()
         .fails(&[
             ORIGIN,
             DISABLED,
             NOT_LISTED,
+            SWITCHED_OFF,
+            SOCKETS,
             Failure(400, "invalid_request", "the request opens no WebSocket"),
         ])
 }
@@ -137,6 +152,11 @@ fn request<T>(bearer: Bearer, input: &Input<T>, deps: Deps, service: Service) ->
         service,
         prefix: input.meta.prefix.clone(),
         headers: input.meta.headers.clone(),
+        origin: mcp::Origin {
+            address: input.meta.client,
+            request_id: input.meta.request_id.to_string(),
+            session: None,
+        },
     }
 }
 
@@ -213,9 +233,9 @@ impl Answers for Switching {
 /// `GET /api/browser/ws`.
 ///
 /// # Errors
-/// 400 when no WebSocket is asked for.
+/// 400 when no WebSocket is asked for; 403 when the policy has switched it off; 429 for too many.
 async fn connect_browser(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Switching> {
-    connect(who, input, &deps, Service::Browser)
+    connect(who, input, &deps, Service::Browser).await
 }
 
 /// `GET /api/computer/ws`.
@@ -223,10 +243,15 @@ async fn connect_browser(who: Bearer, input: Input<Nothing>, deps: Deps) -> Resu
 /// # Errors
 /// As [`connect_browser`].
 async fn connect_computer(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Switching> {
-    connect(who, input, &deps, Service::Computer)
+    connect(who, input, &deps, Service::Computer).await
 }
 
-fn connect(who: Bearer, input: Input<Nothing>, deps: &Deps, service: Service) -> Result<Switching> {
+async fn connect(
+    who: Bearer,
+    input: Input<Nothing>,
+    deps: &Deps,
+    service: Service,
+) -> Result<Switching> {
     const NO_WEBSOCKET: ApiError =
         ApiError::InvalidRequest("the request opens no WebSocket (RFC 6455, version 13)");
     let header = |name: &str| input.meta.headers.get(name).and_then(|it| it.to_str().ok());
@@ -247,20 +272,25 @@ fn connect(who: Bearer, input: Input<Nothing>, deps: &Deps, service: Service) ->
             .take(200)
             .collect(),
         since: deps.clock.now(),
+        host: header("host").map(ToOwned::to_owned),
     };
     let key = Key {
         user: who.account.uid.clone(),
         service,
     };
+    if deps.mcp.rules(&key, &about.user).await?.mode == Mode::Off {
+        return Err(ApiError::SwitchedOff);
+    }
+    let place = deps.mcp.enter_socket(&key)?;
     let (hub, present) = (deps.mcp.hub.clone(), deps.mcp.enter(&who));
     deps.tasks.spawn(async move {
         match upgrade.await {
             Ok(io) => {
                 executors::serve(TokioIo::new(io), hub, key, about).await;
-                drop(present);
             }
             Err(error) => tracing::debug!(%error, "an executor was gone before it was connected"),
         }
+        drop((present, place));
     });
     let reply = Reply::empty()
         .status(StatusCode::SWITCHING_PROTOCOLS)

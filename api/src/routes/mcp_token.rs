@@ -192,4 +192,19 @@ mod tests {
         assert_eq!(answer.verdict(), (401, "not_signed_in"));
         assert_eq!(answer.body.get("token"), None::<&Value>);
     }
+
+    #[tokio::test]
+    async fn what_would_be_a_superadmins_token_opens_nothing() {
+        let yard = yard().await;
+        let uid = yard.find("root").await.unwrap().uid;
+        let secret = yard.world.deps.master_key.mcp_token(&uid, 1);
+        let token = format!(
+            "Bearer root:{}",
+            secrecy::ExposeSecret::expose_secret(&secret)
+        );
+        for path in ["/api/mcp/sse/browser", "/api/computer/ws"] {
+            let request = yard.get(path).header("authorization", &token);
+            assert_eq!(request.send().await.status, 403, "{path}");
+        }
+    }
 }

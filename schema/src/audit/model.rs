@@ -125,11 +125,11 @@ pub struct Entry {
     pub actor: String,
     /// The client's address; empty on the admin socket.
     pub address: String,
-    /// What was done: an operation id of this document.
+    /// What was done: an operation id of this document; `mcp_call` for a tool that an agent called.
     pub action: String,
-    /// The object: `kind/name`, several separated by commas.
+    /// The object: `kind/name`, several separated by commas; `<service>/<tool>` of a tool.
     pub object: String,
-    /// `ok`, `refused`, or `failed`: begun and not completed.
+    /// `ok`, `refused`, or `failed`: begun and not completed. The details of a tool call say more.
     pub outcome: String,
     /// Details.
     pub detail: String,

@@ -116,6 +116,12 @@ impl Next {
         key: &ChainKey,
         entry: &Entry,
     ) -> Result<(), DbError> {
+        let hash = self.insert(tx, key, entry).await?;
+        move_end(tx, key, Which::Head, self.seq, &hash).await
+    }
+
+    /// Writes the entry at this place, and returns its hash.
+    async fn insert(&self, tx: &mut Tx, key: &ChainKey, entry: &Entry) -> Result<String, DbError> {
         let hash = key.entry(&self.previous, self.seq, entry);
         execute!(
             tx,
@@ -131,8 +137,24 @@ impl Next {
             &entry.request_id,
             &hash
         )?;
-        move_end(tx, key, Which::Head, self.seq, &hash).await
+        Ok(hash)
     }
+}
+
+/// Appends several entries, the last of which becomes the head: fewer statements than one after another.
+pub async fn append_all(tx: &mut Tx, key: &ChainKey, entries: &[Entry]) -> Result<(), DbError> {
+    let Some((last, before)) = entries.split_last() else {
+        return Ok(());
+    };
+    let mut next = take_head(tx, key).await?;
+    for entry in before {
+        let hash = next.insert(tx, key, entry).await?;
+        next = Next {
+            seq: next.seq + 1,
+            previous: hash,
+        };
+    }
+    next.append(tx, key, last).await
 }
 
 /// Appends an entry in the transaction of what it records. The last thing a transaction does, since

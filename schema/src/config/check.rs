@@ -113,6 +113,11 @@ impl KeyDef {
                 if value.to_string().len() > MAX_OBJECT_BYTES {
                     return Err(invalid("may be at most 524288 bytes long"));
                 }
+                if let Some(shape) = self.shape {
+                    (shape.check)(value).map_err(|(code, rest)| {
+                        Problem::new(self.key, code, format!("{}: {rest}", self.key))
+                    })?;
+                }
                 Ok(value.clone())
             }
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Config;
 use super::keys::KEYS;
 use super::masking::mask;
-use super::setting::{Availability, KeyDef, ValueType};
+use super::setting::{KeyDef, ValueType};
 
 impl Config {
     /// All keys as nested JSON. With `masked`, no secret is in it: a secret that is set shows as
@@ -61,12 +61,14 @@ fn key_schema(def: &KeyDef) -> Value {
         ValueType::List(_) => {
             json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true})
         }
-        ValueType::Object(_) => json!({"type": "object"}),
+        ValueType::Object(_) => match def.shape {
+            Some(shape) => (shape.schema)(),
+            None => json!({"type": "object"}),
+        },
     };
     schema["title"] = json!(def.title);
     schema["description"] = json!(def.description);
     schema["default"] = def.default_value();
     schema["secret"] = json!(def.is_secret());
-    schema["x-available"] = json!(def.available != Availability::NotYet);
     schema
 }

@@ -85,11 +85,12 @@ const SECRET_ARGUMENTS: &[&str] = &["-H", "--header", "--headers", "-e", "--env"
 pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
     match def.value_type {
         ValueType::Secret => mask_leaf(value),
+        ValueType::Object(Secrets::None) => value,
         ValueType::Object(secrets) => {
             let unknown = SecretPaths::default();
             let paths = match secrets {
                 Secrets::ByAdapter => paths,
-                Secrets::All | Secrets::ByName => &unknown,
+                Secrets::All | Secrets::None => &unknown,
             };
             let around = Around {
                 secret: secrets == Secrets::All,

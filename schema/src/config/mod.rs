@@ -14,6 +14,7 @@ mod masking;
 #[cfg(test)]
 mod masking_tests;
 mod patch;
+pub mod policy;
 pub mod query;
 mod rules;
 pub mod sealing;
@@ -29,9 +30,7 @@ pub use keys::{KEYS, find};
 pub use masking::{MASK, secret_texts};
 pub use patch::{Change, Changes, Patch, is_loopback, parse_patch};
 pub(crate) use rules::{Rule, text_rules};
-pub use setting::{
-    Availability, BelongsTo, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
-};
+pub use setting::{BelongsTo, DefaultValue, Effect, KeyDef, Secrets, Setting, Shape, ValueType};
 
 /// Why a configuration value was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use super::keys::{KEYS, adapter, find, is_group};
 use super::masking::{MASK, Unmasked, mask, unmask};
-use super::setting::{Availability, Effect, KeyDef, Setting, ValueType};
+use super::setting::{Effect, KeyDef, Setting, ValueType};
 use super::{Config, Problem, ProblemCode};
 
 /// What a request does with one key.
@@ -161,8 +161,7 @@ impl Patch {
     /// Compares with the configuration in effect and fills in what masks stand for.
     ///
     /// # Errors
-    /// A mask inside an object where nothing is stored that it could stand for; a key that is not available yet, unless
-    /// it keeps its value or returns to its default; a stored secret whose host changes, unless it is sent anew.
+    /// A mask inside an object where nothing is stored that it could stand for; a stored secret whose host changes, unless it is sent anew.
     pub fn resolve(self, config: &Config) -> Result<Changes, Vec<Problem>> {
         let mut changes = BTreeMap::new();
         let mut problems = Vec::new();
@@ -191,11 +190,6 @@ impl Patch {
                 None => config.is_set(key),
             };
             if !changes_something {
-                continue;
-            }
-            let default = |value: &Value| *value == def.default_value();
-            if def.available == Availability::NotYet && !new.as_ref().is_none_or(default) {
-                problems.push(def.problem(ProblemCode::NotAvailableYet, "is not available yet"));
                 continue;
             }
             changes.insert(def.key, new);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use super::ProblemCode;
 use super::check::parse_duration;
+use super::policy::{self, Policy};
 use super::rules::Rule;
 use crate::kind::Kind;
 
@@ -41,8 +43,8 @@ pub enum ValueType {
 pub enum Secrets {
     /// Every leaf.
     All,
-    /// Those whose names say so.
-    ByName,
+    /// None.
+    None,
     /// Those whose names say so, and those that the active adapter stores as secrets.
     ByAdapter,
 }
@@ -73,13 +75,13 @@ pub enum Effect {
     Object(Kind),
 }
 
-/// Whether this release obeys a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// It does.
-    Now,
-    /// Not yet: it can hold its default only.
-    NotYet,
+/// What an object looks like, where that is the same for all adapters.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// It as a JSON Schema.
+    pub schema: fn() -> Value,
+    /// Whether a value has it; otherwise the field and the rule.
+    pub check: fn(&Value) -> Result<(), (ProblemCode, String)>,
 }
 
 /// Where a secret is sent: it was given for that host, and belongs to no other.
@@ -102,8 +104,8 @@ pub struct KeyDef {
     pub default: DefaultValue,
     /// What follows from it; nothing when its readers read it each time.
     pub effects: &'static [Effect],
-    /// Whether this release obeys it.
-    pub available: Availability,
+    /// What an object looks like.
+    pub shape: Option<Shape>,
     /// The host that a secret belongs to.
     pub belongs_to: Option<BelongsTo>,
     /// A short name for forms.
@@ -115,7 +117,10 @@ pub struct KeyDef {
 impl KeyDef {
     /// Whether documents mask the value, or something in it: then it is stored sealed, as a whole.
     pub fn is_sealed(&self) -> bool {
-        matches!(self.value_type, ValueType::Secret | ValueType::Object(_))
+        matches!(
+            self.value_type,
+            ValueType::Secret | ValueType::Object(Secrets::All | Secrets::ByAdapter)
+        )
     }
 
     /// Whether the value, or each leaf of it, is a secret and never shown.
@@ -146,13 +151,6 @@ pub struct Setting<T> {
     pub(super) read: fn(Value) -> T,
 }
 
-/// A key that nothing reads yet, and nothing can: there is no value to get from it.
-#[derive(Debug)]
-pub struct NotYet {
-    /// The key.
-    pub row: KeyDef,
-}
-
 impl<T> Setting<T> {
     const fn new(value_type: ValueType, default: DefaultValue, read: fn(Value) -> T) -> Self {
         let row = KeyDef {
@@ -160,7 +158,7 @@ impl<T> Setting<T> {
             value_type,
             default,
             effects: &[],
-            available: Availability::Now,
+            shape: None,
             belongs_to: None,
             title: "",
             description: "",
@@ -171,11 +169,6 @@ impl<T> Setting<T> {
     pub(super) const fn effects(mut self, effects: &'static [Effect]) -> Self {
         self.row.effects = effects;
         self
-    }
-
-    pub(super) const fn not_yet(mut self) -> NotYet {
-        self.row.available = Availability::NotYet;
-        NotYet { row: self.row }
     }
 }
 
@@ -271,6 +264,20 @@ impl<T: FromStr> Setting<Vec<T>> {
             let items = texts.filter_map(|item| item.as_str()?.parse().ok());
             items.collect()
         })
+    }
+}
+
+impl Setting<Policy> {
+    pub(super) const fn policy() -> Self {
+        let holds = ValueType::Object(Secrets::None);
+        let mut setting = Self::new(holds, DefaultValue::EmptyObject, |value| {
+            serde_json::from_value(value).unwrap_or_default()
+        });
+        setting.row.shape = Some(Shape {
+            schema: policy::json_schema,
+            check: policy::check,
+        });
+        setting
     }
 }
 

@@ -209,44 +209,21 @@ fn l21_json_types_are_never_converted(#[case] key: &str, #[case] value: Value) {
 }
 
 #[test]
-fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
-    let earlier = stored(json!({"mcp.get_stream": "refuse", "oidc.client_secret": "pw"}));
-    for def in KEYS
-        .values()
-        .filter(|def| def.available == Availability::NotYet)
-    {
-        for config in [&Config::default(), &earlier] {
-            for kept in [config.value(def), def.default_value(), Value::Null] {
-                assert!(
-                    save(config, &json!({ def.key: kept })).is_ok(),
-                    "{}",
-                    def.key
-                );
-            }
-        }
-    }
-    let document = json!({"mcp": {"policy": {"a": 1}, "session_strict": true}, "image.tag": "v1"});
-    let problems = save(&earlier, &document).unwrap_err();
-    let shown: Vec<_> = problems.iter().map(|p| (p.code, &*p.message)).collect();
-    assert_eq!(
-        shown,
-        [
-            (
-                ProblemCode::NotAvailableYet,
-                "mcp.policy is not available yet"
-            ),
-            (
-                ProblemCode::NotAvailableYet,
-                "mcp.session_strict is not available yet"
-            ),
-        ]
-    );
+fn what_documents_show_is_saved_back_without_a_change() {
+    let earlier = stored(json!({
+        "mcp.get_stream": "refuse", "mcp.policy": {"users": {"token": {"browser": {"mode": "off"}}}}, "oidc.client_secret": "pw",
+    }));
     assert!(
         save(&earlier, &json!({"ldap": {"bind_password": MASK}}))
             .unwrap()
             .is_empty()
     );
     let shown = earlier.to_document(true);
+    // Names in a policy are none of secrets.
+    assert_eq!(
+        shown["mcp"]["policy"]["users"]["token"]["browser"]["mode"],
+        "off"
+    );
     assert!(save(&earlier, &shown).unwrap().is_empty());
     assert!(
         save(&Config::default(), &Config::default().to_document(true))
@@ -713,8 +690,6 @@ fn the_schema_describes_every_key() {
         assert_eq!(described["title"], json!(def.title));
         assert_eq!(described["default"], def.default_value());
         assert_eq!(described["secret"], json!(def.is_secret()));
-        let available = def.available != Availability::NotYet;
-        assert_eq!(described["x-available"], json!(available));
     }
     assert_eq!(
         schema.pointer("/properties/ldap/properties/bind_password/secret"),

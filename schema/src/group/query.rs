@@ -57,6 +57,9 @@ statements! {
     /// The skills that a group and those above it are bound to.
     SKILLS_ABOVE = "WITH RECURSIVE up (uid) AS (SELECT uid FROM user_groups WHERE uid = $1 UNION SELECT g.parent_uid FROM up JOIN user_groups g ON g.uid = up.uid WHERE g.parent_uid IS NOT NULL) \
                     SELECT DISTINCT b.skill_uid FROM up JOIN group_skills b ON b.group_uid = up.uid ORDER BY b.skill_uid";
+    /// The names of the groups that a user is in, and of those above them.
+    NAMES_OF_USER = "WITH RECURSIVE up (uid) AS (SELECT group_uid FROM group_members WHERE user_uid = $1 UNION SELECT g.parent_uid FROM up JOIN user_groups g ON g.uid = up.uid WHERE g.parent_uid IS NOT NULL) \
+                     SELECT g.name FROM up JOIN user_groups g ON g.uid = up.uid ORDER BY g.name_key";
     /// The groups in a group become top-level groups.
     RELEASE_CHILDREN = "UPDATE user_groups SET parent_uid = NULL WHERE parent_uid = $1";
     /// Removes a group and its memberships.
@@ -97,6 +100,14 @@ pub async fn list(
     let total = scalar!(connection, COUNT, &pattern)?;
     let rows = fetch_all!(connection, LIST, &pattern, limit, offset)?;
     Ok((rows, total))
+}
+
+/// The names of the groups that a user is in, and of those above them.
+pub async fn names_above(
+    connection: &mut Connection,
+    user: &Uid,
+) -> Result<Vec<PlainName>, DbError> {
+    scalars!(connection, NAMES_OF_USER, user)
 }
 
 /// Records a group.

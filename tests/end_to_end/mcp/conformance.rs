@@ -32,7 +32,7 @@ const TOOLS: [(&str, &str); 8] = [
     ("test_image_content", "browser_screenshot"),
     ("test_audio_content", "browser_go_back"),
     ("test_embedded_resource", "browser_go_forward"),
-    ("test_multiple_content_types", "browser_current_tab"),
+    ("test_multiple_content_types", "browser_tab_new"),
     ("test_error_handling", "browser_get_links"),
     ("test_tool_with_progress", "browser_get_content"),
     ("test_trigger_tool_change", "browser_reload"),
@@ -52,7 +52,7 @@ fn content(tool: &str) -> Value {
         "browser_screenshot" => json!([image]),
         "browser_go_back" => json!([audio]),
         "browser_go_forward" => json!([resource]),
-        "browser_current_tab" => json!([text, image, resource]),
+        "browser_tab_new" => json!([text, image, resource]),
         _ => json!([text]),
     }
 }
@@ -70,6 +70,10 @@ async fn perform(alice: Arc<Person>, mut socket: Socket) {
                 let failed = json!({"id": asked["id"], "error": {"message": "It has failed."}});
                 let frame = Message::Text(failed.to_string().into());
                 socket.send(frame).await.unwrap();
+            }
+            Some("browser_current_tab") => {
+                let tab = json!({"url": "https://example.org/"});
+                answer(&mut socket, &asked, json!({"tab": tab})).await;
             }
             Some(tool) => {
                 answer(&mut socket, &asked, json!({"content": content(tool)})).await;

@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::support::mcp::too_fast;
 use crate::support::{Client, Service, Stage};
 
 pub const BOTH: &str = "application/json, text/event-stream";
@@ -111,7 +112,13 @@ impl Person {
 
     pub async fn call(&self, service: &str, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        self.ask(service, "tools/call", params).await["result"].clone()
+        loop {
+            let mut answer = self.ask(service, "tools/call", params.clone()).await;
+            if !too_fast(&answer["result"]) {
+                return answer["result"].take();
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 
     /// The names of the tools.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::BUSY;
-use super::model::{ConnectionId, JobId, Key, Lane, Moment, Presence, Protocol, Service};
+use super::model::{ConnectionId, Devices, JobId, Key, Lane, Moment, Presence, Protocol, Service};
 
 /// Most jobs at once that only look, at a browser.
 const READERS: usize = 4;
@@ -63,6 +63,14 @@ impl Connection {
             }
             (Protocol::First, _) | (_, Protocol::First) => true,
         }
+    }
+
+    /// Whether it is one of these.
+    pub(super) fn is_among(&self, devices: &Devices) -> bool {
+        devices.as_ref().is_none_or(|devices| match &self.protocol {
+            Protocol::First => false,
+            Protocol::Introduced { instance } => devices.contains(instance),
+        })
     }
 
     /// Whether it does one thing at a time, whatever it is: the desktop client that has not said more.

@@ -18,8 +18,8 @@ use schema::ids::Uid;
 
 use connection::Connection;
 pub use model::{
-    Close, ConnectionId, Effect, Event, Failure, JobId, Key, Lane, Moment, Presence, Protocol,
-    Refusal, Service,
+    Close, ConnectionId, Devices, Effect, Event, Failure, JobId, Key, Lane, Moment, Presence,
+    Protocol, Refusal, Service,
 };
 use slot::Slot;
 
@@ -46,6 +46,7 @@ const SWEEP: u64 = 1024;
 struct Job {
     key: Key,
     lane: Lane,
+    devices: Devices,
     state: State,
 }
 
@@ -119,7 +120,12 @@ impl Registry {
                 }
             }
             Event::Revoked { user } => self.revoked(now, &user, &mut effects),
-            Event::Entered { job, key, lane } => self.entered(now, job, key, lane, &mut effects),
+            Event::Entered {
+                job,
+                key,
+                lane,
+                devices,
+            } => self.entered(now, job, key, lane, devices, &mut effects),
             Event::Asked { job, limit } => self.asked(now, job, limit, &mut effects),
             Event::Due => self.due(now, &mut effects),
             Event::Left { job } => self.left(now, job, &mut effects),
@@ -148,6 +154,14 @@ impl Registry {
             let connection = self.connections.get(id)?;
             Some(connection.presence(*id))
         })
+    }
+
+    /// Where a job is whose turn it is.
+    pub fn executor_of(&self, job: JobId) -> Option<ConnectionId> {
+        match self.jobs.get(&job)?.state {
+            State::Granted(connection) | State::Asked { connection, .. } => Some(connection),
+            State::Waiting(_) | State::Over => None,
+        }
     }
 
     /// Until when new executors of one user and service are refused, because two of them keep displacing each other.
@@ -378,10 +392,16 @@ impl Registry {
         job: JobId,
         key: Key,
         lane: Lane,
+        devices: Devices,
         effects: &mut Vec<Effect>,
     ) {
         let slot = self.slots.entry(key.clone()).or_default();
+        let usable = |id: &ConnectionId| {
+            let connection = self.connections.get(id);
+            connection.is_some_and(|connection| connection.is_among(&devices))
+        };
         let limit = match (slot.connections.is_empty(), slot.gone) {
+            (false, _) if !slot.connections.iter().any(usable) => Err(Refusal::NotAllowed),
             (false, _) => Ok(TURN),
             (true, Some(gone)) if now.since(gone) < GRACE => Ok(GRACE),
             (true, _) => Err(Refusal::NotConnected),
@@ -404,6 +424,7 @@ impl Registry {
         let entry = Job {
             key: key.clone(),
             lane,
+            devices,
             state,
         };
         self.jobs.insert(job, entry);
@@ -415,16 +436,21 @@ impl Registry {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
         };
-        let Some(first) = slot.connections.first() else {
-            return;
-        };
-        let Some(connection) = self.connections.get_mut(first) else {
-            return;
-        };
         let (jobs, timers) = (&mut self.jobs, &mut self.timers);
+        let (order, connections) = (&slot.connections, &mut self.connections);
         slot.queue.retain(|id| {
             let Some(job) = jobs.get_mut(id) else {
                 return false;
+            };
+            let usable = |id: &&ConnectionId| {
+                let connection = connections.get(id);
+                connection.is_some_and(|connection| connection.is_among(&job.devices))
+            };
+            let Some(first) = order.iter().find(usable) else {
+                return true;
+            };
+            let Some(connection) = connections.get_mut(first) else {
+                return true;
             };
             let granted = connection.admit(now, *id, job.lane);
             if granted {

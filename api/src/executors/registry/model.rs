@@ -1,6 +1,7 @@
 //! What goes in and comes out.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schema::ids::Uid;
@@ -79,6 +80,9 @@ pub enum Lane {
     Act,
 }
 
+/// The instances of executors that a job may be given to; `None`: all, also those that have said nothing about themselves.
+pub type Devices = Option<Arc<[String]>>;
+
 /// How an executor speaks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Protocol {
@@ -150,6 +154,8 @@ pub enum Event {
         key: Key,
         /// What it may do beside others.
         lane: Lane,
+        /// The executors that it may be given to.
+        devices: Devices,
     },
     /// A job whose turn it is asks its executor.
     Asked {
@@ -229,6 +235,8 @@ pub enum Effect {
 pub enum Refusal {
     /// There is none.
     NotConnected,
+    /// There is one, but none to which it may be given.
+    NotAllowed,
     /// Too many wait already.
     Full,
     /// Its turn did not come in time.
@@ -263,6 +271,8 @@ pub enum Close {
     Revoked,
     /// An administrator wants it.
     Dismissed,
+    /// The policy has switched the service off for the user.
+    SwitchedOff,
     /// It takes nothing of what is sent to it.
     Slow,
     /// The service ends.
@@ -275,7 +285,7 @@ impl Close {
         match self {
             Self::Replaced | Self::Dismissed => 1000,
             Self::Restart => 1012,
-            Self::Revoked => 4403,
+            Self::Revoked | Self::SwitchedOff => 4403,
             Self::Slow | Self::Silent => 4408,
             Self::Flapping => 4409,
         }
@@ -288,6 +298,7 @@ impl Close {
             Self::Dismissed => "disconnected by an administrator",
             Self::Restart => "the service restarts",
             Self::Revoked => "the token is no longer valid",
+            Self::SwitchedOff => "switched off by an administrator",
             Self::Slow => "too slow",
             Self::Silent => "silent for too long",
             Self::Flapping => "two executors keep displacing each other; try again in 30 seconds",

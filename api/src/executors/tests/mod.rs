@@ -61,6 +61,7 @@ impl Yard {
             address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
             user_agent: "test".to_owned(),
             since: Timestamp::from_secs(1_778_500_000),
+            host: None,
         };
         let before = self.hub.of_key(key).first().map(|first| first.connection);
         let served = TaskTracker::new().spawn(serve(ours, self.hub.clone(), key.clone(), about));
@@ -78,7 +79,7 @@ impl Yard {
     }
 
     async fn call(&self, key: &Key, tool: &str, params: Value) -> Result<Outcome, Ask> {
-        let mut job = self.hub.enter(key.clone(), Lane::Act).await.unwrap();
+        let mut job = self.hub.enter(key.clone(), Lane::Act, None).await.unwrap();
         let params = serde_json::value::to_raw_value(&params).unwrap();
         let answer = job.ask(tool, &params, LIMIT).await;
         answer.map(|answer| answer.outcome)
@@ -219,7 +220,7 @@ async fn l48_the_newer_connection_is_asked_and_the_older_is_told() {
     let call = {
         let (hub, key) = (yard.hub.clone(), key.clone());
         TaskTracker::new().spawn(async move {
-            let mut job = hub.enter(key, Lane::Act).await.unwrap();
+            let mut job = hub.enter(key, Lane::Act, None).await.unwrap();
             job.ask("t", RawValue::NULL, LIMIT).await.err()
         })
     };

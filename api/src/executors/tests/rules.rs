@@ -21,7 +21,7 @@ impl Yard {
         let (hub, key, name) = (self.hub.clone(), key.clone(), name.to_owned());
         let results = results.clone();
         TaskTracker::new().spawn(async move {
-            let result = match hub.enter(key, lane).await {
+            let result = match hub.enter(key, lane, None).await {
                 Ok(mut job) => match job.ask(&name, RawValue::NULL, limit).await {
                     Ok(answer) => Ok(value(&answer.outcome)),
                     Err(why) => Err(format!("{why:?}")),
@@ -38,6 +38,7 @@ impl Yard {
             address: None,
             user_agent: "test".to_owned(),
             since: Timestamp::from_secs(1_778_500_000),
+            host: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `browser_batch` and `computer_batch`: several calls in one turn.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -44,7 +46,8 @@ pub(super) fn steps<'a>(
         if tool.name.ends_with("_batch") {
             return Err(wrong("tool: a batch has no batches in it"));
         }
-        Call::new(mcp, caller.service, tool, step.arguments).map_err(|said| wrong(&said))
+        let arguments = step.arguments.unwrap_or_else(|| json!({}));
+        Call::new(mcp, caller.service, tool, arguments).map_err(|said| wrong(&said))
     };
     given.steps.into_iter().enumerate().map(check).collect()
 }
@@ -62,15 +65,28 @@ pub(super) async fn run(
     let mut done = CallResult::text("");
     let mut told = Vec::new();
     for (number, step) in steps.iter().enumerate() {
-        let service = turn.caller.service;
-        let result = match call::within(turn, step).await {
+        let (mcp, caller) = (turn.mcp, turn.caller);
+        let asked = Value::Object(step.arguments.clone());
+        let record = mcp.audit.begin(caller, &step.tool.name, &asked).await;
+        let record = Arc::new(record.map_err(Stop::said)?);
+        let making = async {
+            let admitted = step.admitted(mcp, caller).await?;
+            turn.go_on_for(admitted, Arc::clone(&record));
+            call::within(turn, step).await
+        };
+        let made = making.await;
+        if let Err(stop) = &made {
+            stop.note(&record);
+        }
+        let result = match made {
             Ok(result) => result,
             // The others would fare no better.
             Err(stop @ (Stop::Refused(_) | Stop::Failed(..))) if told.is_empty() => {
                 return Err(stop);
             }
-            Err(stop) => stop.result(service),
+            Err(stop) => stop.result(caller.service),
         };
+        record.end(&result);
         let failed = result.is_error;
         told.push(json!({"tool": step.tool.name, "isError": failed}));
         done.untrusted |= result.untrusted;

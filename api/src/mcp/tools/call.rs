@@ -1,5 +1,6 @@
 //! One call of a tool, from its arguments to its result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,6 +14,8 @@ use super::{CallResult, batch, browser, computer, status};
 use crate::auth::Account;
 use crate::executors::{Key, Lane, Service};
 use crate::mcp::answer::RpcError;
+use crate::mcp::audit::{Origin, Record};
+use crate::mcp::policy::Admitted;
 use crate::mcp::{CALLS, Mcp};
 
 /// Longest a client may have the service wait.
@@ -26,12 +29,14 @@ pub struct Caller {
     /// What is called.
     pub service: Service,
     /// What an answer may be.
-    pub limits: Limits,
+    pub bounds: Bounds,
+    /// Where the call comes from.
+    pub origin: Origin,
 }
 
 /// What an answer may be.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Bounds {
     /// Longest time until there is one.
     pub time: Duration,
     /// Most bytes that it has.
@@ -70,9 +75,8 @@ impl<'a> Call<'a> {
         mcp: &'a Mcp,
         service: Service,
         tool: &'a Tool,
-        arguments: Option<Value>,
+        arguments: Value,
     ) -> Result<Self, String> {
-        let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
         tool.check(&arguments)?;
         let Value::Object(mut arguments) = arguments else {
             return Err(format!("{}: arguments is an object", tool.name));
@@ -93,6 +97,19 @@ impl<'a> Call<'a> {
             arguments: other.arguments,
             in_usual_pictures: other.in_usual_pictures,
         })
+    }
+
+    /// # Errors
+    /// When the policy does not let it be done.
+    pub(super) async fn admitted<'m>(
+        &self,
+        mcp: &'m Mcp,
+        caller: &Caller,
+    ) -> Result<Admitted<'m>, Stop> {
+        // A batch changes what its steps change, which are judged one by one.
+        let reads = self.tool.lane == Lane::Read || self.tool.class == Class::Batch;
+        let admitted = mcp.admit(caller, &self.tool.name, reads, &self.arguments);
+        admitted.await.map_err(Stop::Denied)
     }
 }
 
@@ -116,27 +133,46 @@ impl Mcp {
             let said = format!("there is no tool {shown}; tools/list names all");
             return Err(RpcError::new(RpcError::PARAMS, said));
         };
-        let call = match Call::new(self, caller.service, tool, arguments) {
-            Ok(call) => call,
-            Err(wrong) => return Ok(CallResult::error(wrong)),
+        let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
+        let limited = self.limits.call(&caller.key()).err();
+        if let Some(limited) = &limited
+            && !self.limits.is_recorded(&caller.key())
+        {
+            return Ok(CallResult::error(limited));
+        }
+        let record = match self.audit.begin(caller, &tool.name, &arguments).await {
+            Ok(record) => Arc::new(record),
+            Err(full) => return Ok(CallResult::error(full)),
         };
-        let Some(_place) = self.under_way.enter(&caller.key(), CALLS) else {
-            let said = format!("{CALLS} calls are under way already; try again when some are done");
-            return Ok(CallResult::error(said));
+        let done = match limited {
+            Some(limited) => Err(Stop::Denied(limited)),
+            None => self.carry_out(caller, tool, arguments, &record).await,
         };
-        let done = match call.tool.class {
-            Class::Service => Ok(self.serve(caller, &call).await),
-            _ => self.at_executor(caller, &call).await,
-        };
-        Ok(done.unwrap_or_else(|stop| stop.result(caller.service)))
+        if let Err(stop) = &done {
+            stop.note(&record);
+        }
+        let result = done.unwrap_or_else(|stop| stop.result(caller.service));
+        record.end(&result);
+        Ok(result)
     }
 
-    async fn at_executor(&self, caller: &Caller, call: &Call<'_>) -> Result<CallResult, Stop> {
-        let until = Instant::now() + caller.limits.time;
-        match self.once(caller, call, until).await {
+    async fn carry_out(
+        &self,
+        caller: &Caller,
+        tool: &Tool,
+        arguments: Value,
+        record: &Arc<Record>,
+    ) -> Result<CallResult, Stop> {
+        let call = Call::new(self, caller.service, tool, arguments).map_err(Stop::Said)?;
+        let Some(_place) = self.under_way.enter(&caller.key(), CALLS) else {
+            let said = format!("{CALLS} calls are under way already; try again when some are done");
+            return Err(Stop::Denied(said));
+        };
+        let until = Instant::now() + caller.bounds.time;
+        match self.once(caller, &call, record, until).await {
             // Looking twice does no harm. Anything else whoever calls has to decide.
             Err(stop) if stop.is_lost() && call.tool.lane == Lane::Read => {
-                self.once(caller, call, until).await
+                self.once(caller, &call, record, until).await
             }
             done => done,
         }
@@ -146,13 +182,20 @@ impl Mcp {
         &self,
         caller: &Caller,
         call: &Call<'_>,
+        record: &Arc<Record>,
         until: Instant,
     ) -> Result<CallResult, Stop> {
+        let admitted = call.admitted(self, caller).await?;
+        if call.tool.class == Class::Service {
+            let key = caller.key();
+            return Ok(serve(self, &key, call, &admitted, caller.bounds.time).await);
+        }
         let steps = match call.tool.class {
             Class::Batch => Some(batch::steps(self, caller, &call.arguments)?),
             _ => None,
         };
-        let mut turn = Turn::wait(self, caller, call.tool.lane, until).await?;
+        let entered = (admitted, Arc::clone(record));
+        let mut turn = Turn::wait(self, caller, call.tool.lane, entered, until).await?;
         let mut result = match steps {
             Some(steps) => batch::run(&mut turn, &steps, &call.arguments).await,
             None => within(&mut turn, call).await,
@@ -160,12 +203,19 @@ impl Mcp {
         result.share = turn.share;
         Ok(result)
     }
+}
 
-    async fn serve(&self, caller: &Caller, call: &Call<'_>) -> CallResult {
-        match call.tool.name.as_str() {
-            "computer_wait" => wait(&call.arguments, caller.limits.time).await,
-            _ => status::of(&self.hub, &caller.key()),
-        }
+/// Does what needs no executor.
+async fn serve(
+    mcp: &Mcp,
+    key: &Key,
+    call: &Call<'_>,
+    admitted: &Admitted<'_>,
+    longest: Duration,
+) -> CallResult {
+    match call.tool.name.as_str() {
+        "computer_wait" => wait(&call.arguments, longest).await,
+        _ => status::of(&mcp.hub, key, admitted.mode()),
     }
 }
 
@@ -185,10 +235,8 @@ async fn wait(arguments: &Arguments, longest: Duration) -> CallResult {
 pub(super) async fn within(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop> {
     let name = call.tool.name.as_str();
     if call.tool.class == Class::Service {
-        return Ok(match name {
-            "computer_wait" => wait(&call.arguments, turn.left()).await,
-            _ => status::of(&turn.mcp.hub, &turn.caller.key()),
-        });
+        let key = turn.caller.key();
+        return Ok(serve(turn.mcp, &key, call, turn.admitted(), turn.left()).await);
     }
     if call.tool.class == Class::Composed {
         let done = match turn.caller.service {

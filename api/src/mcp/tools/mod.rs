@@ -14,6 +14,6 @@ mod status;
 mod text;
 mod turn;
 
-pub use call::{Caller, Limits};
+pub use call::{Bounds, Caller};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use result::{CallResult, UNTRUSTED};

@@ -90,6 +90,18 @@ impl CallResult {
         }
     }
 
+    /// How many bytes its parts have.
+    pub fn bytes(&self) -> usize {
+        let length = |content: &Content| match content {
+            Content::Text(text) => text.len(),
+            Content::Image(data, mime) => data.len() + mime.len(),
+            Content::Other(raw) => raw.get().len(),
+        };
+        let facts = self.structured_content.as_ref();
+        let facts = facts.map_or(0, |facts| facts.get().len());
+        facts + self.content.iter().map(length).sum::<usize>()
+    }
+
     /// The same with facts for programs.
     #[must_use]
     pub(super) fn with(mut self, facts: &impl Serialize) -> Self {

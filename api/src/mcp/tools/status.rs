@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use schema::config::policy::Mode;
 use serde_json::json;
 
 use super::CallResult;
 use crate::executors::{Hub, Key, Protocol, Service};
 
 /// What is connected, the one that is asked first in front.
-pub(super) fn of(hub: &Hub, key: &Key) -> CallResult {
+pub(super) fn of(hub: &Hub, key: &Key, mode: Mode) -> CallResult {
     let connected = hub.of_key(key);
     let mut said = match (connected.is_empty(), key.service) {
         (false, Service::Browser) => "a browser is connected".to_owned(),
@@ -28,6 +29,11 @@ pub(super) fn of(hub: &Hub, key: &Key) -> CallResult {
             time.as_secs().max(1)
         );
     }
+    said.push_str(match mode {
+        Mode::Auto => "",
+        Mode::ReadOnly => ". An administrator allows only tools that change nothing",
+        Mode::Off => ". An administrator has switched these tools off",
+    });
     let executors: Vec<_> = connected
         .iter()
         .map(|executor| {
@@ -48,6 +54,7 @@ pub(super) fn of(hub: &Hub, key: &Key) -> CallResult {
     let facts = json!({
         "connected": !executors.is_empty(),
         "executors": executors,
+        "policy": {"mode": mode.to_string()},
         "refusedForSeconds": refused.map(|time| time.as_secs()),
     });
     CallResult {

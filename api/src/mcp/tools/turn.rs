@@ -1,5 +1,6 @@
 //! What a tool does while it has its turn at an executor: it asks once, or several times.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,8 +10,10 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{CallResult, Caller, picture};
-use crate::executors::{Ask, Failure, Job, Outcome, Refusal, Service, Share};
+use crate::executors::{Ask, Failure, Job, Lane, Outcome, Refusal, Service, Share};
 use crate::mcp::Mcp;
+use crate::mcp::audit::Record;
+use crate::mcp::policy::{Admitted, NotAsked};
 
 /// Most bytes of what stands beside a picture in an answer.
 const BESIDE: usize = 64 * 1024;
@@ -23,6 +26,8 @@ pub(super) struct Turn<'a> {
     pub(super) mcp: &'a Mcp,
     pub(super) caller: &'a Caller,
     job: Job,
+    admitted: Admitted<'a>,
+    record: Arc<Record>,
     until: Instant,
     /// What all answers so far take of the memory for them.
     pub(super) share: Share,
@@ -31,6 +36,8 @@ pub(super) struct Turn<'a> {
 /// Why a tool has come to its end early.
 #[derive(Debug)]
 pub(super) enum Stop {
+    /// The policy does not let it be done.
+    Denied(String),
     /// It had no turn.
     Refused(Refusal),
     /// There was no answer, in so long a time.
@@ -63,8 +70,17 @@ impl Stop {
             Self::TooLong(most) => {
                 format!("the call is longer than the {most} bytes that {of} takes")
             }
-            Self::Said(text) => text,
+            Self::Said(text) | Self::Denied(text) => text,
         })
+    }
+
+    /// Leaves in the audit trail how it has come to its end.
+    pub(super) fn note(&self, record: &Record) {
+        match self {
+            Self::Denied(_) | Self::Refused(Refusal::NotAllowed) => record.refused(),
+            Self::Failed(failure, _) => record.failed(*failure),
+            Self::Refused(_) | Self::TooLong(_) | Self::Said(_) => {}
+        }
     }
 }
 
@@ -76,17 +92,31 @@ impl<'a> Turn<'a> {
     pub(super) async fn wait(
         mcp: &'a Mcp,
         caller: &'a Caller,
-        lane: crate::executors::Lane,
+        lane: Lane,
+        (admitted, record): (Admitted<'a>, Arc<Record>),
         until: Instant,
     ) -> Result<Self, Stop> {
-        let job = mcp.hub.enter(caller.key(), lane).await;
+        let job = mcp.hub.enter(caller.key(), lane, admitted.devices()).await;
         Ok(Self {
             mcp,
             caller,
             job: job.map_err(Stop::Refused)?,
+            admitted,
+            record,
             until,
             share: Share::default(),
         })
+    }
+
+    /// What follows is done for another call, which was admitted by itself.
+    pub(super) fn go_on_for(&mut self, admitted: Admitted<'a>, record: Arc<Record>) {
+        self.admitted = admitted;
+        self.record = record;
+    }
+
+    /// For what it has its turn.
+    pub(super) fn admitted(&self) -> &Admitted<'a> {
+        &self.admitted
     }
 
     /// How much time is left.
@@ -97,7 +127,7 @@ impl<'a> Turn<'a> {
     /// Most characters of base64 that a picture may have: it has to fit into the answer with what stands beside it.
     pub(super) fn most_of_a_picture(&self) -> usize {
         let usual = picture::Wanted::default().most;
-        let answer = self.caller.limits.bytes.saturating_sub(BESIDE);
+        let answer = self.caller.bounds.bytes.saturating_sub(BESIDE);
         usual.min(answer / 4 * 4)
     }
 
@@ -106,18 +136,29 @@ impl<'a> Turn<'a> {
     /// # Errors
     /// When there is no answer.
     pub(super) async fn ask(&mut self, tool: &str, arguments: &Arguments) -> Result<Outcome, Stop> {
+        self.ask_within(Duration::MAX, tool, arguments).await
+    }
+
+    async fn ask_within(
+        &mut self,
+        longest: Duration,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Result<Outcome, Stop> {
         let found = self.mcp.catalogue.find(self.caller.service, tool);
         let limit = found.map_or(self.left(), |tool| tool.limit(arguments));
-        let limit = limit.min(self.left());
+        let limit = limit.min(self.left()).min(longest);
         let params = encoded(arguments)?;
-        let asked = self.job.ask(tool, &params, limit).await;
-        match asked {
+        let (job, record) = (&mut self.job, &self.record);
+        let asked = self.admitted.ask(job, tool, &params, limit, record);
+        match asked.await {
             Ok(answer) => {
                 self.share.join(answer.share);
                 Ok(answer.outcome)
             }
-            Err(Ask::Failed(failure)) => Err(Stop::Failed(failure, limit)),
-            Err(Ask::TooLong(most)) => Err(Stop::TooLong(most)),
+            Err(NotAsked::Denied(why)) => Err(Stop::Denied(why)),
+            Err(NotAsked::Ask(Ask::Failed(failure))) => Err(Stop::Failed(failure, limit)),
+            Err(NotAsked::Ask(Ask::TooLong(most))) => Err(Stop::TooLong(most)),
         }
     }
 
@@ -130,7 +171,20 @@ impl<'a> Turn<'a> {
         tool: &str,
         arguments: &Arguments,
     ) -> Result<T, Stop> {
-        match self.ask(tool, arguments).await? {
+        self.read_within(Duration::MAX, tool, arguments).await
+    }
+
+    /// The same, within a time.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) async fn read_within<T: DeserializeOwned>(
+        &mut self,
+        longest: Duration,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Result<T, Stop> {
+        match self.ask_within(longest, tool, arguments).await? {
             Outcome::Error(message) => Err(Stop::Said(message)),
             Outcome::Result(raw) => serde_json::from_str(raw.get())
                 .map_err(|_| Stop::said(format!("the answer to {tool} cannot be read"))),
@@ -175,6 +229,7 @@ fn refused(refusal: Refusal, service: Service) -> String {
         (Refusal::NotConnected, Service::Computer) => {
             "no desktop is connected. Ask the user to start the desktop client and connect, then try again".to_owned()
         }
+        (Refusal::NotAllowed, _) => format!("an administrator does not allow {of} that is connected; nothing was done"),
         (Refusal::Full, _) => format!("too many calls wait for {of}; try again when some are done"),
         (Refusal::Busy, _) => format!("{of} was busy with other calls for 15 seconds; nothing was done, try again"),
         (Refusal::Revoked, _) => "the token is no longer valid".to_owned(),

@@ -100,6 +100,7 @@ impl Yard {
                 service: executors::Service::Computer,
             };
             let about = executors::About {
+                host: None,
                 user: user.name,
                 address: None,
                 user_agent: String::new(),

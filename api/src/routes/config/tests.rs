@@ -349,18 +349,20 @@ async fn a_mode_needs_what_it_works_with() {
 }
 
 #[tokio::test]
-async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged() {
+async fn values_that_are_not_available_yet_are_refused_as_such_and_what_is_shown_goes_back_unchanged()
+ {
     let admin = admin().await;
-    let document = json!({"mcp": {"session_strict": true}, "image.tag": "2"});
+    let document = json!({"mcp": {"policy": {"browser": {"mode": "ask"}}}, "image.tag": "2"});
+    let message = "mcp.policy: browser.mode: ask is not available yet; use off, read-only or auto";
     for more in [&[][..], &[("dry_run", "1")]] {
         let answer = admin.save_with(&document, more).await;
         assert_eq!(answer.verdict(), (422, "not_available_yet"));
-        let said = "the configuration was not saved: mcp.session_strict is not available yet";
+        let said = format!("the configuration was not saved: {message}");
         assert_eq!(answer.body["error"], said);
         let problem = json!({
-            "key": "mcp.session_strict",
+            "key": "mcp.policy",
             "code": "not_available_yet",
-            "message": "mcp.session_strict is not available yet",
+            "message": message,
         });
         assert_eq!(answer.body["problems"], json!([problem]));
     }

@@ -1,15 +1,18 @@
 //! Keys of `mcp`.
 
 use super::settings;
-use crate::config::setting::{NotYet, Secrets, Setting};
+use crate::config::policy::Policy;
+use crate::config::setting::Setting;
 
 settings! {
-    /// Whether a GET opens an event stream or is refused.
-    GET_STREAM: NotYet = "mcp.get_stream", "GET on the MCP endpoint", Setting::word(&["stream", "refuse"], "stream").not_yet();
+    /// Whether the GET of Streamable HTTP opens an event stream (`stream`), or is refused (`refuse`, status 405) so that no connection
+    /// stays open without a call. HTTP+SSE needs its stream and keeps it.
+    GET_STREAM: Setting<String> = "mcp.get_stream", "GET on the MCP endpoint", Setting::word(&["stream", "refuse"], "stream");
 
-    /// Tools that agents may call. Replaced as a whole.
-    POLICY: NotYet = "mcp.policy", "MCP policy", Setting::object(Secrets::ByName).not_yet();
+    /// What agents may do with browsers and desktops: for everybody, and for groups and users by name. A group's rules replace the
+    /// general ones that they name, a user's rules those of groups. Replaced as a whole; takes effect at once.
+    POLICY: Setting<Policy> = "mcp.policy", "MCP policy", Setting::policy();
 
-    /// Refuse requests without a valid MCP session id.
-    SESSION_STRICT: NotYet = "mcp.session_strict", "Strict MCP sessions", Setting::flag(false).not_yet();
+    /// Refuse MCP session ids that this service has not issued (404, "session not found"). Requests without one are served.
+    SESSION_STRICT: Setting<bool> = "mcp.session_strict", "Strict MCP sessions", Setting::flag(false);
 }

@@ -123,7 +123,13 @@ impl World {
                 let job = JobId(self.number());
                 let key = key(user, service);
                 self.jobs.insert(job, (key.clone(), lane, Stage::Waiting));
-                Some(Event::Entered { job, key, lane })
+                let devices = None;
+                Some(Event::Entered {
+                    job,
+                    key,
+                    lane,
+                    devices,
+                })
             }
             Step::Ask(number, limit) => {
                 let idle = |(_, (_, _, stage)): &(&JobId, &(Key, Lane, Stage))| {

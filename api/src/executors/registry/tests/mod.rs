@@ -54,10 +54,21 @@ impl Bench {
     }
 
     fn enter(&mut self, number: u64, service: Service, lane: Lane) -> Vec<Effect> {
+        self.enter_one_of(number, service, lane, None)
+    }
+
+    fn enter_one_of(
+        &mut self,
+        number: u64,
+        service: Service,
+        lane: Lane,
+        devices: Devices,
+    ) -> Vec<Effect> {
         self.apply(Event::Entered {
             job: JobId(number),
             key: key(service),
             lane,
+            devices,
         })
     }
 
@@ -426,7 +437,13 @@ fn nothing_is_kept_of_who_is_gone() {
         });
         let job = JobId(number);
         let lane = Lane::Act;
-        bench.apply(Event::Entered { job, key, lane });
+        let devices = None;
+        bench.apply(Event::Entered {
+            job,
+            key,
+            lane,
+            devices,
+        });
         bench.ask(number);
         bench.apply(Event::Disconnected { connection });
         bench.leave(number);
@@ -437,4 +454,37 @@ fn nothing_is_kept_of_who_is_gone() {
     let registry = &bench.registry;
     assert!(registry.slots.is_empty() && registry.jobs.is_empty());
     assert!(registry.connections.is_empty() && registry.timers.is_empty());
+}
+
+#[test]
+fn a_job_goes_only_to_executors_that_it_may_be_given_to() {
+    let mut bench = Bench::default();
+    let only = |instance: &str| -> Devices { Some([instance.to_owned()].into()) };
+    let refused = |number| Effect::Refused {
+        job: JobId(number),
+        why: Refusal::NotAllowed,
+    };
+    bench.connect(1, Service::Browser, TABLET);
+    // One that says nothing about itself is none of those that are named.
+    let entered = bench.enter_one_of(1, Service::Browser, Lane::Act, only("a"));
+    assert_eq!(entered, [refused(1)]);
+    bench.introduce(1, "a");
+    bench.connect(2, Service::Browser, TABLET);
+    bench.introduce(2, "b");
+    bench.enter_one_of(2, Service::Browser, Lane::Act, only("a"));
+    bench.enter_one_of(3, Service::Browser, Lane::Act, None);
+    let at = |number| bench.registry.executor_of(JobId(number));
+    assert_eq!(
+        [at(2), at(3)],
+        [Some(ConnectionId(1)), Some(ConnectionId(2))]
+    );
+    // Another one waits for it, and not for the newest.
+    assert!(
+        bench
+            .enter_one_of(4, Service::Browser, Lane::Act, only("a"))
+            .is_empty()
+    );
+    assert_eq!(bench.leave(2), [granted(4)]);
+    let entered = bench.enter_one_of(5, Service::Browser, Lane::Act, only("c"));
+    assert_eq!(entered, [refused(5)]);
 }

@@ -1,5 +1,7 @@
 //! `browser_navigate`: opens an address, and says what is there.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::look;
@@ -16,6 +18,8 @@ pub(super) struct Tab {
     /// Whether it is the one that its window shows.
     #[serde(default)]
     pub(super) active: Option<bool>,
+    #[serde(default, rename = "windowId")]
+    pub(super) window_id: Option<i64>,
 }
 
 impl Tab {
@@ -26,21 +30,18 @@ impl Tab {
     }
 }
 
-/// The controlled tab, if it can be had.
-pub(super) async fn tab(turn: &mut Turn<'_>) -> Result<Option<Tab>, Stop> {
+/// How long an executor may take to say which tab that is.
+const TAB: Duration = Duration::from_secs(5);
+
+/// The controlled tab, if it can be had: it is only told beside what was asked for.
+pub(super) async fn tab(turn: &mut Turn<'_>) -> Option<Tab> {
     #[derive(Deserialize)]
     struct Answer {
         tab: Tab,
     }
-    match turn
-        .read::<Answer>("browser_current_tab", &Arguments::new())
-        .await
-    {
-        Ok(answer) => Ok(Some(answer.tab)),
-        // It is only told beside what was asked for.
-        Err(Stop::Said(_)) => Ok(None),
-        Err(stop) => Err(stop),
-    }
+    let nothing = Arguments::new();
+    let asked = turn.read_within::<Answer>(TAB, "browser_current_tab", &nothing);
+    Some(asked.await.ok()?.tab)
 }
 
 pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
@@ -53,7 +54,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
     }
     let shown = match snapshot {
         true => Some(look::snapshot(turn, &Arguments::new()).await?),
-        false => tab(turn).await?.map(|tab| tab.told()),
+        false => tab(turn).await.map(|tab| tab.told()),
     };
     if let Some(shown) = shown {
         result.content.extend(shown.content);

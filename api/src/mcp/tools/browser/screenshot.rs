@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use url::Url;
 
-use super::navigate;
+use super::navigate::{self, Tab};
 use super::page::{self, Script};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::picture::{self, Format, Region, Wanted};
@@ -48,6 +49,26 @@ impl Place {
     }
 }
 
+/// A picture is of the tab in front, also when another one is controlled: that one's page has to be allowed, too.
+async fn may_see_front(turn: &mut Turn<'_>, controlled: &Tab) -> Result<(), Stop> {
+    #[derive(Deserialize)]
+    struct Answer {
+        tabs: Vec<Tab>,
+    }
+    let open: Answer = turn.read("browser_tabs_list", &Arguments::new()).await?;
+    let is_front = |tab: &&Tab| tab.active == Some(true) && tab.window_id == controlled.window_id;
+    let front = open.tabs.iter().find(is_front);
+    let page = front.and_then(|tab| Url::parse(&tab.url).ok());
+    match page {
+        Some(page) => turn.admitted().on(&page).map_err(Stop::Denied),
+        None => Err(Stop::Denied(
+            "the tab in front is not the controlled one, and its address cannot be read. Bring the controlled tab to the front with \
+             browser_tab_select"
+                .to_owned(),
+        )),
+    }
+}
+
 pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let given: Given = typed(given)?;
     let place: Option<Place> = match &given.selector {
@@ -58,7 +79,10 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
             Some(found.map_err(page::Failed::stop)?)
         }
     };
-    let tab = navigate::tab(turn).await?;
+    let tab = navigate::tab(turn).await;
+    if let Some(tab) = tab.as_ref().filter(|tab| tab.active == Some(false)) {
+        may_see_front(turn, tab).await?;
+    }
     let outcome = turn.ask("browser_screenshot", &Arguments::new()).await?;
     let data = match picture_of(&outcome) {
         Some(data) => data,

@@ -44,7 +44,7 @@ impl Given {
 
     async fn holds(&self, turn: &mut Turn<'_>, whole: &Arguments) -> Result<bool, Stop> {
         if let Some(wanted) = &self.url {
-            let tab = navigate::tab(turn).await?;
+            let tab = navigate::tab(turn).await;
             if !tab.is_some_and(|tab| tab.url.contains(wanted.as_str())) {
                 return Ok(false);
             }

@@ -175,10 +175,10 @@ async fn forms_can_be_made_from_the_schema() {
     let keys = &answer.body["schema"]["properties"];
     let password = &keys["oidc"]["properties"]["client_secret"];
     assert_eq!(password["secret"], true);
-    assert_eq!(password["x-available"], true);
-    let strict = &keys["mcp"]["properties"]["session_strict"];
-    assert_eq!(strict["x-available"], false);
-    assert_eq!(keys["image"]["properties"]["tag"]["x-available"], true);
+    let policy = &keys["mcp"]["properties"]["policy"];
+    assert_eq!(policy["title"], "MCP policy");
+    let modes = &policy["properties"]["browser"]["properties"]["mode"]["enum"];
+    assert_eq!(modes, &json!(["off", "read-only", "auto"]));
     assert_eq!(keys["security"]["secret"], true);
     let memory = &keys["container"]["properties"]["memory_limit_mb"];
     assert_eq!(

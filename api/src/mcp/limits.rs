@@ -1,0 +1,162 @@
+//! How often one user's agents may call the tools of a service, in sliding windows: a call that is refused counts for nothing.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+use tokio::time::Instant;
+
+use crate::executors::Key;
+
+/// Most calls in a second.
+const CALLS: usize = 10;
+/// Most calls in a minute that change something.
+const ACTING: usize = 120;
+/// Most users and services that are counted; those that were idle longest are forgotten first.
+const CAPACITY: u64 = 10_000;
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The counters.
+#[derive(Debug)]
+pub(super) struct Limits {
+    calls: Windows,
+    acting: Windows,
+    /// Refusals that are recorded: all of them would let agents fill the audit trail.
+    recorded: Windows,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            calls: Windows::new(CALLS, SECOND),
+            acting: Windows::new(ACTING, MINUTE),
+            recorded: Windows::new(1, SECOND),
+        }
+    }
+}
+
+impl Limits {
+    /// Counts a call.
+    pub(super) fn call(&self, key: &Key) -> Result<(), String> {
+        self.calls.take(key).map_err(|after| {
+            let after = after.as_millis().max(1);
+            format!(
+                "more than {CALLS} calls in a second; nothing was done, try again in {after} ms"
+            )
+        })
+    }
+
+    /// Counts a call that changes something.
+    pub(super) fn act(&self, key: &Key) -> Result<(), String> {
+        self.acting.take(key).map_err(|after| {
+            let after = after.as_secs() + 1;
+            format!(
+                "more than {ACTING} calls in a minute that change something; nothing was done, try again in {after} seconds"
+            )
+        })
+    }
+
+    /// Whether a refusal by [`Self::call`] is recorded.
+    pub(super) fn is_recorded(&self, key: &Key) -> bool {
+        self.recorded.take(key).is_ok()
+    }
+}
+
+/// When the latest calls were, oldest first.
+type Moments = Arc<Mutex<VecDeque<Instant>>>;
+
+#[derive(Debug)]
+struct Windows {
+    most: usize,
+    time: Duration,
+    moments: Cache<Key, Moments>,
+}
+
+impl Windows {
+    fn new(most: usize, time: Duration) -> Self {
+        Self {
+            most,
+            time,
+            moments: Cache::builder()
+                .max_capacity(CAPACITY)
+                // By its own clock, which has to forget nothing that counts.
+                .time_to_idle(time * 2)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
+        }
+    }
+
+    /// One more, or after what time there may be.
+    fn take(&self, key: &Key) -> Result<(), Duration> {
+        let moments = self.moments.get_with_by_ref(key, Moments::default);
+        let mut moments = moments.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while moments
+            .front()
+            .is_some_and(|oldest| now.duration_since(*oldest) >= self.time)
+        {
+            moments.pop_front();
+        }
+        match moments.front().filter(|_| moments.len() >= self.most) {
+            Some(oldest) => Err((*oldest + self.time).duration_since(now)),
+            None => {
+                moments.push_back(now);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executors::Service;
+
+    fn key(user: &str, service: Service) -> Key {
+        let user = user.to_owned().into();
+        Key { user, service }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_user_and_service_has_so_many_calls_in_any_window() {
+        let limits = Limits::default();
+        let alice = key("alice", Service::Browser);
+        for _ in 0..CALLS {
+            assert_eq!(limits.call(&alice), Ok(()));
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        let said = limits.call(&alice).unwrap_err();
+        assert!(said.ends_with("try again in 900 ms"), "{said}");
+        assert_eq!(limits.call(&key("alice", Service::Computer)), Ok(()));
+        assert_eq!(limits.call(&key("bob", Service::Browser)), Ok(()));
+        tokio::time::advance(Duration::from_millis(900)).await;
+        assert_eq!(limits.call(&alice), Ok(()));
+        assert!(limits.call(&alice).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_change_something_are_counted_for_a_minute() {
+        let limits = Limits::default();
+        let alice = key("alice", Service::Browser);
+        for _ in 0..ACTING {
+            assert_eq!(limits.act(&alice), Ok(()));
+        }
+        tokio::time::advance(Duration::from_secs(59)).await;
+        let said = limits.act(&alice).unwrap_err();
+        assert!(said.ends_with("try again in 2 seconds"), "{said}");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(limits.act(&alice), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_refusal_a_second_is_recorded() {
+        let limits = Limits::default();
+        let alice = key("alice", Service::Browser);
+        assert!(limits.is_recorded(&alice) && !limits.is_recorded(&alice));
+        tokio::time::advance(SECOND).await;
+        assert!(limits.is_recorded(&alice));
+    }
+}

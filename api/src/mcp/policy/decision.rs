@@ -1,0 +1,141 @@
+//! What rules mean for a tool and for a page.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
+
+use schema::config::policy::{Mode, UrlPattern};
+use url::{Host, Url};
+
+use super::own::Own;
+use super::rules::InEffect;
+
+/// Pages that are denied unless an administrator wants them: see the file.
+static BUILTIN: LazyLock<Vec<UrlPattern>> = LazyLock::new(|| {
+    let lines = include_str!("builtin.txt").lines().map(str::trim);
+    let patterns = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    patterns.filter_map(|line| line.parse().ok()).collect()
+});
+
+/// Names of hosts that only a private network has.
+const PRIVATE_NAMES: [&str; 5] = ["localhost", "local", "internal", "lan", "home.arpa"];
+
+/// Why something is denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("an administrator has switched it off")]
+    Off,
+    #[error("an administrator allows only tools that change nothing")]
+    ReadOnly,
+    #[error("an administrator does not allow this tool")]
+    Tool,
+    #[error("only http and https addresses may be visited")]
+    Scheme,
+    #[error("the console and the API of this service may not be visited")]
+    Own,
+    #[error("an administrator does not allow this address")]
+    Url,
+    #[error("pages for sign-in, passwords and payment may not be visited")]
+    Builtin,
+    #[error("an administrator does not allow addresses of private networks")]
+    Private,
+}
+
+impl InEffect {
+    /// Whether a tool may be called.
+    pub(crate) fn tool(&self, name: &str, read_only: bool) -> Result<(), Denied> {
+        let listed = |list: &[schema::config::policy::ToolPattern]| {
+            list.iter().any(|pattern| pattern.matches(name))
+        };
+        match self.mode {
+            Mode::Off => return Err(Denied::Off),
+            Mode::ReadOnly if !read_only => return Err(Denied::ReadOnly),
+            Mode::ReadOnly | Mode::Auto => {}
+        }
+        let allowed = self
+            .tools
+            .iter()
+            .all(|list| list.is_empty() || listed(list));
+        match allowed && !listed(&self.no_tools) {
+            true => Ok(()),
+            false => Err(Denied::Tool),
+        }
+    }
+
+    /// Whether a page may be visited.
+    pub(crate) fn page(&self, url: &Url, own: &Own) -> Result<(), Denied> {
+        // Nothing is there.
+        if url.as_str() == "about:blank" {
+            return Ok(());
+        }
+        let Some(host) = url
+            .host()
+            .filter(|_| matches!(url.scheme(), "http" | "https"))
+        else {
+            return Err(Denied::Scheme);
+        };
+        if own.has(url) {
+            return Err(Denied::Own);
+        }
+        let denied = |list: &[UrlPattern]| list.iter().any(|it| it.matches_any_spelling(url));
+        if denied(&self.no_urls) {
+            return Err(Denied::Url);
+        }
+        if self.builtin && denied(&BUILTIN) {
+            return Err(Denied::Builtin);
+        }
+        if !self.private_addresses && is_private(&host) {
+            return Err(Denied::Private);
+        }
+        let listed =
+            |list: &Vec<UrlPattern>| list.is_empty() || list.iter().any(|it| it.matches(url));
+        match self.urls.iter().all(listed) {
+            true => Ok(()),
+            false => Err(Denied::Url),
+        }
+    }
+}
+
+/// Whether a host is in a private network, or the machine itself, as far as its name tells.
+pub(super) fn is_private(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => {
+            let name = name.trim_end_matches('.');
+            let within = |end: &&str| {
+                name.strip_suffix(*end)
+                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            };
+            !name.contains('.') || PRIVATE_NAMES.iter().any(within)
+        }
+        Host::Ipv4(ip) => is_private_v4(*ip),
+        Host::Ipv6(ip) => match ip.to_ipv4_mapped() {
+            Some(ip) => is_private_v4(ip),
+            None => {
+                ip.is_loopback()
+                    || ip.is_unspecified()
+                    || ip.is_unique_local()
+                    || ip.is_unicast_link_local()
+            }
+        },
+    }
+}
+
+fn is_private_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, ..] = ip.octets();
+    let shared = a == 100 && (64..128).contains(&b);
+    ip.is_private() || ip.is_loopback() || ip.is_link_local() || a == 0 || shared
+}
+
+/// Whether a host is the machine on which it is looked up.
+pub(super) fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        Host::Ipv4(ip) => ip.is_loopback() || ip.is_unspecified(),
+        Host::Ipv6(ip) => {
+            let ip = IpAddr::V6(*ip).to_canonical();
+            ip.is_loopback() || ip.is_unspecified()
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What agents may do: `mcp.policy`, in effect for each call.
+//!
+//! A call is admitted before it is carried out ([`Mcp::admit`]), and each step of a batch like a call. Whoever was admitted asks the
+//! executor through [`Admitted::ask`], which looks at the page in the browser's tab first. No tool reads or changes the policy.
+
+mod decision;
+mod own;
+mod page;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::sync::Cache;
+use schema::error::DbError;
+use schema::group;
+use schema::ids::UserName;
+use schema::reader::Reader;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use url::Url;
+
+use super::Mcp;
+use super::tools::Caller;
+use crate::executors::{ConnectionId, Devices, Key, Service};
+use crate::settings::WebSettings;
+
+use decision::Denied;
+pub use own::Own;
+pub(in crate::mcp) use page::NotAsked;
+pub(crate) use rules::InEffect;
+pub use rules::Policies;
+
+/// How long rules are kept for a user: only then it is found that the user has come into another group.
+const KEPT: Duration = Duration::from_secs(5);
+/// Most users whose rules are kept.
+const USERS: u64 = 10_000;
+/// How long it is believed that a tab shows the same page.
+const PAGE_KEPT: Duration = Duration::from_secs(1);
+
+/// Browser tools of executors that work whatever page is in the tab: they leave it, or do not look into it.
+const WITHOUT_PAGE: [&str; 9] = [
+    "browser_navigate",
+    "browser_tabs_list",
+    "browser_tab_new",
+    "browser_tab_close",
+    "browser_tab_select",
+    "browser_current_tab",
+    "browser_go_back",
+    "browser_go_forward",
+    "browser_reload",
+];
+
+/// Rules, and the settings they were made from.
+type Known = (Arc<WebSettings>, Arc<InEffect>);
+
+/// What deciding needs.
+#[derive(Debug)]
+pub(super) struct Gate {
+    settings: watch::Receiver<Arc<WebSettings>>,
+    db: Reader,
+    own: Own,
+    known: Cache<Key, Known>,
+    pages: Cache<ConnectionId, Url>,
+}
+
+impl Gate {
+    pub(super) fn new(settings: watch::Receiver<Arc<WebSettings>>, db: Reader, own: Own) -> Self {
+        Self {
+            settings,
+            db,
+            own,
+            known: Cache::builder()
+                .max_capacity(USERS)
+                .time_to_live(KEPT)
+                .build(),
+            pages: Cache::builder()
+                .max_capacity(USERS)
+                .time_to_live(PAGE_KEPT)
+                .build(),
+        }
+    }
+
+    /// The rules for a user. The database is read only where groups have rules, and not for each call.
+    async fn in_effect(&self, key: &Key, user: &UserName) -> Result<Arc<InEffect>, DbError> {
+        let settings = self.settings.borrow().clone();
+        if let Some((of, known)) = self.known.get(key)
+            && Arc::ptr_eq(&of, &settings)
+        {
+            return Ok(known);
+        }
+        let groups = match settings.policies.asks_for_groups() {
+            true => group::names_above(&mut *self.db.read().await?, &key.user).await?,
+            false => Vec::new(),
+        };
+        let rules = settings.policies.in_effect(key.service, &groups, user);
+        let rules = Arc::new(rules);
+        self.known
+            .insert(key.clone(), (settings, Arc::clone(&rules)));
+        Ok(rules)
+    }
+}
+
+/// A tool that may be carried out.
+#[derive(Debug)]
+pub(in crate::mcp) struct Admitted<'a> {
+    mcp: &'a Mcp,
+    rules: Arc<InEffect>,
+    own: Own,
+    tool: String,
+    service: Service,
+    acts: bool,
+}
+
+impl Mcp {
+    /// The rules that are in effect for a user and service.
+    ///
+    /// # Errors
+    /// When the user's groups matter and cannot be read.
+    pub(crate) async fn rules(&self, key: &Key, user: &UserName) -> Result<Arc<InEffect>, DbError> {
+        self.gate.in_effect(key, user).await
+    }
+
+    /// Decides whether a tool may be carried out with these arguments. To be asked for each call, and for each step of a batch.
+    ///
+    /// # Errors
+    /// Why not, for whoever has called.
+    pub(in crate::mcp) async fn admit(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        read_only: bool,
+        arguments: &Map<String, Value>,
+    ) -> Result<Admitted<'_>, String> {
+        let key = caller.key();
+        let rules = self
+            .rules(&key, &caller.account.name)
+            .await
+            .map_err(|error| {
+                crate::error::ApiError::from(error).log();
+                "what is allowed cannot be read at the moment; nothing was done, try again"
+                    .to_owned()
+            })?;
+        let refused = |denied: Denied| format!("{tool} was refused: {denied}. Nothing was done");
+        let mut own = self.gate.own.clone();
+        if !tool.ends_with("_status") {
+            rules.tool(tool, read_only).map_err(refused)?;
+        }
+        if caller.service == Service::Browser {
+            own.add(&self.gate.settings.borrow().own);
+            for executor in self.hub.of_key(&key) {
+                own.add_header(executor.about.host.as_deref().unwrap_or_default());
+            }
+            if matches!(tool, "browser_navigate" | "browser_tab_new")
+                && let Some(url) = arguments.get("url").and_then(Value::as_str)
+            {
+                let url = Url::parse(url).map_err(|_| refused(Denied::Scheme))?;
+                rules.page(&url, &own).map_err(refused)?;
+            }
+        }
+        if !read_only {
+            self.limits.act(&key)?;
+        }
+        Ok(Admitted {
+            mcp: self,
+            rules,
+            own,
+            tool: tool.to_owned(),
+            service: caller.service,
+            acts: !read_only,
+        })
+    }
+}
+
+impl Admitted<'_> {
+    /// The executors that may be asked.
+    pub(in crate::mcp) fn devices(&self) -> Devices {
+        self.rules.devices.clone()
+    }
+
+    /// What agents may do at all.
+    pub(in crate::mcp) fn mode(&self) -> schema::config::policy::Mode {
+        self.rules.mode
+    }
+}

@@ -1,0 +1,119 @@
+//! Which page an executor would act on. A page can lead anywhere by itself, so what a call was allowed to open says nothing about
+//! where the next one acts.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use url::Url;
+
+use super::{Admitted, WITHOUT_PAGE};
+use crate::executors::{Answer, Ask, Failure, Job, Outcome, Service};
+use crate::mcp::audit::Record;
+
+/// Which tool says what is in the tab.
+const CURRENT_TAB: &str = "browser_current_tab";
+/// How long that may take.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Why an executor has not done what it was to do.
+#[derive(Debug)]
+pub(in crate::mcp) enum NotAsked {
+    /// The policy keeps it from the page in the tab.
+    Denied(String),
+    /// It has no answer.
+    Ask(Ask),
+}
+
+impl Admitted<'_> {
+    /// Has the executor do one of its own tools for it, unless the page in the tab is denied.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(in crate::mcp) async fn ask(
+        &self,
+        job: &mut Job,
+        tool: &str,
+        params: &RawValue,
+        limit: Duration,
+        record: &Record,
+    ) -> Result<Answer, NotAsked> {
+        let begun = Instant::now();
+        let executor = job.executor();
+        record.at(executor.as_ref());
+        if self.service == Service::Browser && !WITHOUT_PAGE.contains(&tool) {
+            let url = self.page(job, limit.min(LONGEST)).await?;
+            record.on(&url);
+            self.on(&url).map_err(NotAsked::Denied)?;
+        }
+        let limit = limit.saturating_sub(begun.elapsed());
+        let answer = job.ask(tool, params, limit).await;
+        if let Some((connection, _)) = executor.filter(|_| self.acts) {
+            self.mcp.gate.pages.invalidate(&connection);
+        }
+        answer.map_err(NotAsked::Ask)
+    }
+
+    /// Whether it may be done on a page.
+    ///
+    /// # Errors
+    /// Why not, for whoever has called.
+    pub(in crate::mcp) fn on(&self, url: &Url) -> Result<(), String> {
+        let denied = |denied| {
+            let host = url.host_str().unwrap_or("no web page");
+            format!(
+                "{} was refused on the page in the current tab ({host}): {denied}. Nothing was done. browser_navigate, browser_go_back \
+                 and the tools for tabs still work",
+                self.tool
+            )
+        };
+        self.rules.page(url, &self.own).map_err(denied)
+    }
+
+    /// The page in the tab. Whoever only reads may be told of a page that was there a second ago.
+    async fn page(&self, job: &mut Job, limit: Duration) -> Result<Url, NotAsked> {
+        let pages = &self.mcp.gate.pages;
+        let connection = job.executor().map(|(connection, _)| connection);
+        if let Some(url) = connection
+            .filter(|_| !self.acts)
+            .and_then(|it| pages.get(&it))
+        {
+            return Ok(url);
+        }
+        let unknown = |why: &str| {
+            NotAsked::Denied(format!(
+                "the address of the current tab cannot be read ({why}), so it is not known whether its page may be used. Nothing was done. \
+                 browser_navigate and the tools for tabs still work"
+            ))
+        };
+        let nothing = serde_json::from_str("{}").map_err(|_| unknown("internal error"))?;
+        let answer = match job.ask(CURRENT_TAB, nothing, limit).await {
+            Ok(answer) => answer,
+            Err(Ask::Failed(Failure::TimedOut)) => return Err(unknown("no answer in time")),
+            // Of the call itself nothing was sent.
+            Err(Ask::Failed(_)) => return Err(NotAsked::Ask(Ask::Failed(Failure::Gone))),
+            Err(error @ Ask::TooLong(_)) => return Err(NotAsked::Ask(error)),
+        };
+        let url = match &answer.outcome {
+            Outcome::Result(raw) => address(raw).ok_or_else(|| unknown("the answer has none"))?,
+            Outcome::Error(why) => return Err(unknown(why)),
+        };
+        pages.insert(answer.connection, url.clone());
+        Ok(url)
+    }
+}
+
+/// The address in an executor's answer: of the tab, or in its text.
+pub(super) fn address(raw: &RawValue) -> Option<Url> {
+    let url = |value: &Value| {
+        let found = [&value["url"], &value["tab"]["url"]];
+        let text = found.into_iter().find_map(Value::as_str)?;
+        Url::parse(text).ok()
+    };
+    let answer: Value = serde_json::from_str(raw.get()).ok()?;
+    url(&answer).or_else(|| {
+        let text = answer["content"][0]["text"].as_str()?;
+        url(&serde_json::from_str(text).ok()?)
+    })
+}

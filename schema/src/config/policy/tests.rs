@@ -1,0 +1,101 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::*;
+use crate::config::{ProblemCode, find};
+
+fn check(policy: Value) -> Result<(), (ProblemCode, String)> {
+    let checked = find("mcp.policy").unwrap().check(&policy);
+    checked.map(drop).map_err(|it| (it.code, it.message))
+}
+
+#[rstest]
+#[case(json!({}))]
+#[case(json!({"browser": {"mode": "off"}, "groups": {"Team A": {"computer": {"mode": "read-only", "devices": ["a-1"]}}}}))]
+#[case(json!({"users": {"alice": {"browser": {"urls": {"deny": ["*.example.org", "example.org/admin", "[::1]:8080"], "allow": [], "builtin": false},
+    "tools": {"deny": ["browser_execute", "browser_tab_*", "*"]}, "private_addresses": false}}}}))]
+fn policies_of_the_right_shape_are_taken(#[case] policy: Value) {
+    assert_eq!(check(policy.clone()), Ok(()));
+    let read: Policy = serde_json::from_value(policy.clone()).unwrap();
+    assert_eq!(read == Policy::default(), policy == json!({}));
+}
+
+#[rstest]
+#[case(json!({"browser": {"mode": "ask"}}), ProblemCode::NotAvailableYet, "mcp.policy: browser.mode: ask is not available yet; use off, read-only or auto")]
+#[case(json!({"users": {"a": {"browser": {"mode": "ask"}}}}), ProblemCode::NotAvailableYet, "users.a.browser.mode: ask is not available")]
+#[case(json!({"browser": {"mode": "on"}}), ProblemCode::InvalidValue, "browser.mode: value is not one of")]
+#[case(json!({"browser": {"mod": "off"}}), ProblemCode::InvalidValue, "mcp.policy: browser: Additional properties are not allowed ('mod' was unexpected)")]
+#[case(json!({"printer": {}}), ProblemCode::InvalidValue, "'printer' was unexpected")]
+#[case(json!({"computer": {"urls": {}}}), ProblemCode::InvalidValue, "'urls' was unexpected")]
+#[case(json!({"browser": []}), ProblemCode::InvalidType, "mcp.policy: browser: value is not of type \"object\"")]
+#[case(json!({"browser": {"private_addresses": "no"}}), ProblemCode::InvalidType, "browser.private_addresses: value is not of type")]
+#[case(json!({"browser": {"urls": {"deny": ["https://a.example/"]}}}), ProblemCode::InvalidValue, "browser.urls.deny.0 must be a host")]
+#[case(json!({"groups": {"g": {"browser": {"tools": {"allow": ["browser_click", "Browser"]}}}}}), ProblemCode::InvalidValue, "groups.g.browser.tools.allow.1 must be the name of a tool")]
+#[case(json!({"users": {"a:b": {}}}), ProblemCode::InvalidValue, "users: one of the names")]
+#[case(json!({"users": {"bob": {}, "BOB": {}}}), ProblemCode::InvalidValue, "was given twice")]
+fn others_are_refused_with_field_and_rule(
+    #[case] policy: Value,
+    #[case] code: ProblemCode,
+    #[case] said: &str,
+) {
+    let (found, message) = check(policy).unwrap_err();
+    assert_eq!(found, code, "{message}");
+    assert!(
+        message.starts_with("mcp.policy: ") && message.contains(said),
+        "{message}"
+    );
+}
+
+#[rstest]
+#[case("example.org", "https://example.org/", true)]
+#[case("example.org", "http://EXAMPLE.org.:8080/a?b", true)]
+#[case("example.org", "https://a.example.org/", false)]
+#[case("example.org", "https://user@evil.test/example.org", false)]
+#[case("*.example.org", "https://a.b.example.org/", true)]
+#[case("*.example.org", "https://example.org/", false)]
+#[case("*.example.org", "https://badexample.org/", false)]
+#[case("example.org:8443", "https://example.org:8443/", true)]
+#[case("example.org:443", "https://example.org/", true)]
+#[case("example.org:8443", "https://example.org/", false)]
+#[case("example.org/admin", "https://example.org/admin/users", true)]
+#[case("example.org/admin", "https://example.org/administrator", false)]
+#[case("example.org/admin", "https://example.org/a/../admin", true)]
+#[case("example.org/a/", "https://example.org/a", false)]
+#[case("127.0.0.1", "http://2130706433/", true)]
+#[case("[::1]", "http://[0:0:0:0:0:0:0:1]/", true)]
+#[case("b\u{fc}cher.example", "https://xn--bcher-kva.example/", true)]
+fn patterns_are_compared_with_addresses(
+    #[case] pattern: &str,
+    #[case] url: &str,
+    #[case] expected: bool,
+) {
+    let pattern: UrlPattern = pattern.parse().unwrap();
+    let url = Url::parse(url).unwrap();
+    assert_eq!(pattern.matches(&url), expected);
+    assert_eq!(pattern.matches_any_spelling(&url), expected);
+}
+
+#[rstest]
+#[case("https://example.org/%61dmin")]
+#[case("https://example.org//Admin/x")]
+fn what_is_denied_is_denied_in_every_spelling(#[case] url: &str) {
+    let pattern: UrlPattern = "example.org/admin".parse().unwrap();
+    let url = Url::parse(url).unwrap();
+    assert!(pattern.matches_any_spelling(&url) && !pattern.matches(&url));
+}
+
+#[rstest]
+#[case("")]
+#[case("*")]
+#[case("*.*.org")]
+#[case("*.127.0.0.1")]
+#[case("a b")]
+#[case("a@b")]
+#[case("a.example/x?y")]
+#[case("a.example:port")]
+#[case("https://a.example")]
+#[case("/only/a/path")]
+fn what_names_no_page_is_no_pattern(#[case] text: &str) {
+    assert!(text.parse::<UrlPattern>().is_err());
+}
