@@ -61,7 +61,8 @@ impl Event {
         if let Some(name) = &self.name {
             line(&mut frame, "event:", name);
         }
-        for text in self.data.lines() {
+        // Readers end a line at each of the three ends that there are.
+        for text in self.data.lines().flat_map(|text| text.split('\r')) {
             line(&mut frame, "data: ", text);
         }
         if let Some(id) = &self.id {

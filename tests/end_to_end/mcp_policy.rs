@@ -139,6 +139,11 @@ impl Executor {
         }
     }
 
+    /// Answers this if it is asked within a while.
+    async fn answer_if(&mut self, expected: &str, result: Value) {
+        let _ = timeout(Duration::from_millis(700), self.answer(expected, result)).await;
+    }
+
     /// The page that is in the tab, when it is asked for.
     async fn shows(&mut self, url: &str) {
         let tab = json!({"tab": {"id": 1, "url": url}});
@@ -494,4 +499,49 @@ async fn a_superadmin_gets_no_token() {
         .get("/api/mcp/token")
         .await
         .refused(403, "wrong_role");
+}
+
+#[tokio::test]
+async fn a_picture_is_taken_only_when_the_page_in_front_may_be_seen() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let mut browser = alice.executor("browser").await;
+    yard.policy(json!({"browser": {"urls": {"deny": ["*.bank.example"]}}, "computer": {"tools": {"deny": ["computer"]}}}))
+        .await;
+    let bank = json!({"id": 2, "url": "https://my.bank.example/", "active": true, "windowId": 1});
+    for (tab, tabs, said) in [
+        (
+            json!({"url": PAGE, "active": false, "windowId": 1}),
+            json!([bank]),
+            "(my.bank.example)",
+        ),
+        (
+            json!({"url": PAGE, "active": false}),
+            json!([bank]),
+            "(my.bank.example)",
+        ),
+        (
+            json!({"url": PAGE}),
+            json!([]),
+            "its address cannot be read",
+        ),
+    ] {
+        let refused = alice.refused("browser", "browser_screenshot", json!({}), said);
+        let executed = async {
+            for _ in 0..2 {
+                browser
+                    .answer_if("browser_current_tab", json!({"tab": tab}))
+                    .await;
+            }
+            browser
+                .answer_if("browser_tabs_list", json!({"tabs": tabs}))
+                .await;
+        };
+        tokio::join!(refused, executed);
+    }
+    // A tool is also denied by the name under which it is called.
+    let click = json!({"action": "left_click", "coordinate": [1, 2]});
+    let said = "an administrator does not allow this tool";
+    alice.refused("computer", "computer", click, said).await;
 }

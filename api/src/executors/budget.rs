@@ -98,6 +98,12 @@ impl Unfinished {
         lock(&self.state).read += bytes;
     }
 
+    /// So much of what was read is not of it.
+    pub(super) fn without(&self, bytes: usize) {
+        let mut state = lock(&self.state);
+        state.read = state.read.saturating_sub(bytes);
+    }
+
     /// It is whole; what is read from now on is another one.
     pub(super) fn whole(&self) -> Share {
         let mut state = lock(&self.state);

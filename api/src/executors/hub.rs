@@ -270,6 +270,10 @@ impl Hub {
     pub(super) fn introduce(&self, connection: ConnectionId, hello: Box<Hello>) {
         let instance = hello.instance.clone();
         if let Some(socket) = self.lock().sockets.get_mut(&connection) {
+            // It is the same for as long as it is connected.
+            if socket.hello.is_some() {
+                return;
+            }
             let welcome = frame::welcome(DESKTOP_FRAME);
             let _ = socket.orders.try_send(Order::Send(welcome));
             socket.hello = Some(hello);

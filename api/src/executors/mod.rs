@@ -16,6 +16,6 @@ pub use budget::Share;
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job};
 pub use registry::{Close, ConnectionId, Devices, Failure, Key, Lane, Protocol, Refusal, Service};
-pub(crate) use socket::serve;
+pub(crate) use socket::{expect, serve};
 #[cfg(test)]
 pub(crate) use tests::connected;

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::budget::Unfinished;
+use super::budget::{Share, Unfinished};
 use super::frame::{self, Frame};
 use super::hub::{About, Hub, Order};
 use super::registry::{Close, ConnectionId, Key};
@@ -34,6 +34,8 @@ const PING: Duration = Duration::from_secs(25);
 const LOOK: Duration = Duration::from_secs(5);
 /// How long it may take nothing at all of what is sent to it.
 const SLOW: Duration = Duration::from_secs(10);
+/// Bytes of the head of a ping or pong.
+const CONTROL: usize = 6;
 /// How long a message may wait for room in memory.
 const STARVED: Duration = Duration::from_secs(5);
 /// How long it may take to end.
@@ -52,8 +54,24 @@ enum End {
     Over,
 }
 
+/// An executor that may be asked, whose handshake is not answered yet: whoever has the answer is sure to be there. It goes when this
+/// is dropped.
+pub(crate) struct Expected {
+    registered: Registered,
+    orders: mpsc::Receiver<Order>,
+}
+
+/// An executor is about to connect.
+pub(crate) fn expect(hub: Hub, key: Key, about: About) -> Expected {
+    let (connection, orders) = hub.connect(key, about);
+    Expected {
+        registered: Registered { hub, connection },
+        orders,
+    }
+}
+
 /// Serves an executor to its end. `io` is a connection on which the handshake is done.
-pub(crate) async fn serve<S>(io: S, hub: Hub, key: Key, about: About)
+pub(crate) async fn serve<S>(io: S, Expected { registered, orders }: Expected)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
@@ -63,12 +81,10 @@ where
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST));
     let traffic = Traffic::new();
-    let unfinished = Unfinished::new(hub.budget());
+    let unfinished = Unfinished::new(registered.hub.budget());
     let io = Watched::new(io, traffic.clone(), unfinished.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut writer, mut reader) = socket.split();
-    let (connection, orders) = hub.connect(key, about);
-    let registered = Registered { hub, connection };
     let end = tokio::select! {
         end = registered.read(&mut reader, &unfinished) => end,
         end = write(&mut writer, orders, &traffic) => end,
@@ -96,7 +112,14 @@ impl Registered {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         while let Some(message) = reader.next().await {
-            let share = unfinished.whole();
+            let share = match &message {
+                // It may have come between the parts of another one.
+                Ok(Message::Ping(bytes) | Message::Pong(bytes)) => {
+                    unfinished.without(bytes.len() + CONTROL);
+                    Share::default()
+                }
+                _ => unfinished.whole(),
+            };
             match message {
                 Ok(Message::Text(text)) => match Frame::read(&text) {
                     Frame::Answer { id, outcome } => {

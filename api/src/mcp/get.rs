@@ -28,40 +28,29 @@ pub(super) const RETRY_AFTER: std::time::Duration = std::time::Duration::from_se
 
 /// A stream's right to be there.
 pub(super) struct Open {
-    user: Uid,
-    revoked: Receiver<Uid>,
     _place: Place<Uid>,
-    _present: Present,
+    present: Present,
 }
 
 impl Open {
     /// # Errors
     /// 429 when the user has as many as there may be.
     pub(super) fn new(request: &Request) -> Result<Self> {
-        let (mcp, user) = (&request.deps.mcp, request.bearer.account.uid.clone());
-        let revoked = mcp.revoked.subscribe();
-        let place = mcp.streams.enter(&user, STREAMS);
+        let (mcp, user) = (&request.deps.mcp, &request.bearer.account.uid);
+        let place = mcp.streams.enter(user, STREAMS);
         let place = place.ok_or(ApiError::TooManyStreams {
             most: STREAMS,
             retry_after: RETRY_AFTER,
         })?;
         Ok(Self {
-            user,
-            revoked,
             _place: place,
-            _present: mcp.enter(&request.bearer),
+            present: mcp.enter(&request.bearer),
         })
     }
 
     /// Waits until the token is no longer valid.
-    pub(super) async fn ended(&mut self) {
-        loop {
-            match self.revoked.recv().await {
-                Ok(user) if user != self.user => {}
-                // Whoever cannot tell any more ends, too: clients open it again.
-                Ok(_) | Err(RecvError::Lagged(_) | RecvError::Closed) => return,
-            }
-        }
+    pub(super) async fn ended(&self) {
+        self.present.revoked().await;
     }
 }
 

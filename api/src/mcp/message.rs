@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 messages (<https://www.jsonrpc.org/specification>), as MCP uses them. Ids are kept as they were sent: some are texts.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Deepest nesting of a message.
@@ -99,7 +99,7 @@ impl Message {
             method: Option<String>,
             #[serde(borrow, default)]
             params: Option<&'a RawValue>,
-            #[serde(borrow, default)]
+            #[serde(borrow, default, deserialize_with = "there")]
             result: Option<&'a RawValue>,
             #[serde(borrow, default)]
             error: Option<&'a RawValue>,
@@ -132,6 +132,11 @@ impl Message {
             (None, _) => Err(NO_MESSAGE),
         }
     }
+}
+
+/// Also nothing is something, where it is said.
+fn there<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 fn checked(id: &RawValue) -> Result<Box<RawValue>, Unreadable> {

@@ -16,6 +16,7 @@ mod old_sse;
 mod policy;
 mod post;
 mod presence;
+mod progress;
 mod revision;
 mod revocation;
 mod session;
@@ -29,7 +30,7 @@ use schema::clock::SharedClock;
 use schema::ids::Uid;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
@@ -62,8 +63,6 @@ const STREAMS: usize = 64;
 const CALLS: usize = 8;
 /// Most WebSockets of one user and service at once, those that are about to be replaced or refused among them.
 const SOCKETS: usize = 8;
-/// Users whose streams end that a stream may be behind.
-const REVOCATIONS: usize = 64;
 
 /// What the endpoint keeps in memory.
 #[derive(Debug)]
@@ -82,7 +81,6 @@ pub struct Mcp {
     gate: Gate,
     audit: Audit,
     presence: Presence,
-    revoked: broadcast::Sender<Uid>,
 }
 
 impl Mcp {
@@ -114,7 +112,6 @@ impl Mcp {
             gate: Gate::new(settings, db, own),
             audit: Audit::new(clock, master_key.derive("mcp arguments", b"")),
             presence: Presence::default(),
-            revoked: broadcast::Sender::new(REVOCATIONS),
         }))
     }
 
@@ -135,9 +132,9 @@ impl Mcp {
         })
     }
 
-    /// Ends all streams, calls and executors of a user, whose token is no longer valid.
-    pub fn revoke(&self, user: &Uid) {
+    /// Ends all streams that were opened with a token, and the calls and executors of its user.
+    pub fn revoke(&self, user: &Uid, version: i64) {
+        self.presence.revoke(user, version);
         self.hub.revoke(user);
-        let _ = self.revoked.send(user.clone());
     }
 }

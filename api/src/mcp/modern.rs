@@ -13,6 +13,7 @@ use super::answer::{Answer, RpcError, failure, success};
 use super::get;
 use super::handshake::{Tools, first_page, instructions, no_method, server_info};
 use super::post::{self, Accepted, Request, refused};
+use super::progress::Progress;
 use super::revision::Revision;
 use super::stream::VERSION;
 use super::tools::UNTRUSTED;
@@ -205,6 +206,7 @@ pub(super) async fn answer(
 async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Reply {
     let accepted = Accepted::of(&request.headers);
     let may_stream = post::may_stream(&request, accepted, params);
+    let progress = Progress::of(params);
     let caller = request.caller(post::bounds(accepted, may_stream), None);
     let (mcp, id, params) = (
         request.deps.mcp.clone(),
@@ -226,7 +228,7 @@ async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Rep
             Err(error) => failure(Some(&asked), &error).into(),
         }
     };
-    post::reply(accepted, may_stream, &id, answer).await
+    post::reply(accepted, may_stream, &id, progress, answer).await
 }
 
 #[cfg(test)]

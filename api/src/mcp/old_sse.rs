@@ -19,6 +19,7 @@ use super::message::{Body, Message, Unreadable};
 use super::post::{self, Ended, Request, refused};
 use super::tools::Bounds;
 use super::{Mcp, events};
+use crate::deps::Deps;
 use crate::error::Result;
 use crate::executors::Service;
 use crate::reply::{Event, Reply};
@@ -60,7 +61,9 @@ impl OldSessions {
 
     fn find(&self, id: &str, user: &Uid, service: Service) -> Option<Arc<Session>> {
         let found = self.lock().get(id).cloned();
-        found.filter(|session| session.user == *user && session.service == service)
+        found.filter(|session| {
+            session.user == *user && session.service == service && !session.over.is_cancelled()
+        })
     }
 }
 
@@ -80,10 +83,11 @@ impl Session {
     }
 }
 
-/// The stream of a session; its entry goes a while after it.
+/// The stream of a session; its entry goes a while after it. It keeps nothing of its request: headers are parts of what was read from
+/// the connection, all of which would stay.
 struct Attached {
     mcp: Arc<Mcp>,
-    request: Request,
+    deps: Deps,
     id: String,
     session: Arc<Session>,
     answers: mpsc::Receiver<(Bytes, OwnedSemaphorePermit)>,
@@ -117,8 +121,8 @@ async fn wait_until(moment: Option<Instant>) {
 impl Drop for Attached {
     fn drop(&mut self) {
         let (mcp, id) = (self.mcp.clone(), std::mem::take(&mut self.id));
-        let shutdown = self.request.deps.shutdown.clone();
-        self.request.deps.tasks.spawn(async move {
+        let shutdown = self.deps.shutdown.clone();
+        self.deps.tasks.spawn(async move {
             let _ = shutdown.run_until_cancelled(sleep(DETACHED)).await;
             mcp.old_sessions.lock().remove(&id);
         });
@@ -153,7 +157,7 @@ pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
     let first = endpoint.to_frame();
     let attached = Attached {
         mcp,
-        request: request.clone(),
+        deps: request.deps.clone(),
         id,
         session,
         answers,

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use rand::RngExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
@@ -18,6 +19,7 @@ use super::answer::{Answer, RpcError, failure};
 use super::audit::Origin;
 use super::handshake::agreed;
 use super::message::{Body, Message, Unreadable};
+use super::progress::Progress;
 use super::revision::Revision;
 use super::session::SessionId;
 use super::stream::{SESSION, VERSION};
@@ -26,7 +28,7 @@ use super::{answer, events, modern, old_sse};
 use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
-use crate::executors::{Key, Service};
+use crate::executors::{Key, Service, Share};
 use crate::reply::Reply;
 
 /// How long an answer is waited for before it becomes a stream of events.
@@ -99,6 +101,20 @@ impl Request {
         }
     }
 
+    /// A session as it is remembered: ids that are not ours may be the same for several users, and long.
+    pub(super) fn name_of(&self, session: &str) -> String {
+        let mut hash = Sha256::new();
+        for part in [
+            &*self.bearer.account.uid.to_string(),
+            &*self.service.to_string(),
+            session,
+        ] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        hex::encode(hash.finalize())
+    }
+
     /// The session that the request names.
     ///
     /// # Errors
@@ -112,7 +128,10 @@ impl Request {
         let own = mcp.key.read(id);
         let of_others = |session: &SessionId| !mcp.key.is_of(session, &self.bearer.account.uid);
         let unknown = own.is_none() && self.deps.settings().strict_sessions;
-        if unknown || mcp.ended.contains_key(id) || own.as_ref().is_some_and(of_others) {
+        if unknown
+            || mcp.ended.contains_key(&self.name_of(id))
+            || own.as_ref().is_some_and(of_others)
+        {
             return Err(Ended);
         }
         Ok(Some(id))
@@ -150,7 +169,7 @@ pub(crate) fn end_session(request: &Request) -> Result<Reply> {
     }
     match request.session() {
         Ok(Some(id)) => {
-            request.deps.mcp.ended.insert(id.to_owned(), ());
+            request.deps.mcp.ended.insert(request.name_of(id), ());
             Ok(Reply::empty())
         }
         Ok(None) => Err(ApiError::invalid(
@@ -179,7 +198,13 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) ->
         }
         Err(unreadable) => {
             let error = RpcError::new(unreadable.code(), unreadable.to_string());
-            return refused(StatusCode::BAD_REQUEST, None, &error);
+            // Clients that begin with a handshake end their session over an error of HTTP.
+            let handshake = !version.is_some_and(Revision::is_modern);
+            let status = match unreadable {
+                Unreadable::NoMessage(_) if handshake => StatusCode::OK,
+                _ => StatusCode::BAD_REQUEST,
+            };
+            return refused(status, None, &error);
         }
     };
     let Message::Request { id, method, params } = message else {
@@ -234,7 +259,7 @@ pub(super) fn take_note(request: &Request, session: Option<&str>, message: &Mess
             .deps
             .mcp
             .calls
-            .cancel(session, &cancelled.request_id);
+            .cancel(&request.name_of(session), &cancelled.request_id);
     }
 }
 
@@ -250,6 +275,7 @@ pub(super) fn go(
     let (sender, answer) = oneshot::channel();
     let mcp = request.deps.mcp.clone();
     let caller = request.caller(bounds, session.as_deref());
+    let session = session.map(|session| request.name_of(&session));
     let fallback = id.clone();
     request.deps.tasks.spawn(async move {
         let call = mcp.calls.begin(session.as_deref(), &id);
@@ -303,6 +329,7 @@ async fn single(
 ) -> Reply {
     let accepted = Accepted::of(&request.headers);
     let may_stream = may_stream(request, accepted, params.as_deref());
+    let progress = Progress::of(params.as_deref());
     let answer = go(
         request,
         bounds(accepted, may_stream),
@@ -311,7 +338,7 @@ async fn single(
         method,
         params,
     );
-    reply(accepted, may_stream, &id, answer).await
+    reply(accepted, may_stream, &id, progress, answer).await
 }
 
 /// JSON if the answer comes soon, and a stream of events if it does not.
@@ -319,6 +346,7 @@ pub(super) async fn reply(
     accepted: Accepted,
     may_stream: bool,
     id: &RawValue,
+    progress: Progress,
     answer: impl Future<Output = Answer> + Send + 'static,
 ) -> Reply {
     let mut answer = Box::pin(answer);
@@ -332,22 +360,23 @@ pub(super) async fn reply(
             let event = events::message(fitting(id, text));
             Reply::frames(stream::once(async move { event }))
         }
-        None => Reply::frames(late(id.to_owned(), answer)),
+        None => Reply::frames(late(id.to_owned(), progress, answer)),
     }
 }
 
-/// Says that it is there until there is an answer.
+/// Says that the answer still comes until there is one.
 fn late(
     id: Box<RawValue>,
+    progress: Progress,
     answer: std::pin::Pin<Box<impl Future<Output = Answer> + Send + 'static>>,
 ) -> impl futures::Stream<Item = Bytes> + Send + 'static {
-    stream::unfold(Some(answer), move |waiting| {
+    stream::unfold(Some((answer, progress)), move |waiting| {
         let id = id.clone();
         async move {
-            let mut answer = waiting?;
+            let (mut answer, progress) = waiting?;
             tokio::select! {
                 text = &mut answer => Some((events::message(fitting(&id, text)), None)),
-                () = sleep(STILL_THERE) => Some((events::comment(), Some(answer))),
+                () = sleep(STILL_THERE) => Some((progress.news(), Some((answer, progress)))),
             }
         }
     })
@@ -399,7 +428,11 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
     if answers.is_empty() {
         return accepted();
     }
-    let answers: Vec<Answer> = join_all(answers).await;
-    let texts: Vec<_> = answers.iter().map(|answer| answer.text.as_str()).collect();
-    json(format!("[{}]", texts.join(",")))
+    let (mut texts, mut share) = (Vec::new(), Share::default());
+    for answer in join_all(answers).await {
+        texts.push(answer.text);
+        share.join(answer.share);
+    }
+    let text = format!("[{}]", texts.join(","));
+    json(Answer { text, share })
 }

@@ -95,7 +95,7 @@ async fn judge(deps: &Deps, wanted: impl Fn(&Uid) -> bool) -> Result<()> {
         let holder = holders.get(&uid).filter(|holder| holder.version == version);
         if holder.is_none_or(|holder| may_use(holder, &settings).is_err()) {
             tracing::info!(user = %name, "connections with an MCP token that is no longer valid are ended");
-            deps.mcp.revoke(&uid);
+            deps.mcp.revoke(&uid, version);
         }
     }
     Ok(())

@@ -282,12 +282,11 @@ async fn connect(
         return Err(ApiError::SwitchedOff);
     }
     let place = deps.mcp.enter_socket(&key)?;
-    let (hub, present) = (deps.mcp.hub.clone(), deps.mcp.enter(&who));
+    let present = deps.mcp.enter(&who);
+    let executor = executors::expect(deps.mcp.hub.clone(), key, about);
     deps.tasks.spawn(async move {
         match upgrade.await {
-            Ok(io) => {
-                executors::serve(TokioIo::new(io), hub, key, about).await;
-            }
+            Ok(io) => executors::serve(TokioIo::new(io), executor).await,
             Err(error) => tracing::debug!(%error, "an executor was gone before it was connected"),
         }
         drop((present, place));

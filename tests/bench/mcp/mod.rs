@@ -9,13 +9,17 @@ pub mod bare;
 mod idle;
 mod lane;
 
+use std::io::Cursor;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::{SinkExt, StreamExt};
-use serde_json::json;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::{SinkExt, StreamExt, stream};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -23,20 +27,28 @@ use self::bare::Bare;
 use self::lane::Lane;
 use crate::support::{Client, McpUser, Service, Stage};
 
-/// Users that call, each with an executor.
-const USERS: usize = 16;
-/// Calls of one user at once.
+/// Users that call, each with both executors: of one user and service, ten calls a second are carried out.
+const USERS: usize = 1_000;
+/// Those that call at a fixed rate.
+const FEW: usize = 16;
+/// Connections to the bare relay for each of these.
 const AT_ONCE: usize = 4;
+/// Time between two calls of one user and service.
+const PACE: Duration = Duration::from_millis(105);
+/// Users that are created at once.
+const CREATED: usize = 8;
 /// Calls at a fixed rate, and the time between two.
 const CALLS: usize = 1_000;
 const TICK: Duration = Duration::from_millis(10);
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_secs(4);
 const SCREENSHOTS: usize = 60;
+/// Most bytes of a picture that is passed on as it is.
 const SCREENSHOT: usize = 1_000_000;
 
-/// A tool that only looks, and one whose answer is large.
+/// Tools that only look, and one whose answer is large.
 const SMALL: (&str, &str) = ("browser", "browser_current_tab");
+const SMALL_TOO: (&str, &str) = ("computer", "computer_screen_size");
 const LARGE: (&str, &str) = ("computer", "computer_screenshot");
 
 pub async fn run() {
@@ -67,15 +79,22 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     async fn open(service: &'a Service, admin: &Client) -> Self {
         let bare = Bare::start().await;
-        let mut users = Vec::new();
+        let create =
+            async |number| McpUser::create(service, admin, &format!("bench{number}")).await;
+        let users = stream::iter(0..USERS).map(create).buffered(CREATED);
+        let users: Vec<McpUser> = users.collect().await;
         let mut executors = JoinSet::new();
-        for number in 0..USERS {
-            let user = McpUser::create(service, admin, &format!("bench{number}")).await;
-            executors.spawn(execute(user.executor(SMALL.0).await.socket));
-            executors.spawn(execute(bare.executor(number).await));
-            users.push(user);
+        let picture: Arc<str> = picture().into();
+        for user in &users {
+            for kind in [SMALL.0, SMALL_TOO.0] {
+                let socket = user.executor(kind).await.socket;
+                executors.spawn(execute(socket, Arc::clone(&picture)));
+            }
         }
-        executors.spawn(execute(users[0].executor(LARGE.0).await.socket));
+        for number in 0..FEW {
+            let socket = bare.executor(number).await;
+            executors.spawn(execute(socket, Arc::clone(&picture)));
+        }
         Self {
             service,
             bare,
@@ -84,22 +103,37 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A connection of a user's client for calls of a tool, and one to the bare relay that carries the same.
-    async fn lanes(&self, user: usize, (kind, tool): (&str, &str)) -> [Lane; 2] {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": tool, "arguments": {}}});
-        let token = &self.users[user].token;
+    /// A connection of a user's client for calls of a tool.
+    async fn lane(&self, user: usize, (kind, tool): (&str, &str)) -> Lane {
         let path = format!("/api/mcp/sse/{kind}");
-        let ours = Lane::open(self.service.address(), &path, token, &message).await;
+        Lane::open(
+            self.service.address(),
+            &path,
+            &self.users[user].token,
+            &calling(tool),
+        )
+        .await
+    }
+
+    /// One to the bare relay that carries the same.
+    async fn bare_lane(&self, user: usize, (_, tool): (&str, &str)) -> Lane {
         let path = format!("/{user}");
-        let bare = Lane::open(self.bare.address, &path, token, &message).await;
-        [ours, bare]
+        Lane::open(
+            self.bare.address,
+            &path,
+            &self.users[user].token,
+            &calling(tool),
+        )
+        .await
     }
 
     async fn latency(&self) {
         let mut lanes = Vec::new();
-        for user in 0..USERS {
-            lanes.push(self.lanes(user, SMALL).await);
+        for user in 0..FEW {
+            lanes.push([
+                self.lane(user, SMALL).await,
+                self.bare_lane(user, SMALL).await,
+            ]);
         }
         let mut times = [Vec::new(), Vec::new()];
         let mut ticks = interval(TICK);
@@ -110,7 +144,7 @@ impl<'a> Bench<'a> {
             let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
             for which in order {
                 let begin = Instant::now();
-                lanes[number % USERS][which].call().await;
+                lanes[number % FEW][which].call().await;
                 times[which].push(begin.elapsed());
             }
         }
@@ -122,34 +156,27 @@ impl<'a> Bench<'a> {
         let mut best = [0.0_f64; 2];
         let mut processor = Duration::MAX;
         for _ in 0..ROUNDS {
-            for which in [1, 0] {
-                let before = self.service.processor_time();
-                let begin = Instant::now();
-                let mut lanes = JoinSet::new();
-                for user in 0..USERS {
-                    for _ in 0..AT_ONCE {
-                        let [ours, bare] = self.lanes(user, SMALL).await;
-                        let mut lane = if which == 0 { ours } else { bare };
-                        lanes.spawn(async move {
-                            let mut calls = 0_u32;
-                            while begin.elapsed() < ROUND {
-                                lane.call().await;
-                                calls += 1;
-                            }
-                            calls
-                        });
-                    }
-                }
-                let calls: u32 = lanes.join_all().await.iter().sum();
-                let rate = f64::from(calls) / begin.elapsed().as_secs_f64();
-                best[which] = best[which].max(rate);
-                if which == 0 {
-                    let used = self.service.processor_time() - before;
-                    processor = processor.min(used / calls);
+            let mut lanes = Vec::new();
+            for user in 0..FEW {
+                for _ in 0..AT_ONCE {
+                    lanes.push(self.bare_lane(user, SMALL).await);
                 }
             }
+            let (_, rate) = round(lanes, Duration::ZERO).await;
+            best[1] = best[1].max(rate);
+            let mut lanes = Vec::new();
+            for user in 0..USERS {
+                lanes.push(self.lane(user, SMALL).await);
+                lanes.push(self.lane(user, SMALL_TOO).await);
+            }
+            let before = self.service.processor_time();
+            let (calls, rate) = round(lanes, PACE).await;
+            best[0] = best[0].max(rate);
+            let used = self.service.processor_time() - before;
+            processor = processor.min(used / calls);
         }
-        println!("mcp: {} calls at once", USERS * AT_ONCE);
+        let offered = 2.0 * USERS as f64 / PACE.as_secs_f64();
+        println!("mcp: as many calls as there can be, of {offered:.0} a second that are tried");
         println!("  bare relay  {:>8.0}/s", best[1]);
         println!(
             "  agentyard   {:>8.0}/s   ratio {:.2}",
@@ -164,10 +191,11 @@ impl<'a> Bench<'a> {
     }
 
     async fn screenshots(&self) {
-        let mut lanes = self.lanes(0, LARGE).await;
+        let mut lanes = [self.lane(0, LARGE).await, self.bare_lane(0, LARGE).await];
         let mut times = [Vec::new(), Vec::new()];
         for number in 0..2 * SCREENSHOTS {
             let which = number % 2;
+            sleep(PACE).await;
             let begin = Instant::now();
             assert!(lanes[which].call().await > SCREENSHOT);
             times[which].push(begin.elapsed());
@@ -175,6 +203,41 @@ impl<'a> Bench<'a> {
         println!("mcp: {SCREENSHOTS} screenshots of {SCREENSHOT} bytes, one after another");
         shown(times, "5", "-");
     }
+}
+
+fn calling(tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}})
+}
+
+/// How many calls all lanes together make, and how many in a second.
+async fn round(lanes: Vec<Lane>, pace: Duration) -> (u32, f64) {
+    let begin = Instant::now();
+    let mut running = JoinSet::new();
+    for mut lane in lanes {
+        running.spawn(async move {
+            let mut calls = 0_u32;
+            while begin.elapsed() < ROUND {
+                let next = sleep(pace);
+                lane.call().await;
+                calls += 1;
+                next.await;
+            }
+            calls
+        });
+    }
+    let calls: u32 = running.join_all().await.iter().sum();
+    (calls, f64::from(calls) / begin.elapsed().as_secs_f64())
+}
+
+/// A picture of noise, whose bytes no format makes fewer.
+fn picture() -> String {
+    let side = 576;
+    let noise = image::RgbImage::from_fn(side, side, |_, _| image::Rgb(rand::random()));
+    let mut png = Cursor::new(Vec::new());
+    noise.write_to(&mut png, image::ImageFormat::Png).unwrap();
+    assert!(png.get_ref().len() <= SCREENSHOT);
+    let data = STANDARD.encode(png.into_inner());
+    format!(r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{data}"}}]}}"#)
 }
 
 /// Medians and 99th percentiles of ours and of the bare relay.
@@ -197,15 +260,11 @@ fn shown(mut times: [Vec<Duration>; 2], median_goal: &str, goal: &str) {
 }
 
 /// Answers at once whatever is asked.
-async fn execute<S>(mut socket: WebSocketStream<S>)
+async fn execute<S>(mut socket: WebSocketStream<S>, picture: Arc<str>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let image = "A".repeat(SCREENSHOT);
-    let image = format!(
-        r#"{{"content":[{{"type":"text","text":"1920x1080"}},{{"type":"image","mimeType":"image/png","data":"{image}"}}]}}"#
-    );
-    let tab = r#"{"success":true,"tab":{"id":7,"url":"https://example.org/","title":"Example"}}"#;
+    let small = r#"{"width":576,"height":576,"tab":{"id":7,"url":"https://example.org/","title":"Example"}}"#;
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else {
             continue;
@@ -217,7 +276,11 @@ where
         else {
             continue;
         };
-        let result = if rest.contains(LARGE.1) { &image } else { tab };
+        let result = if rest.contains(LARGE.1) {
+            &*picture
+        } else {
+            small
+        };
         let answer = format!("{{\"id\":{id},\"result\":{result}}}");
         if socket.send(Message::Text(answer.into())).await.is_err() {
             return;

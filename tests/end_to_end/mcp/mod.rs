@@ -287,7 +287,13 @@ async fn an_administrator_sees_executors_and_disconnects_one() {
     let yard = Yard::open(&stage).await;
     let alice = yard.person("alice").await;
     let mut socket = alice.executor("computer").await;
-    let seen = yard.admin.get("/api/admin/executors").await.expect(200);
+    // It is there a moment after its handshake.
+    let seen = loop {
+        let seen = yard.admin.get("/api/admin/executors").await.expect(200);
+        if seen["executors"] != json!([]) {
+            break seen;
+        }
+    };
     let executor = &seen["executors"][0];
     assert_eq!(
         (&executor["username"], &executor["service"]),
@@ -317,4 +323,62 @@ async fn a_stopping_service_says_that_it_restarts() {
     let mut socket = alice.executor("browser").await;
     yard.service.terminate();
     assert_eq!(ended(&mut socket).await, 1012);
+}
+
+#[tokio::test]
+async fn sessions_that_are_not_ours_are_each_users_own() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let (alice, bob) = (yard.person("alice").await, yard.person("bob").await);
+    let end = alice.request(Method::DELETE, "browser");
+    let ended = end.header("mcp-session-id", "test-session").send().await;
+    assert_eq!(ended.unwrap().status(), StatusCode::NO_CONTENT);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for (person, expected) in [(&alice, StatusCode::NOT_FOUND), (&bob, StatusCode::OK)] {
+        let request = person.request(Method::POST, "browser").json(&list);
+        let answer = request
+            .header("mcp-session-id", "test-session")
+            .send()
+            .await;
+        assert_eq!(answer.unwrap().status(), expected);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_an_error_of_json_rpc_and_not_of_http() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    for (body, status, code) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}"#,
+            200,
+            Some(-32600),
+        ),
+        (r#"{"id":1,"method":"ping"}"#, 200, Some(-32600)),
+        ("7", 200, Some(-32600)),
+        ("{", 400, Some(-32700)),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, 202, None),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/unknown","params":[]}"#,
+            202,
+            None,
+        ),
+    ] {
+        let request = alice.request(Method::POST, "browser").body(body);
+        let answer = request
+            .header("content-type", "application/json")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{body}");
+        if let Some(code) = code {
+            let said: Value = answer.json().await.unwrap();
+            assert_eq!(
+                (&said["id"], &said["error"]["code"]),
+                (&Value::Null, &json!(code)),
+                "{body}"
+            );
+        }
+    }
 }

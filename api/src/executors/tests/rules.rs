@@ -185,7 +185,7 @@ async fn l50_bytes_of_a_long_message_are_a_sign_of_life_before_it_is_whole() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served = TaskTracker::new().spawn(serve(ours, yard.hub.clone(), key, yard.about()));
+    let served = TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key, yard.about())));
     turn().await;
     // The head of a frame of 1 MiB, masked as those of clients are; then its bytes, slowly.
     let mut head = vec![0x81, 0xff];
@@ -207,7 +207,10 @@ async fn who_takes_a_long_message_slowly_is_waited_for_and_who_takes_nothing_is_
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served = TaskTracker::new().spawn(serve(ours, yard.hub.clone(), key.clone(), yard.about()));
+    let served = TaskTracker::new().spawn(serve(
+        ours,
+        expect(yard.hub.clone(), key.clone(), yard.about()),
+    ));
     turn().await;
     let call = async {
         let params = json!({ "text": "x".repeat(MIB) });
@@ -271,7 +274,8 @@ async fn l51_the_newest_of_two_that_displace_each_other_is_refused_for_half_a_mi
             address: Some([10, 0, 0, address].into()),
             ..yard.about()
         };
-        let served = TaskTracker::new().spawn(serve(ours, yard.hub.clone(), key.clone(), about));
+        let served =
+            TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about)));
         let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
         turn().await;
         Executor { socket, served }

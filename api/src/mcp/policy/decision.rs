@@ -41,10 +41,10 @@ pub(crate) enum Denied {
 }
 
 impl InEffect {
-    /// Whether a tool may be called.
-    pub(crate) fn tool(&self, name: &str, read_only: bool) -> Result<(), Denied> {
+    /// Whether a tool may be called. It has several names if it was called in other words than those in which it is carried out.
+    pub(crate) fn tool(&self, names: &[&str], read_only: bool) -> Result<(), Denied> {
         let listed = |list: &[schema::config::policy::ToolPattern]| {
-            list.iter().any(|pattern| pattern.matches(name))
+            (list.iter()).any(|pattern| names.iter().any(|name| pattern.matches(name)))
         };
         match self.mode {
             Mode::Off => return Err(Denied::Off),

@@ -123,14 +123,14 @@ impl Mcp {
         self.gate.in_effect(key, user).await
     }
 
-    /// Decides whether a tool may be carried out with these arguments. To be asked for each call, and for each step of a batch.
+    /// Decides whether a tool may be carried out with these arguments, which was called under the second name. To be asked for each call, and for each step of a batch.
     ///
     /// # Errors
     /// Why not, for whoever has called.
     pub(in crate::mcp) async fn admit(
         &self,
         caller: &Caller,
-        tool: &str,
+        [tool, named]: [&str; 2],
         read_only: bool,
         arguments: &Map<String, Value>,
     ) -> Result<Admitted<'_>, String> {
@@ -146,7 +146,7 @@ impl Mcp {
         let refused = |denied: Denied| format!("{tool} was refused: {denied}. Nothing was done");
         let mut own = self.gate.own.clone();
         if !tool.ends_with("_status") {
-            rules.tool(tool, read_only).map_err(refused)?;
+            rules.tool(&[tool, named], read_only).map_err(refused)?;
         }
         if caller.service == Service::Browser {
             own.add(&self.gate.settings.borrow().own);
@@ -178,6 +178,11 @@ impl Admitted<'_> {
     /// The executors that may be asked.
     pub(in crate::mcp) fn devices(&self) -> Devices {
         self.rules.devices.clone()
+    }
+
+    /// Whether it changes something.
+    pub(in crate::mcp) fn acts(&self) -> bool {
+        self.acts
     }
 
     /// What agents may do at all.

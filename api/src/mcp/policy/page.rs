@@ -14,6 +14,8 @@ use crate::mcp::audit::Record;
 
 /// Which tool says what is in the tab.
 const CURRENT_TAB: &str = "browser_current_tab";
+/// Longest answer to it, in bytes.
+const LONGEST_ANSWER: usize = 64 * 1024;
 /// How long that may take.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -106,6 +108,10 @@ impl Admitted<'_> {
 
 /// The address in an executor's answer: of the tab, or in its text.
 pub(super) fn address(raw: &RawValue) -> Option<Url> {
+    // What is longer is no answer to this, and would take long to read.
+    if raw.get().len() > LONGEST_ANSWER {
+        return None;
+    }
     let url = |value: &Value| {
         let found = [&value["url"], &value["tab"]["url"]];
         let text = found.into_iter().find_map(Value::as_str)?;

@@ -48,7 +48,7 @@ fn what_a_layer_does_not_name_stays() {
     let rules = in_effect(three_layers(), &["ops"]);
     assert!(!rules.private_addresses && !rules.builtin);
     assert_eq!(rules.devices.as_deref().unwrap(), ["laptop", "tablet"]);
-    assert_eq!(rules.tool("browser_execute", true), Err(Denied::Tool));
+    assert_eq!(rules.tool(&["browser_execute"], true), Err(Denied::Tool));
     let nothing = in_effect(json!({}), &[]);
     assert!(nothing.private_addresses && nothing.builtin && nothing.devices.is_none());
     assert_eq!(nothing.mode, Mode::Auto);
@@ -59,8 +59,8 @@ fn of_several_groups_a_tool_has_to_be_allowed_by_each() {
     let mut policy = three_layers();
     policy["groups"]["staff"]["browser"]["mode"] = json!("auto");
     let rules = in_effect(policy, &["dev", "staff"]);
-    assert_eq!(rules.tool("browser_click", false), Ok(()));
-    assert_eq!(rules.tool("browser_type", false), Err(Denied::Tool));
+    assert_eq!(rules.tool(&["browser_click"], false), Ok(()));
+    assert_eq!(rules.tool(&["browser_type"], false), Err(Denied::Tool));
     // The list that is empty has replaced the general one.
     assert!(rules.no_tools.is_empty());
 }
@@ -92,7 +92,7 @@ fn modes_and_lists_decide_about_tools(
 ) {
     let tools = json!({"allow": ["browser_*"], "deny": ["browser_tab_*"]});
     let rules = in_effect(json!({"browser": {"mode": mode, "tools": tools}}), &[]);
-    assert_eq!(rules.tool(tool, read_only), expected);
+    assert_eq!(rules.tool(&[tool], read_only), expected);
 }
 
 fn own() -> Own {

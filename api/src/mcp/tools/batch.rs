@@ -62,6 +62,7 @@ pub(super) async fn run(
     arguments: &Arguments,
 ) -> Result<CallResult, Stop> {
     let go_on = typed::<Given>(arguments)?.stop_on_error == Some(false);
+    turn.pictures = steps.iter().filter(|step| step.tool.picture).count();
     let mut done = CallResult::text("");
     let mut told = Vec::new();
     for (number, step) in steps.iter().enumerate() {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::catalogue::{Class, Tool};
+use super::catalogue::{AFTER_A_WAIT, Class, Tool, WAIT};
 use super::turn::{Arguments, Stop, Turn};
 use super::{CallResult, batch, browser, computer, status};
 use crate::auth::Account;
@@ -64,6 +64,8 @@ pub(super) struct Call<'a> {
     /// The tool that is carried out, which may be another than the one that was named.
     pub(super) tool: &'a Tool,
     pub(super) arguments: Arguments,
+    /// The tool that was named.
+    named: &'a str,
     /// Its places are those of a screenshot of usual size.
     pub(super) in_usual_pictures: bool,
 }
@@ -86,15 +88,18 @@ impl<'a> Call<'a> {
             return Ok(Self {
                 tool,
                 arguments,
+                named: &tool.name,
                 in_usual_pictures: false,
             });
         };
+        let named = &tool.name;
         let tool = mcp.catalogue.find(service, other.tool);
         let tool = tool.ok_or_else(|| format!("there is no tool {}", other.tool))?;
         tool.check(&Value::Object(other.arguments.clone()))?;
         Ok(Self {
             tool,
             arguments: other.arguments,
+            named,
             in_usual_pictures: other.in_usual_pictures,
         })
     }
@@ -108,7 +113,12 @@ impl<'a> Call<'a> {
     ) -> Result<Admitted<'m>, Stop> {
         // A batch changes what its steps change, which are judged one by one.
         let reads = self.tool.lane == Lane::Read || self.tool.class == Class::Batch;
-        let admitted = mcp.admit(caller, &self.tool.name, reads, &self.arguments);
+        let admitted = mcp.admit(
+            caller,
+            [&self.tool.name, self.named],
+            reads,
+            &self.arguments,
+        );
         admitted.await.map_err(Stop::Denied)
     }
 }
@@ -123,6 +133,7 @@ impl Mcp {
         caller: &Caller,
         params: Option<&RawValue>,
     ) -> Result<CallResult, RpcError> {
+        let until = Instant::now() + caller.bounds.time;
         let params = params.and_then(|raw| serde_json::from_str::<Params>(raw.get()).ok());
         let Some(Params { name, arguments }) = params else {
             let rule = "params is an object with name and arguments";
@@ -146,7 +157,10 @@ impl Mcp {
         };
         let done = match limited {
             Some(limited) => Err(Stop::Denied(limited)),
-            None => self.carry_out(caller, tool, arguments, &record).await,
+            None => {
+                self.carry_out(caller, tool, arguments, &record, until)
+                    .await
+            }
         };
         if let Err(stop) = &done {
             stop.note(&record);
@@ -162,13 +176,13 @@ impl Mcp {
         tool: &Tool,
         arguments: Value,
         record: &Arc<Record>,
+        until: Instant,
     ) -> Result<CallResult, Stop> {
         let call = Call::new(self, caller.service, tool, arguments).map_err(Stop::Said)?;
         let Some(_place) = self.under_way.enter(&caller.key(), CALLS) else {
             let said = format!("{CALLS} calls are under way already; try again when some are done");
             return Err(Stop::Denied(said));
         };
-        let until = Instant::now() + caller.bounds.time;
         match self.once(caller, &call, record, until).await {
             // Looking twice does no harm. Anything else whoever calls has to decide.
             Err(stop) if stop.is_lost() && call.tool.lane == Lane::Read => {
@@ -247,7 +261,15 @@ pub(super) async fn within(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallR
             return done;
         }
     }
-    let result = CallResult::of(name, turn.ask(name, &call.arguments).await?);
+    let mut asked = call.arguments.clone();
+    if name == "browser_wait" {
+        // So that it says that it has found nothing, instead of nothing. And 0 means the usual time to executors.
+        let most = turn.left().saturating_sub(AFTER_A_WAIT).as_millis();
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        let wait = asked.get("timeout").and_then(Value::as_u64).unwrap_or(WAIT);
+        asked.insert("timeout".to_owned(), wait.min(most).max(1).into());
+    }
+    let result = CallResult::of(name, turn.ask(name, &asked).await?);
     Ok(match call.tool.untrusted {
         true => result.marked(),
         false => result,

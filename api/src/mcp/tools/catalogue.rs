@@ -17,9 +17,9 @@ const TOOLS: &str = include_str!("catalogue.json");
 /// Longest time that an executor has for anything.
 pub const LONGEST: Duration = Duration::from_secs(110);
 /// What a wait may take beyond what it is told to wait.
-const AFTER_A_WAIT: Duration = Duration::from_secs(5);
+pub(super) const AFTER_A_WAIT: Duration = Duration::from_secs(5);
 /// How long a wait is when nothing is said.
-const WAIT: u64 = 10_000;
+pub(super) const WAIT: u64 = 10_000;
 /// What typing takes before its first character.
 const BEFORE_TYPING: Duration = Duration::from_secs(10);
 /// What the desktop takes for each character.

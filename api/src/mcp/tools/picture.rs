@@ -1,6 +1,7 @@
 //! Pictures of screens, made small enough for clients and models.
 
 use std::io::Cursor;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,8 +18,10 @@ use super::turn::Stop;
 pub(super) const EDGE: u32 = 1568;
 /// Longest edge of a picture that is read at all, in pixels.
 const LARGEST: u32 = 16_384;
-/// Most memory that one picture may take, in bytes.
-const MEMORY: u64 = 256 * 1024 * 1024;
+/// Most memory that decoding one picture may take, in bytes: what comes of it takes up to three times as much.
+const MEMORY: u64 = 128 * 1024 * 1024;
+/// Characters of base64 in which the size of a picture stands.
+const HEAD: usize = 256 * 1024;
 /// Pictures that are worked on at once; they take a core each.
 const AT_ONCE: usize = 2;
 /// Most bytes of a picture.
@@ -26,7 +29,7 @@ const MOST: usize = 1_000_000;
 /// The qualities that are tried one after the other until a picture is small enough.
 const QUALITIES: [u8; 2] = [80, 60];
 
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
 
 /// How a picture is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -92,8 +95,13 @@ pub(super) struct Picture {
 /// When it cannot be read.
 pub(super) async fn fit(data: String, wanted: Wanted) -> Result<Picture, Stop> {
     // It is never closed.
-    let _place = PLACES.acquire().await;
-    let done = tokio::task::spawn_blocking(move || make(data, &wanted)).await;
+    let place = Arc::clone(&PLACES).acquire_owned().await;
+    let done = tokio::task::spawn_blocking(move || {
+        // Nobody stops what has begun, also when nobody waits for it any more.
+        let _place = place;
+        make(data, &wanted)
+    })
+    .await;
     done.unwrap_or_else(|_| Err(unreadable()))
 }
 
@@ -102,8 +110,11 @@ pub(super) async fn fit(data: String, wanted: Wanted) -> Result<Picture, Stop> {
 /// # Errors
 /// When it cannot be read.
 pub(super) fn width(data: &str) -> Result<u32, Stop> {
-    let bytes = STANDARD.decode(data).map_err(|_| unreadable())?;
-    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
+    // It stands near the beginning.
+    let head = data.get(..HEAD.min(data.len() / 4 * 4));
+    let head = head.and_then(|head| STANDARD.decode(head).ok());
+    let head = head.ok_or_else(unreadable)?;
+    let reader = ImageReader::new(Cursor::new(&head)).with_guessed_format();
     let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
     size.map(|(width, _)| width)
         .filter(|width| *width > 0)

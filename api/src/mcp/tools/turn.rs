@@ -7,9 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::{CallResult, Caller, picture};
+use super::picture::{Picture, Wanted};
+use super::{CallResult, Caller, picture, text};
 use crate::executors::{Ask, Failure, Job, Lane, Outcome, Refusal, Service, Share};
 use crate::mcp::Mcp;
 use crate::mcp::audit::Record;
@@ -29,6 +30,10 @@ pub(super) struct Turn<'a> {
     admitted: Admitted<'a>,
     record: Arc<Record>,
     until: Instant,
+    /// A part of it was done by the executor already, which changes something.
+    acted: bool,
+    /// How many pictures have to fit into the answer.
+    pub(super) pictures: usize,
     /// What all answers so far take of the memory for them.
     pub(super) share: Share,
 }
@@ -46,6 +51,8 @@ pub(super) enum Stop {
     TooLong(usize),
     /// The executor cannot do it, or the arguments are wrong.
     Said(String),
+    /// The page says what is wrong.
+    Quoted(String),
 }
 
 impl Stop {
@@ -65,6 +72,13 @@ impl Stop {
     pub(super) fn result(self, service: Service) -> CallResult {
         let of = name(service);
         CallResult::error(match self {
+            Self::Quoted(text) => {
+                let part = text::part(&text, (0, text::USUAL));
+                return CallResult {
+                    is_error: true,
+                    ..CallResult::quoting(None, &part.text)
+                };
+            }
             Self::Refused(refusal) => refused(refusal, service),
             Self::Failed(failure, limit) => failed(failure, of, limit),
             Self::TooLong(most) => {
@@ -79,7 +93,7 @@ impl Stop {
         match self {
             Self::Denied(_) | Self::Refused(Refusal::NotAllowed) => record.refused(),
             Self::Failed(failure, _) => record.failed(*failure),
-            Self::Refused(_) | Self::TooLong(_) | Self::Said(_) => {}
+            Self::Refused(_) | Self::TooLong(_) | Self::Said(_) | Self::Quoted(_) => {}
         }
     }
 }
@@ -96,7 +110,9 @@ impl<'a> Turn<'a> {
         (admitted, record): (Admitted<'a>, Arc<Record>),
         until: Instant,
     ) -> Result<Self, Stop> {
-        let job = mcp.hub.enter(caller.key(), lane, admitted.devices()).await;
+        let entered = mcp.hub.enter(caller.key(), lane, admitted.devices());
+        let entered = timeout_at(until, entered).await;
+        let job = entered.unwrap_or(Err(Refusal::Busy));
         Ok(Self {
             mcp,
             caller,
@@ -104,12 +120,15 @@ impl<'a> Turn<'a> {
             admitted,
             record,
             until,
+            acted: false,
+            pictures: 1,
             share: Share::default(),
         })
     }
 
     /// What follows is done for another call, which was admitted by itself.
     pub(super) fn go_on_for(&mut self, admitted: Admitted<'a>, record: Arc<Record>) {
+        self.acted = false;
         self.admitted = admitted;
         self.record = record;
     }
@@ -117,6 +136,19 @@ impl<'a> Turn<'a> {
     /// For what it has its turn.
     pub(super) fn admitted(&self) -> &Admitted<'a> {
         &self.admitted
+    }
+
+    /// Makes a picture fit.
+    ///
+    /// # Errors
+    /// When it cannot be read, and when no time is left.
+    pub(super) async fn fit(&self, data: String, wanted: Wanted) -> Result<Picture, Stop> {
+        let fitted = timeout_at(self.until, picture::fit(data, wanted)).await;
+        fitted.unwrap_or_else(|_| {
+            Err(Stop::said(
+                "there was no time left to make the picture fit; try again",
+            ))
+        })
     }
 
     /// How much time is left.
@@ -128,7 +160,7 @@ impl<'a> Turn<'a> {
     pub(super) fn most_of_a_picture(&self) -> usize {
         let usual = picture::Wanted::default().most;
         let answer = self.caller.bounds.bytes.saturating_sub(BESIDE);
-        usual.min(answer / 4 * 4)
+        usual.min(answer / self.pictures.max(1) / 4 * 4)
     }
 
     /// Has the executor do one of its own tools, as long as the catalogue gives it.
@@ -154,7 +186,15 @@ impl<'a> Turn<'a> {
         match asked.await {
             Ok(answer) => {
                 self.share.join(answer.share);
+                self.acted |= self.admitted.acts();
                 Ok(answer.outcome)
+            }
+            // Whoever has called is not to believe that nothing was done.
+            Err(NotAsked::Denied(why)) if self.acted => Err(Stop::Denied(
+                why.replace("Nothing was done", "Only the first part of it was done"),
+            )),
+            Err(NotAsked::Ask(Ask::Failed(Failure::Gone))) if self.acted => {
+                Err(Stop::Failed(Failure::Lost, limit))
             }
             Err(NotAsked::Denied(why)) => Err(Stop::Denied(why)),
             Err(NotAsked::Ask(Ask::Failed(failure))) => Err(Stop::Failed(failure, limit)),
@@ -231,7 +271,7 @@ fn refused(refusal: Refusal, service: Service) -> String {
         }
         (Refusal::NotAllowed, _) => format!("an administrator does not allow {of} that is connected; nothing was done"),
         (Refusal::Full, _) => format!("too many calls wait for {of}; try again when some are done"),
-        (Refusal::Busy, _) => format!("{of} was busy with other calls for 15 seconds; nothing was done, try again"),
+        (Refusal::Busy, _) => format!("{of} was busy with other calls; nothing was done, try again"),
         (Refusal::Revoked, _) => "the token is no longer valid".to_owned(),
     }
 }

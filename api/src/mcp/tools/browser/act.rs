@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::page::{self, Script};
-use crate::mcp::tools::CallResult;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments};
+use crate::mcp::tools::{CallResult, text};
 
 /// Fields of these are for scripts; without them, the executor's own tool does it.
 fn asks_for_more(given: &Arguments, fields: &[&str]) -> bool {
@@ -31,10 +31,16 @@ async fn scripted(
     given: &Arguments,
 ) -> Result<CallResult, Stop> {
     let given = Value::Object(given.clone());
-    let done: Value = page::run(turn, script, &given)
+    let done: Done = page::run(turn, script, &given)
         .await
         .map_err(page::Failed::stop)?;
+    let done = json!({ "success": done.success });
     Ok(CallResult::text(done.to_string()).with(&done))
+}
+
+#[derive(Deserialize)]
+struct Done {
+    success: bool,
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
@@ -66,9 +72,17 @@ pub(super) async fn select_option(
     turn: &mut Turn<'_>,
     given: &Arguments,
 ) -> Result<CallResult, Stop> {
-    scripted(turn, Script::SelectOption, given)
+    #[derive(Deserialize)]
+    struct Done {
+        selected: Vec<String>,
+    }
+    let given = Value::Object(given.clone());
+    let done: Done = page::run(turn, Script::SelectOption, &given)
         .await
-        .map(CallResult::marked)
+        .map_err(page::Failed::stop)?;
+    let said = text::part(&done.selected.join("\n"), (0, text::USUAL));
+    let result = CallResult::quoting(Some("selected:".to_owned()), &said.text);
+    Ok(result.with(&json!({ "selected": done.selected })))
 }
 
 /// What has become of a field.
@@ -85,17 +99,29 @@ pub(super) async fn fill_form(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     let done: Vec<Filled> = page::run(turn, Script::FillForm, &asked)
         .await
         .map_err(page::Failed::stop)?;
-    let lines: Vec<String> = done
-        .iter()
-        .map(|it| match &it.error {
-            None => format!("{}: filled in", it.field),
-            Some(error) => format!("{}: {error}", it.field),
+    let fields = given.get("fields").and_then(Value::as_array);
+    let selectors = fields
+        .into_iter()
+        .flatten()
+        .map(|field| field["selector"].as_str());
+    let lines: Vec<String> = (selectors.zip(&done))
+        .map(|(selector, it)| {
+            let selector = selector.unwrap_or_default();
+            match &it.error {
+                None => format!("{selector}: filled in"),
+                Some(error) => format!("{selector}: {error}"),
+            }
         })
         .collect();
+    let said = text::part(&lines.join("\n"), (0, text::USUAL)).text;
     let failed = done.iter().any(|it| !it.ok);
+    let result = match failed {
+        true => CallResult::quoting(None, &said),
+        false => CallResult::text(said),
+    };
     let result = CallResult {
         is_error: failed,
-        ..CallResult::text(lines.join("\n"))
+        ..result
     };
     Ok(result.with(&json!({ "fields": done })))
 }

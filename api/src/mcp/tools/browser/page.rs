@@ -5,6 +5,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::executors::Outcome;
 use crate::mcp::tools::turn::{Stop, Turn, arguments};
@@ -108,7 +109,7 @@ pub(super) async fn run<T: DeserializeOwned>(
     match said(raw.get()) {
         Ok(text) => match serde_json::from_str(&text) {
             Ok(Said::Ok { ok }) => Ok(ok),
-            Ok(Said::Failed { failed }) => Err(Failed::Stop(Stop::Said(failed))),
+            Ok(Said::Failed { failed }) => Err(Failed::Stop(Stop::Quoted(failed))),
             Err(_) => Err(Stop::said("the page answers nothing that can be read").into()),
         },
         Err(message) => Err(failure(message)),
@@ -125,46 +126,44 @@ fn failure(message: String) -> Failed {
     ];
     match blocked.iter().any(|sign| message.contains(sign)) {
         true => Failed::Blocked,
-        false => Failed::Stop(Stop::Said(message)),
+        false => Failed::Stop(Stop::Quoted(message)),
     }
 }
 
 /// The text that a script has made, in an executor's answer; or what went wrong.
 fn said(raw: &str) -> Result<String, String> {
     #[derive(Deserialize)]
-    struct Answer {
-        #[serde(default)]
-        result: Value,
-        #[serde(default)]
-        error: Value,
+    struct Answer<'a> {
+        #[serde(borrow, default)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        error: Option<&'a RawValue>,
     }
-    fn error(value: &Value) -> Option<String> {
-        match value {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            other => other
-                .get("message")
-                .and_then(Value::as_str)
-                .map_or_else(|| Some(other.to_string()), |text| Some(text.to_owned())),
-        }
+    #[derive(Deserialize)]
+    struct Message {
+        message: String,
     }
-    let answer: Answer = match serde_json::from_str(raw) {
-        Ok(Value::String(text)) => return Ok(text),
-        Ok(value) => serde_json::from_value(value)
-            .map_err(|_| "the answer to browser_execute cannot be read".to_owned())?,
-        Err(_) => return Err("the answer to browser_execute cannot be read".to_owned()),
+    let text = |raw: &RawValue| serde_json::from_str::<String>(raw.get()).ok();
+    let error = |raw: &RawValue| {
+        let message = serde_json::from_str::<Message>(raw.get());
+        text(raw).or(message.ok().map(|it| it.message))
     };
-    if let Some(error) = error(&answer.error) {
-        return Err(error);
+    if let Ok(text) = serde_json::from_str::<String>(raw) {
+        return Ok(text);
     }
-    match answer.result {
-        Value::String(text) => Ok(text),
-        Value::Object(fields) => Err(fields
-            .get("error")
-            .and_then(error)
-            .unwrap_or_else(|| "the page answers nothing".to_owned())),
-        _ => Err("the page answers nothing".to_owned()),
+    let unreadable = |_| "the answer to browser_execute cannot be read".to_owned();
+    let answer: Answer<'_> = serde_json::from_str(raw).map_err(unreadable)?;
+    let nothing = || "the page answers nothing".to_owned();
+    if let Some(raw) = answer.error {
+        return Err(error(raw).unwrap_or_else(nothing));
     }
+    let result = answer.result.ok_or_else(nothing)?;
+    if let Some(text) = text(result) {
+        return Ok(text);
+    }
+    let inner = serde_json::from_str::<Answer<'_>>(result.get());
+    let inner = inner.ok().and_then(|inner| error(inner.error?));
+    Err(inner.unwrap_or_else(nothing))
 }
 
 #[cfg(test)]

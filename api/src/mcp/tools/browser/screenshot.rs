@@ -50,17 +50,24 @@ impl Place {
 }
 
 /// A picture is of the tab in front, also when another one is controlled: that one's page has to be allowed, too.
-async fn may_see_front(turn: &mut Turn<'_>, controlled: &Tab) -> Result<(), Stop> {
+async fn may_see_front(turn: &mut Turn<'_>, controlled: Option<&Tab>) -> Result<(), Stop> {
     #[derive(Deserialize)]
     struct Answer {
         tabs: Vec<Tab>,
     }
     let open: Answer = turn.read("browser_tabs_list", &Arguments::new()).await?;
-    let is_front = |tab: &&Tab| tab.active == Some(true) && tab.window_id == controlled.window_id;
-    let front = open.tabs.iter().find(is_front);
-    let page = front.and_then(|tab| Url::parse(&tab.url).ok());
-    match page {
-        Some(page) => turn.admitted().on(&page).map_err(Stop::Denied),
+    // Each window has one; which of them is seen is not known if the window of the controlled tab is not.
+    let window = controlled.and_then(|tab| tab.window_id);
+    let may_be =
+        |tab: &&Tab| tab.active == Some(true) && (window.is_none() || tab.window_id == window);
+    let fronts: Option<Vec<Url>> = (open.tabs.iter().filter(may_be))
+        .map(|tab| Url::parse(&tab.url).ok())
+        .collect();
+    match fronts.filter(|fronts| !fronts.is_empty()) {
+        Some(fronts) => fronts
+            .iter()
+            .try_for_each(|page| turn.admitted().on(page))
+            .map_err(Stop::Denied),
         None => Err(Stop::Denied(
             "the tab in front is not the controlled one, and its address cannot be read. Bring the controlled tab to the front with \
              browser_tab_select"
@@ -80,8 +87,14 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
         }
     };
     let tab = navigate::tab(turn).await;
-    if let Some(tab) = tab.as_ref().filter(|tab| tab.active == Some(false)) {
-        may_see_front(turn, tab).await?;
+    let shown = tab.as_ref().is_some_and(|tab| tab.active == Some(true));
+    if !shown && given.selector.is_some() {
+        return Err(Stop::said(
+            "selector: the controlled tab is not in front, so its elements are in no picture; browser_tab_select brings it there",
+        ));
+    }
+    if !shown {
+        may_see_front(turn, tab.as_ref()).await?;
     }
     let outcome = turn.ask("browser_screenshot", &Arguments::new()).await?;
     let data = match picture_of(&outcome) {
@@ -100,7 +113,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
         most: turn.most_of_a_picture(),
         ..Wanted::default()
     };
-    let picture = picture::fit(data, wanted).await?;
+    let picture = turn.fit(data, wanted).await?;
     let size = format!("A picture of {}x{} pixels.", picture.width, picture.height);
     let facts = json!({"width": picture.width, "height": picture.height});
     let result = match tab {

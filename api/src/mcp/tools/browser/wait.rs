@@ -108,7 +108,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, whole: &Arguments) -> Result<CallRe
         match given.holds(turn, whole).await {
             Ok(true) => break true,
             Ok(false) => trouble = None,
-            Err(Stop::Said(said)) if !said.starts_with("selector:") => trouble = Some(said),
+            Err(Stop::Quoted(said)) if !said.starts_with("selector:") => trouble = Some(said),
             Err(stop) => return Err(stop),
         }
         let now = Instant::now();
@@ -119,7 +119,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, whole: &Arguments) -> Result<CallRe
     };
     let elapsed = begin.elapsed().as_millis();
     if let (false, Some(said)) = (met, trouble) {
-        return Err(Stop::Said(said));
+        return Err(Stop::Quoted(said));
     }
     let facts = json!({"met": met, "elapsedMs": elapsed});
     let said = match met {

@@ -173,14 +173,13 @@ fn keys(text: &str) -> Vec<String> {
             _ => name,
         }
     };
-    match text.trim() {
-        "+" => vec!["+".to_owned()],
-        all => all
-            .split('+')
-            .filter(|it| !it.trim().is_empty())
-            .map(key)
-            .collect(),
-    }
+    // The plus itself stands at the end.
+    let (held, plus) = match text.trim().strip_suffix('+') {
+        Some(held) => (held, Some("+".to_owned())),
+        None => (text, None),
+    };
+    let held = held.split('+').filter(|it| !it.trim().is_empty()).map(key);
+    held.chain(plus).collect()
 }
 
 #[cfg(test)]
@@ -197,6 +196,7 @@ mod tests {
     #[case(json!({"action": "scroll", "scroll_direction": "down", "scroll_amount": 5, "coordinate": [3, 4]}), "computer_mouse_scroll", json!({"scrollY": -5, "x": 3, "y": 4}))]
     #[case(json!({"action": "key", "text": "ctrl+Return"}), "computer_keyboard_press", json!({"keys": ["ctrl", "enter"]}))]
     #[case(json!({"action": "key", "text": "+"}), "computer_keyboard_press", json!({"keys": ["+"]}))]
+    #[case(json!({"action": "key", "text": "ctrl++"}), "computer_keyboard_press", json!({"keys": ["ctrl", "+"]}))]
     #[case(json!({"action": "type", "text": "a+b"}), "computer_keyboard_type", json!({"text": "a+b"}))]
     #[case(json!({"action": "wait", "duration": 1.5}), "computer_wait", json!({"ms": 1500}))]
     #[case(json!({"action": "zoom", "region": [10, 20, 110, 70]}), "computer_screenshot", json!({"region": "10,20,100,50"}))]

@@ -65,7 +65,7 @@ pub(super) async fn run(
         quality: given.quality,
         most: turn.most_of_a_picture(),
     };
-    let picture = picture::fit(data, wanted).await?;
+    let picture = turn.fit(data, wanted).await?;
     let [x, y, shown] = match region {
         None => [0, 0, screen.width],
         Some([x, y, width, _]) => [x, y, width.min(screen.width.saturating_sub(x))],

@@ -13,6 +13,7 @@
       case 'radio':
         if (own !== 'checkbox' && own !== 'radio') throw new Error('type: the element is none');
         if (element.checked !== truth(value)) element.click();
+        if (element.checked !== truth(value)) throw new Error('value: the field does not take it');
         break;
       case 'select': choose(element, [value]); break;
       default:
@@ -22,7 +23,7 @@
           if (!document.execCommand('insertText', false, value)) element.textContent = value;
         } else if ('value' in element) put(element, value);
         else throw new Error('selector: nothing can be typed into this element');
-        if ('value' in element && element.value !== value) throw new Error('value: the field does not take it');
+        if ('value' in element && element.value.replace(/\r\n?/g, '\n') !== value.replace(/\r\n?/g, '\n')) throw new Error('value: the field does not take it');
     }
     return element;
   };

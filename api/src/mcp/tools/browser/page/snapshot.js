@@ -46,7 +46,9 @@
     if (whole || ['SELECT', 'TEXTAREA', 'SVG', 'IFRAME'].includes(node.tagName.toUpperCase())) return;
     if (hidden && !node.children.length) return;
     for (const child of (node.shadowRoot ?? node).childNodes) {
-      if (!(hidden && child.nodeType === Node.TEXT_NODE)) walk(child, below);
+      if (hidden && child.nodeType === Node.TEXT_NODE) continue;
+      // A form whose fields have names of its own properties.
+      try { walk(child, below); } catch { say(below, 'not readable'); }
     }
   };
   walk(root(selector), 0);
