@@ -4,7 +4,7 @@
 
 use schema::adapter::SecretPaths;
 use schema::config::history::{self, Access, SavedBy};
-use schema::config::{Changes, KEYS, KeyDef, ValueType, query as config, sealing};
+use schema::config::{Changes, KEYS, KeyDef, Secrets, ValueType, query as config, sealing};
 use schema::db::Backend;
 use schema::ids::Timestamp;
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ const BY: SavedBy<'_> = SavedBy {
 fn value(def: &KeyDef, secret: &str) -> Option<Value> {
     match def.value_type {
         ValueType::Secret => Some(json!(secret)),
+        // It is shown as it is.
+        ValueType::Object(Secrets::None) => None,
         ValueType::Object(_) => Some(json!({"models": [{"name": "m", "api_key": secret}]})),
         _ => None,
     }

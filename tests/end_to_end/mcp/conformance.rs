@@ -72,7 +72,7 @@ async fn perform(alice: Arc<Person>, mut socket: Socket) {
                 socket.send(frame).await.unwrap();
             }
             Some("browser_current_tab") => {
-                let tab = json!({"url": "https://example.org/"});
+                let tab = json!({"url": "https://example.org/", "active": true});
                 answer(&mut socket, &asked, json!({"tab": tab})).await;
             }
             Some(tool) => {
