@@ -14,6 +14,7 @@ pub mod files;
 pub mod follows;
 pub mod housekeeping;
 pub mod input;
+mod long_work;
 pub mod mcp;
 pub mod openapi;
 mod pieces;

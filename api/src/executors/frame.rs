@@ -17,6 +17,16 @@ pub enum Outcome {
     Error(String),
 }
 
+impl Outcome {
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Result(raw) => raw.get().len(),
+            Self::Error(message) => message.len(),
+        }
+    }
+}
+
 /// How an executor introduces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Hello {

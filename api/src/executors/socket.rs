@@ -23,6 +23,7 @@ use super::frame::{self, Frame};
 use super::hub::{About, Hub, Order};
 use super::registry::{Close, ConnectionId, Key};
 use super::traffic::{Traffic, Watched};
+use crate::long_work::work_on;
 
 /// Longest message, in bytes; Chrome sends one frame.
 const LONGEST: usize = 32 * 1024 * 1024;
@@ -121,14 +122,17 @@ impl Registered {
                 _ => unfinished.whole(),
             };
             match message {
-                Ok(Message::Text(text)) => match Frame::read(&text) {
-                    Frame::Answer { id, outcome } => {
-                        self.hub.answered(self.connection, id, outcome, share);
+                Ok(Message::Text(text)) => {
+                    let read = work_on(text.len(), move || Frame::read(&text)).await;
+                    match read.unwrap_or(Frame::Other) {
+                        Frame::Answer { id, outcome } => {
+                            self.hub.answered(self.connection, id, outcome, share);
+                        }
+                        Frame::Hello(hello) => self.hub.introduce(self.connection, hello),
+                        // The empty text with which the extension says that it is there, among others.
+                        Frame::Other => {}
                     }
-                    Frame::Hello(hello) => self.hub.introduce(self.connection, hello),
-                    // The empty text with which the extension says that it is there, among others.
-                    Frame::Other => {}
-                },
+                }
                 Ok(Message::Close(_)) => return End::Over,
                 Ok(_) => {}
                 Err(Error::Capacity(_)) => return End::TooLong,

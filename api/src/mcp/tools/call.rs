@@ -269,7 +269,7 @@ pub(super) async fn within(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallR
         let wait = asked.get("timeout").and_then(Value::as_u64).unwrap_or(WAIT);
         asked.insert("timeout".to_owned(), wait.min(most).max(1).into());
     }
-    let result = CallResult::of(name, turn.ask(name, &asked).await?);
+    let result = turn.result(name, &asked).await?;
     Ok(match call.tool.untrusted {
         true => result.marked(),
         false => result,

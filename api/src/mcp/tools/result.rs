@@ -241,8 +241,16 @@ pub(super) fn text_of_answer(tool: &str, outcome: Outcome) -> Result<String, Str
     if result.is_error { Err(text) } else { Ok(text) }
 }
 
+/// The picture that an executor answers with, in base64.
+///
+/// # Errors
+/// The result, when there is none in it.
+pub(super) fn picture_or_result(tool: &str, outcome: Outcome) -> Result<String, CallResult> {
+    picture_of(&outcome).ok_or_else(|| CallResult::of(tool, outcome))
+}
+
 /// The picture that an executor answers with, in base64: in the protocol's shape, or as a data URL in one of the usual places.
-pub(super) fn picture_of(outcome: &Outcome) -> Option<String> {
+fn picture_of(outcome: &Outcome) -> Option<String> {
     #[derive(Deserialize)]
     struct Part<'a> {
         #[serde(borrow, default)]

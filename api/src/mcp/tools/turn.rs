@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::picture::{Picture, Wanted};
 use super::{CallResult, Caller, picture, text};
 use crate::executors::{Ask, Failure, Job, Lane, Outcome, Refusal, Service, Share};
+use crate::long_work::work_on;
 use crate::mcp::Mcp;
 use crate::mcp::audit::Record;
 use crate::mcp::policy::{Admitted, NotAsked};
@@ -206,7 +207,7 @@ impl<'a> Turn<'a> {
     ///
     /// # Errors
     /// When there is no answer, an error, or one that cannot be read.
-    pub(super) async fn read<T: DeserializeOwned>(
+    pub(super) async fn read<T: DeserializeOwned + Send + 'static>(
         &mut self,
         tool: &str,
         arguments: &Arguments,
@@ -218,7 +219,7 @@ impl<'a> Turn<'a> {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(super) async fn read_within<T: DeserializeOwned>(
+    pub(super) async fn read_within<T: DeserializeOwned + Send + 'static>(
         &mut self,
         longest: Duration,
         tool: &str,
@@ -226,10 +227,49 @@ impl<'a> Turn<'a> {
     ) -> Result<T, Stop> {
         match self.ask_within(longest, tool, arguments).await? {
             Outcome::Error(message) => Err(Stop::Said(message)),
-            Outcome::Result(raw) => serde_json::from_str(raw.get())
-                .map_err(|_| Stop::said(format!("the answer to {tool} cannot be read"))),
+            Outcome::Result(raw) => {
+                let read = work_on(raw.get().len(), move || {
+                    serde_json::from_str(raw.get()).ok()
+                });
+                let read = read.await.flatten();
+                read.ok_or_else(|| Stop::said(format!("the answer to {tool} cannot be read")))
+            }
         }
     }
+
+    /// Has the executor do one of its own tools, whose result it is.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub(super) async fn result(
+        &mut self,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Result<CallResult, Stop> {
+        let outcome = self.ask(tool, arguments).await?;
+        made_of(tool, outcome, CallResult::of).await
+    }
+}
+
+/// What is made of a tool's answer.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn made_of<T: Send + 'static>(
+    tool: &str,
+    outcome: Outcome,
+    make: impl FnOnce(&str, Outcome) -> T + Send + 'static,
+) -> Result<T, Stop> {
+    let (owned, bytes) = (tool.to_owned(), outcome.bytes());
+    let made = work_on(bytes, move || make(&owned, outcome)).await;
+    made.ok_or_else(|| Stop::said(format!("the answer to {tool} cannot be read")))
+}
+
+/// The arguments that are in `fields`.
+pub(super) fn only(given: &Arguments, fields: &[&str]) -> Arguments {
+    let mut rest = given.clone();
+    rest.retain(|name, _| fields.contains(&name.as_str()));
+    rest
 }
 
 fn encoded(arguments: &Arguments) -> Result<Box<RawValue>, Stop> {

@@ -4,25 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::page::{self, Script};
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, only};
 use crate::mcp::tools::{CallResult, text};
 
 /// Fields of these are for scripts; without them, the executor's own tool does it.
 fn asks_for_more(given: &Arguments, fields: &[&str]) -> bool {
     fields.iter().any(|field| given.contains_key(*field))
-}
-
-fn only(given: &Arguments, fields: &[&str]) -> Arguments {
-    let wanted = given
-        .iter()
-        .filter(|(name, _)| fields.contains(&name.as_str()));
-    wanted
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
-async fn own(turn: &mut Turn<'_>, tool: &str, given: &Arguments) -> Result<CallResult, Stop> {
-    Ok(CallResult::of(tool, turn.ask(tool, given).await?))
 }
 
 async fn scripted(
@@ -46,7 +33,7 @@ struct Done {
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     match asks_for_more(given, &["button", "clicks", "modifiers"]) {
         true => scripted(turn, Script::Click, given).await,
-        false => own(turn, "browser_click", given).await,
+        false => turn.result("browser_click", given).await,
     }
 }
 
@@ -54,14 +41,17 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     let flag = |name: &str| given.get(name) == Some(&Value::Bool(true));
     let typed = match flag("append") {
         true => scripted(turn, Script::Append, given).await?,
-        false => own(turn, "browser_type", &only(given, &["selector", "text"])).await?,
+        false => {
+            turn.result("browser_type", &only(given, &["selector", "text"]))
+                .await?
+        }
     };
     if typed.is_error || !flag("submit") {
         return Ok(typed);
     }
     let mut enter = only(given, &["selector"]);
     enter.extend(arguments(json!({"key": "Enter"})));
-    own(turn, "browser_key_press", &enter).await
+    turn.result("browser_key_press", &enter).await
 }
 
 pub(super) async fn hover(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {

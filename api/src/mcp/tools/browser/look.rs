@@ -7,7 +7,7 @@ use super::page::{self, Failed, Script};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text::{self, Part};
-use crate::mcp::tools::turn::{Arguments, Stop, Turn};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, only};
 
 /// Said where an outline was asked for.
 const NO_SCRIPTS: &str = "The page's Content-Security-Policy lets no script run in it, so this is its text and its links, without refs.";
@@ -34,12 +34,6 @@ struct Links {
     links: Vec<Link>,
 }
 
-fn only(given: &Arguments, fields: &[&str]) -> Arguments {
-    let mut rest = given.clone();
-    rest.retain(|name, _| fields.contains(&name.as_str()));
-    rest
-}
-
 fn told(part: &Part, ours: Option<&str>) -> CallResult {
     let note = part.note();
     let ours: Vec<&str> = ours.into_iter().chain(note.as_deref()).collect();
@@ -56,7 +50,8 @@ pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<Ca
 /// The text of the page, or of one element.
 pub(super) async fn visible_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<String, Stop> {
     let outcome = turn.ask("browser_get_content", given).await?;
-    text_of_answer("browser_get_content", outcome).map_err(Stop::Said)
+    let text = made_of("browser_get_content", outcome, text_of_answer).await?;
+    text.map_err(Stop::Said)
 }
 
 pub(super) async fn links(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {

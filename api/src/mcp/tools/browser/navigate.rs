@@ -47,8 +47,7 @@ pub(super) async fn tab(turn: &mut Turn<'_>) -> Option<Tab> {
 pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let mut asked = given.clone();
     let snapshot = asked.remove("snapshot") == Some(serde_json::Value::Bool(true));
-    let outcome = turn.ask("browser_navigate", &asked).await?;
-    let mut result = CallResult::of("browser_navigate", outcome);
+    let mut result = turn.result("browser_navigate", &asked).await?;
     if result.is_error {
         return Ok(result);
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::executors::Outcome;
+use crate::long_work::work_on;
 use crate::mcp::tools::turn::{Stop, Turn, arguments};
 
 const LIBRARY: &str = include_str!("page/lib.js");
@@ -95,7 +96,7 @@ enum Said<T> {
 ///
 /// # Errors
 /// When the page runs none, when there is no answer, and what the script itself says.
-pub(super) async fn run<T: DeserializeOwned>(
+pub(super) async fn run<T: DeserializeOwned + Send + 'static>(
     turn: &mut Turn<'_>,
     script: Script,
     given: &Value,
@@ -106,13 +107,18 @@ pub(super) async fn run<T: DeserializeOwned>(
         Outcome::Result(raw) => raw,
         Outcome::Error(message) => return Err(failure(message)),
     };
-    match said(raw.get()) {
-        Ok(text) => match serde_json::from_str(&text) {
-            Ok(Said::Ok { ok }) => Ok(ok),
-            Ok(Said::Failed { failed }) => Err(Failed::Stop(Stop::Quoted(failed))),
-            Err(_) => Err(Stop::said("the page answers nothing that can be read").into()),
-        },
-        Err(message) => Err(failure(message)),
+    let bytes = raw.get().len();
+    let read = move || {
+        let text = said(raw.get())?;
+        // Neither a page nor an executor makes anything else of it.
+        let nothing = |_| "the page answers nothing that can be read".to_owned();
+        serde_json::from_str::<Said<T>>(&text).map_err(nothing)
+    };
+    match work_on(bytes, read).await {
+        Some(Ok(Said::Ok { ok })) => Ok(ok),
+        Some(Ok(Said::Failed { failed })) => Err(Failed::Stop(Stop::Quoted(failed))),
+        Some(Err(message)) => Err(failure(message)),
+        None => Err(Stop::said("the page answers nothing that can be read").into()),
     }
 }
 

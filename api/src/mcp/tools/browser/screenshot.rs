@@ -8,8 +8,8 @@ use super::navigate::{self, Tab};
 use super::page::{self, Script};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::picture::{self, Format, Region, Wanted};
-use crate::mcp::tools::result::picture_of;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
+use crate::mcp::tools::result::picture_or_result;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, typed};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,9 +97,9 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
         may_see_front(turn, tab.as_ref()).await?;
     }
     let outcome = turn.ask("browser_screenshot", &Arguments::new()).await?;
-    let data = match picture_of(&outcome) {
-        Some(data) => data,
-        None => return Ok(CallResult::of("browser_screenshot", outcome)),
+    let data = match made_of("browser_screenshot", outcome, picture_or_result).await? {
+        Ok(data) => data,
+        Err(result) => return Ok(result),
     };
     let region = match &place {
         None => None,

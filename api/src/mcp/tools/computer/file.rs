@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, only, typed};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,10 +64,10 @@ fn lines(whole: &str, given: &Given) -> Lines {
 
 pub(super) async fn read(turn: &mut Turn<'_>, arguments: &Arguments) -> Result<CallResult, Stop> {
     let given: Given = typed(arguments)?;
-    let mut asked = arguments.clone();
-    asked.retain(|name, _| name == "path");
+    let asked = only(arguments, &["path"]);
     let outcome = turn.ask("computer_file_read", &asked).await?;
-    let whole = text_of_answer("computer_file_read", outcome).map_err(Stop::Said)?;
+    let whole = made_of("computer_file_read", outcome, text_of_answer).await?;
+    let whole = whole.map_err(Stop::Said)?;
     let lines = lines(&whole, &given);
     let next = given.offset + lines.shown;
     let more = next < lines.all;

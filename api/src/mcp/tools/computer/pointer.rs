@@ -54,8 +54,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResu
     if let Some(scale) = scale {
         scaled(&mut asked, scale);
     }
-    let name = call.tool.name.as_str();
-    Ok(CallResult::of(name, turn.ask(name, &asked).await?))
+    turn.result(&call.tool.name, &asked).await
 }
 
 fn scaled(asked: &mut Arguments, scale: f64) {

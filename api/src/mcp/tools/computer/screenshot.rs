@@ -6,8 +6,8 @@ use serde_json::json;
 use super::pointer::{self, Screen};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::picture::{self, Format, Region, Wanted};
-use crate::mcp::tools::result::picture_of;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
+use crate::mcp::tools::result::picture_or_result;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, typed};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,9 +40,9 @@ pub(super) async fn run(
         false => region,
     };
     let outcome = turn.ask("computer_screenshot", &Arguments::new()).await?;
-    let data = match picture_of(&outcome) {
-        Some(data) => data,
-        None => return Ok(CallResult::of("computer_screenshot", outcome)),
+    let data = match made_of("computer_screenshot", outcome, picture_or_result).await? {
+        Ok(data) => data,
+        Err(result) => return Ok(result),
     };
     // Screens of high density have more pixels in pictures than for clicks.
     let density = f64::from(picture::width(&data)?) / f64::from(screen.width);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::pointer;
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::text;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, only, typed};
 
 /// How many places are told when nothing is said.
 const USUAL: usize = 10;
@@ -35,9 +35,9 @@ async fn pieces(turn: &mut Turn<'_>, given: &Arguments) -> Result<Vec<Piece>, St
         elements: Vec<Piece>,
     }
     pointer::region(given)?;
-    let mut asked = given.clone();
-    asked.retain(|name, _| name == "region");
-    let answer: Answer = turn.read("computer_screen_text", &asked).await?;
+    let answer: Answer = turn
+        .read("computer_screen_text", &only(given, &["region"]))
+        .await?;
     Ok(answer.elements)
 }
 
@@ -88,7 +88,7 @@ struct Wanted {
 }
 
 pub(super) async fn find(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
-    let wanted: Wanted = crate::mcp::tools::turn::typed(given)?;
+    let wanted: Wanted = typed(given)?;
     let found = pieces(turn, given).await?;
     let mut found = matching(found, &wanted.text, wanted.exact);
     found.truncate(wanted.limit.unwrap_or(USUAL));
@@ -96,7 +96,7 @@ pub(super) async fn find(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallR
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
-    let wanted: Wanted = crate::mcp::tools::turn::typed(given)?;
+    let wanted: Wanted = typed(given)?;
     let found = matching(pieces(turn, given).await?, &wanted.text, wanted.exact);
     let Some(piece) = found.get(wanted.nth) else {
         return Err(Stop::said(match found.len() {
@@ -114,10 +114,7 @@ pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<Call
             asked.insert(field.to_owned(), value.clone());
         }
     }
-    let done = CallResult::of(
-        "computer_mouse_click",
-        turn.ask("computer_mouse_click", &asked).await?,
-    );
+    let done = turn.result("computer_mouse_click", &asked).await?;
     if done.is_error {
         return Ok(done);
     }
