@@ -27,6 +27,8 @@ statements! {
     INSERT_SEALED = "INSERT INTO sealed (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     /// Takes a guard row: a second transaction waits here until the first has ended.
     TAKE_GUARD = "UPDATE guards SET n = n + 1 WHERE name = $1 RETURNING n";
+    /// How often a guard row was taken.
+    GUARD = "SELECT n FROM guards WHERE name = $1";
 }
 
 /// Wakes other replicas (PostgreSQL only).
@@ -53,6 +55,11 @@ pub(crate) const APPLIED_MIGRATIONS: &str =
 /// Takes the guard row `name` for the rest of the transaction and returns its new count.
 pub async fn take_guard(tx: &mut ObservedTx, name: &'static str) -> Result<i64, DbError> {
     scalar_optional!(tx, TAKE_GUARD, name)?.ok_or(DbError::NotFound("guard row"))
+}
+
+/// How often what the guard row `name` guards may have changed.
+pub(crate) async fn guard(connection: &mut Connection, name: &'static str) -> Result<i64, DbError> {
+    scalar_optional!(connection, GUARD, name)?.ok_or(DbError::NotFound("guard row"))
 }
 
 /// The identity of this installation: made once, carried by every object it owns in the world. Also returns

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::slapd::{self, Relay, Slapd, password};
-use crate::support::{Client, Service, Stage, long, seconds, until};
+use crate::support::{Client, McpUser, Service, Stage, long, seconds, until};
 
 const LIMIT: Duration = seconds(60);
 const SYNC: &str = "/api/admin/auth/sync-users";
@@ -130,6 +130,17 @@ async fn people_sign_in_with_what_they_have_and_their_groups_follow() {
         .await
         .expect(200);
     assert_eq!(yard.sign_in("carol").await.0, 200);
+    // Whoever is taken off the whitelist loses what is open.
+    let client = yard.service.client();
+    let secret = password("carol");
+    let carol = client.signed_in("carol", secret.expose_secret()).await;
+    let carol = McpUser::signed_in(&yard.service, "carol", &carol).await;
+    let mut executor = carol.executor("browser").await;
+    yard.admin
+        .post("/api/admin/whitelist", &[("remove", "carol")])
+        .await
+        .expect(200);
+    assert_eq!(executor.ended().await.1, 4403);
     // Superadmins are local in every mode.
     let root = yard.service.admin().await;
     root.get("/api/admin/users").await.expect(200);

@@ -250,6 +250,25 @@ async fn read_only_refuses_what_changes_something_and_groups_and_devices_count()
     let (result, _) = tokio::join!(called, desktop.answer("computer_screen_size", json!("ok")));
     assert_eq!(result.get("isError"), None, "{result}");
 
+    // Whoever comes into a group that has none loses the one that is connected.
+    let bob = yard.person("bob").await;
+    let mut others = bob.executor("computer").await;
+    yard.policy(json!({"groups": {"night": {"computer": {"mode": "off"}}}}))
+        .await;
+    let form = [("name", "night")];
+    let created = yard.admin.post("/api/admin/groups/create", &form).await;
+    created.expect(200);
+    let form = [("group_name", "night"), ("usernames", "bob")];
+    let added = yard
+        .admin
+        .post("/api/admin/groups/members/add", &form)
+        .await;
+    assert!(added.status.is_success(), "{}", added.text());
+    assert_eq!(others.ended().await, 4403);
+    let called = alice.call("computer", "computer_screen_size", json!({}));
+    let (result, _) = tokio::join!(called, desktop.answer("computer_screen_size", json!("ok")));
+    assert_eq!(result.get("isError"), None, "{result}");
+
     yard.policy(json!({"computer": {"devices": ["another"]}}))
         .await;
     let said = "does not allow the desktop that is connected";

@@ -29,6 +29,7 @@ use crate::input::{
     BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_into_workspace,
     read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
+use crate::mcp;
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route, Verb};
 use crate::server::{RequestContext, Surface};
@@ -41,6 +42,8 @@ pub struct Api {
     deps: Deps,
     /// Memory for the bodies of routes that anybody may use.
     anybody: BodyBudget,
+    /// Memory for the bodies of routes that take MCP tokens: calls of tools take minutes.
+    agents: BodyBudget,
     /// Memory for the bodies of all other routes.
     sessions: BodyBudget,
 }
@@ -80,6 +83,7 @@ impl Api {
             deps,
             anybody: BodyBudget::of_anybody(),
             sessions: BodyBudget::of_sessions(),
+            agents: BodyBudget::of_agents(),
         })
     }
 
@@ -199,7 +203,13 @@ impl Api {
         trail.route = Some(route.path);
         trail.page = route.for_browsers && page::is_wanted(&head.headers);
 
-        let identity = self.identify(head, route).await?;
+        let identity = match self.identify(head, route).await {
+            Err(error) if goes_on_later(head, route, &error) => {
+                error.log();
+                return Ok(mcp::come_again(&head.headers));
+            }
+            identified => identified?,
+        };
         trail.caller = identity.label();
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
@@ -263,9 +273,8 @@ impl Api {
     fn share(&self, route: &Route) -> Share {
         match route.access {
             Access::Public | Access::Visitor => self.anybody.share(),
-            Access::Login | Access::OrdinaryUser | Access::Superadmin | Access::McpToken => {
-                self.sessions.share()
-            }
+            Access::Login | Access::OrdinaryUser | Access::Superadmin => self.sessions.share(),
+            Access::McpToken => self.agents.share(),
         }
     }
 
@@ -362,6 +371,14 @@ impl Api {
 
 const TOKEN_INVALID: ApiError =
     ApiError::CsrfInvalid("the CSRF token is missing or expired; fetch a new one");
+
+/// Whether a client would give up its session over this failure, and is told to come again instead.
+fn goes_on_later(head: &Head, route: &Route, error: &ApiError) -> bool {
+    route.for_agents
+        && head.method == Method::GET
+        && error.status() == StatusCode::SERVICE_UNAVAILABLE
+        && mcp::goes_on(&head.headers)
+}
 
 fn check_mode(route: &Route, settings: &WebSettings) -> Result<()> {
     match (route.modes, settings.auth_mode) {

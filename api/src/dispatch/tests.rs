@@ -490,6 +490,36 @@ async fn the_listener_for_agents_serves_nothing_else() {
 }
 
 #[tokio::test]
+async fn whoever_goes_on_with_a_session_is_asked_to_come_again_while_the_database_is_away() {
+    let world = world().await;
+    let filter = reached(&world);
+    world.db.close().await;
+    for (method, session, expected) in [
+        ("GET", Some("x"), 200),
+        ("GET", None, 503),
+        ("POST", Some("x"), 503),
+    ] {
+        let mut request = warp::test::request()
+            .method(method)
+            .path("/api/mcp/sse/browser")
+            .header("authorization", "Bearer alice:00");
+        if let Some(session) = session {
+            request = request
+                .header("mcp-session-id", session)
+                .header("mcp-protocol-version", "2025-11-25");
+        }
+        let response = request.reply(&filter).await;
+        assert_eq!(response.status(), expected, "{method} {session:?}");
+        if expected == 200 {
+            let text = std::str::from_utf8(response.body()).unwrap();
+            // An id, of which clients count that they got somewhere, and nothing else.
+            assert!(text.starts_with("retry: 5000\nid: s."), "{text}");
+            assert!(text.ends_with("data:\n\n"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn l19_a_forged_forwarding_header_does_not_change_the_client() {
     let world = world().await;
     let filter = echoing(&world);

@@ -1,10 +1,12 @@
-//! How much of executors' messages is in memory at once: all of them together have one budget.
+//! How much of executors' messages is in memory at once: all of them together have one budget, and each user a part of it.
 //!
 //! A message takes its share while it is read, piece by piece, and keeps it until what became of it is sent to whoever has asked.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
+use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
@@ -13,6 +15,8 @@ use tokio_util::sync::PollSemaphore;
 const PERMIT: usize = 1024;
 /// Permits of all messages together: 256 MiB.
 const ALL: usize = 256 * 1024;
+/// Permits of one user's messages: two of the longest. Clients of one user that take nothing hold up no other user.
+const OF_USER: usize = 64 * 1024;
 /// Bytes of each message that are free: most are shorter.
 const FREE: usize = 64 * 1024;
 /// Permits that a message takes at a time.
@@ -20,38 +24,69 @@ const PIECE: u32 = 256;
 
 /// The budget. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Budget(Arc<Semaphore>);
+pub(super) struct Budget {
+    all: Arc<Semaphore>,
+    users: Arc<Mutex<Users>>,
+}
+
+/// The parts of the users who have connections, or messages that are not sent yet.
+#[derive(Debug, Default)]
+struct Users {
+    parts: HashMap<Uid, Weak<Semaphore>>,
+    /// So many entries are there before those are removed that nobody has any more.
+    most: usize,
+}
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(ALL)))
+        Self {
+            all: Arc::new(Semaphore::new(ALL)),
+            users: Arc::default(),
+        }
     }
 }
 
-/// What a message has of the budget; it is given back when this is dropped.
+impl Budget {
+    /// The part of a user: the same for all who have it at once.
+    fn part(&self, user: &Uid) -> Arc<Semaphore> {
+        let mut users = lock(&self.users);
+        if let Some(part) = users.parts.get(user).and_then(Weak::upgrade) {
+            return part;
+        }
+        if users.parts.len() >= users.most {
+            users.parts.retain(|_, part| part.strong_count() > 0);
+            users.most = 2 * users.parts.len() + 64;
+        }
+        let part = Arc::new(Semaphore::new(OF_USER));
+        users.parts.insert(user.clone(), Arc::downgrade(&part));
+        part
+    }
+}
+
+/// What messages have of the budget; it is given back when this is dropped.
 #[derive(Debug, Default)]
-pub struct Share(Option<OwnedSemaphorePermit>);
+pub struct Share(Vec<OwnedSemaphorePermit>);
 
 impl Share {
     /// Both together.
-    pub fn join(&mut self, other: Self) {
-        match (&mut self.0, other.0) {
-            (Some(own), Some(other)) => own.merge(other),
-            (own @ None, other) => *own = other,
-            (Some(_), None) => {}
-        }
+    pub fn join(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
     }
 
     /// Whether there is nothing to give back.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.is_empty()
     }
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// Bytes that were read, and for how many more than the free ones there is room.
     read: usize,
+    room: usize,
     share: Share,
+    /// A piece of the user's part that waits for one of what all have.
+    of_user: Option<OwnedSemaphorePermit>,
     starved: Option<Instant>,
 }
 
@@ -59,14 +94,15 @@ struct State {
 #[derive(Debug, Clone)]
 pub(super) struct Unfinished {
     state: Arc<Mutex<State>>,
-    budget: PollSemaphore,
+    /// Of the user's part, then of what all have.
+    budgets: [PollSemaphore; 2],
 }
 
 impl Unfinished {
-    pub(super) fn new(budget: &Budget) -> Self {
+    pub(super) fn new(budget: &Budget, user: &Uid) -> Self {
         Self {
             state: Arc::default(),
-            budget: PollSemaphore::new(Arc::clone(&budget.0)),
+            budgets: [budget.part(user), Arc::clone(&budget.all)].map(PollSemaphore::new),
         }
     }
 
@@ -75,21 +111,23 @@ impl Unfinished {
         loop {
             {
                 let mut state = lock(&self.state);
-                let held = state
-                    .share
-                    .0
-                    .as_ref()
-                    .map_or(0, OwnedSemaphorePermit::num_permits);
-                if state.read < FREE + held * PERMIT {
+                if state.read < FREE + state.room {
                     state.starved = None;
                     return Poll::Ready(());
                 }
                 state.starved.get_or_insert_with(Instant::now);
             }
-            // It is never closed.
-            if let Some(permit) = ready!(self.budget.poll_acquire_many(context, PIECE)) {
-                lock(&self.state).share.join(Share(Some(permit)));
+            // Neither of them is ever closed.
+            let [of_user, of_all] = &mut self.budgets;
+            if lock(&self.state).of_user.is_none() {
+                let permit = ready!(of_user.poll_acquire_many(context, PIECE));
+                lock(&self.state).of_user = permit;
             }
+            let permit = ready!(of_all.poll_acquire_many(context, PIECE));
+            let mut state = lock(&self.state);
+            let both = state.of_user.take().into_iter().chain(permit);
+            state.share.0.extend(both);
+            state.room += PIECE as usize * PERMIT;
         }
     }
 
@@ -107,7 +145,7 @@ impl Unfinished {
     /// It is whole; what is read from now on is another one.
     pub(super) fn whole(&self) -> Share {
         let mut state = lock(&self.state);
-        state.read = 0;
+        (state.read, state.room) = (0, 0);
         std::mem::take(&mut state.share)
     }
 
@@ -117,7 +155,7 @@ impl Unfinished {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -135,24 +173,63 @@ mod tests {
         timeout(Duration::from_millis(10), room).await.is_ok()
     }
 
+    /// Reads until there is no room for more.
+    async fn fill(budget: &Budget, user: &Uid) -> (Unfinished, usize) {
+        let (mut long, mut read) = (Unfinished::new(budget, user), 0);
+        while room(&mut long).await {
+            long.read(PIECE as usize * PERMIT);
+            read += PIECE as usize * PERMIT;
+        }
+        (long, read)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_message_waits_for_what_others_give_back() {
         let budget = Budget::default();
-        let mut long = Unfinished::new(&budget);
-        while room(&mut long).await {
-            long.read(PIECE as usize * PERMIT);
+        let all: Vec<_> = (0..ALL / OF_USER).map(|_| Uid::random()).collect();
+        let mut filled = Vec::new();
+        for user in &all {
+            let (long, read) = fill(&budget, user).await;
+            assert!(long.starved().is_some() && read >= OF_USER * PERMIT);
+            filled.push(long);
         }
-        assert!(long.starved().is_some());
         // Short ones are free.
-        let mut short = Unfinished::new(&budget);
+        let stranger = Uid::random();
+        let mut short = Unfinished::new(&budget, &stranger);
         short.read(FREE - 1);
         assert!(room(&mut short).await);
-        let mut other = Unfinished::new(&budget);
+        let mut other = Unfinished::new(&budget, &stranger);
         other.read(FREE);
         assert!(!room(&mut other).await);
-        let share = long.whole();
+        let share = filled[0].whole();
         assert!(!room(&mut other).await && !share.is_empty());
         drop(share);
         assert!(room(&mut other).await && other.starved().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_user_takes_no_more_than_a_part_and_is_forgotten() {
+        let budget = Budget::default();
+        let (alice, bob) = (Uid::random(), Uid::random());
+        let (long, _) = fill(&budget, &alice).await;
+        let mut more = Unfinished::new(&budget, &alice);
+        more.read(FREE);
+        assert!(!room(&mut more).await);
+        let mut others = Unfinished::new(&budget, &bob);
+        others.read(32 * 1024 * 1024);
+        assert!(room(&mut others).await);
+        // What was read is still to be sent: the part is the same for a new connection.
+        let share = long.whole();
+        drop((long, more));
+        let mut again = Unfinished::new(&budget, &alice);
+        again.read(FREE);
+        assert!(!room(&mut again).await);
+        drop(share);
+        assert!(room(&mut again).await);
+        drop((again, others));
+        for _ in 0..1000 {
+            budget.part(&Uid::random());
+        }
+        assert!(lock(&budget.users).parts.len() <= 64);
     }
 }

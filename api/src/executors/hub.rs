@@ -34,6 +34,8 @@ pub struct About {
     pub user: UserName,
     /// Where it comes from.
     pub address: Option<IpAddr>,
+    /// Which of the user's tokens it has shown.
+    pub token: i64,
     /// What it calls itself in its request.
     pub user_agent: String,
     /// When it connected.
@@ -205,17 +207,23 @@ impl Hub {
         self.apply(Event::Dismissed { connection, close });
     }
 
-    /// Ends all connections and calls of a user, whose token is no longer valid.
-    pub fn revoke(&self, user: &schema::ids::Uid) {
+    /// Ends all connections and calls with a token of a user that is no longer valid, or one before it.
+    pub fn revoke(&self, user: &schema::ids::Uid, token: i64) {
         let user = user.clone();
-        self.apply(Event::Revoked { user });
+        self.apply(Event::Revoked { user, token });
     }
 
-    /// Waits for an executor, one of `devices`, and for the turn there.
+    /// Waits for an executor, one of `devices`, and for the turn there. `token` is which of the user's tokens the client has shown.
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn enter(&self, key: Key, lane: Lane, devices: Devices) -> Result<Job, Refusal> {
+    pub async fn enter(
+        &self,
+        key: Key,
+        token: i64,
+        lane: Lane,
+        devices: Devices,
+    ) -> Result<Job, Refusal> {
         let (sender, turn) = oneshot::channel();
         let service = key.service;
         let id = {
@@ -236,6 +244,7 @@ impl Hub {
         self.apply(Event::Entered {
             job: id,
             key,
+            token,
             lane,
             devices,
         });
@@ -247,7 +256,7 @@ impl Hub {
     /// An executor has connected: what to tell it comes through the channel.
     pub(super) fn connect(&self, key: Key, about: About) -> (ConnectionId, mpsc::Receiver<Order>) {
         let (orders, receiver) = mpsc::channel(WAITING);
-        let address = about.address;
+        let (address, token) = (about.address, about.token);
         let connection = {
             let mut state = self.lock();
             let connection = ConnectionId(state.number());
@@ -263,6 +272,7 @@ impl Hub {
             connection,
             key,
             address,
+            token,
         });
         (connection, receiver)
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
+use schema::ids::Uid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
@@ -64,9 +65,14 @@ pub(crate) struct Expected {
 
 /// An executor is about to connect.
 pub(crate) fn expect(hub: Hub, key: Key, about: About) -> Expected {
+    let user = key.user.clone();
     let (connection, orders) = hub.connect(key, about);
     Expected {
-        registered: Registered { hub, connection },
+        registered: Registered {
+            hub,
+            connection,
+            user,
+        },
         orders,
     }
 }
@@ -82,7 +88,7 @@ where
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST));
     let traffic = Traffic::new();
-    let unfinished = Unfinished::new(registered.hub.budget());
+    let unfinished = Unfinished::new(registered.hub.budget(), &registered.user);
     let io = Watched::new(io, traffic.clone(), unfinished.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut writer, mut reader) = socket.split();
@@ -99,6 +105,7 @@ where
 struct Registered {
     hub: Hub,
     connection: ConnectionId,
+    user: Uid,
 }
 
 impl Drop for Registered {

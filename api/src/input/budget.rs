@@ -2,7 +2,7 @@
 //!
 //! Each body has its own limit, but a client can open as many requests as it likes and stall each
 //! just below it. What all of them hold at once is therefore bounded, too: separately for requests
-//! of anybody and for those of a session, so that strangers cannot keep users from sending theirs.
+//! of anybody, of agents and of sessions, so that strangers cannot keep users from sending theirs, nor agents administrators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::error::{ApiError, Result};
 
 /// Most memory for bodies of requests that anybody may send, in KiB.
 const OF_ANYBODY: usize = 64 * 1024;
-/// Most memory for bodies of requests that a session was found for, in KiB.
+/// Most memory for bodies of requests that a session was found for, in KiB; and as much for those with an MCP token.
 const OF_SESSIONS: usize = 192 * 1024;
 /// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -30,6 +30,11 @@ impl BodyBudget {
 
     /// For requests that a session was found for.
     pub(crate) fn of_sessions() -> Self {
+        Self::new(OF_SESSIONS)
+    }
+
+    /// For requests with an MCP token.
+    pub(crate) fn of_agents() -> Self {
         Self::new(OF_SESSIONS)
     }
 

@@ -361,6 +361,7 @@ mod tests {
                 name: "alice".parse().unwrap(),
                 role: Role::User,
             },
+            token: 1,
             service: Service::Browser,
             bounds: Bounds {
                 time: longest,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -114,26 +115,40 @@ impl News {
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// The stream of Streamable HTTP. Its first event has an id, of which clients count that they got somewhere. One too many ends at once.
-fn news(request: &Request) -> Reply {
-    let version = request
-        .text(VERSION)
-        .and_then(|version| version.parse::<Revision>().ok());
-    let first = match version {
+/// What begins a stream of Streamable HTTP: an event with an id, of which clients count that they got somewhere.
+fn first(headers: &HeaderMap) -> Bytes {
+    let version = headers
+        .get(VERSION)
+        .and_then(|version| version.to_str().ok());
+    match version.and_then(|version| version.parse::<Revision>().ok()) {
         Some(version) if version >= Revision::V2025_11_25 => {
             let id = format!("{EVENT_ID}{}.0", uuid::Uuid::new_v4().simple());
             events::beginning(&id)
         }
         _ => events::comment(),
-    };
-    match News::of(request) {
-        Ok(news) => Reply::frames(with_first(first, news, notification(CHANGED, None))),
-        // Clients give up a session over a refused stream, but not over one that ends: they come again later.
-        Err(_) => {
-            let ends = [events::come_again(RETRY_AFTER), first];
-            Reply::frames(stream::iter(ends))
-        }
     }
+}
+
+/// The stream of Streamable HTTP. One too many ends at once.
+fn news(request: &Request) -> Reply {
+    match News::of(request) {
+        Ok(news) => {
+            let first = first(&request.headers);
+            Reply::frames(with_first(first, news, notification(CHANGED, None)))
+        }
+        Err(_) => come_again(&request.headers),
+    }
+}
+
+/// A stream that ends at once: clients give up a session over one that is refused, but come again later when one ends.
+pub(crate) fn come_again(headers: &HeaderMap) -> Reply {
+    let ends = [events::come_again(RETRY_AFTER), first(headers)];
+    Reply::frames(stream::iter(ends))
+}
+
+/// Whether a GET with these headers goes on with a session.
+pub(crate) fn goes_on(headers: &HeaderMap) -> bool {
+    decision::choose(headers) == decision::Stream::News
 }
 
 fn with_first(first: Bytes, news: News, changed: String) -> impl Stream<Item = Bytes> + Send {

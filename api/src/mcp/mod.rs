@@ -42,7 +42,7 @@ use audit::Audit;
 pub(crate) use audit::Origin;
 pub use audit::run as record_calls;
 use calls::Calls;
-pub(crate) use get::get;
+pub(crate) use get::{come_again, get, goes_on};
 use limits::Limits;
 use old_sse::OldSessions;
 use policy::Gate;
@@ -75,6 +75,7 @@ pub struct Mcp {
     old_sessions: OldSessions,
     calls: Calls,
     streams: Tally<Uid>,
+    detached: Tally<Uid>,
     under_way: Tally<Key>,
     sockets: Tally<Key>,
     limits: Limits,
@@ -106,6 +107,7 @@ impl Mcp {
             old_sessions: OldSessions::default(),
             calls: Calls::default(),
             streams: Tally::default(),
+            detached: Tally::default(),
             under_way: Tally::default(),
             sockets: Tally::default(),
             limits: Limits::default(),
@@ -132,9 +134,9 @@ impl Mcp {
         })
     }
 
-    /// Ends all streams that were opened with a token, and the calls and executors of its user.
+    /// Ends all streams, calls and executors that came with a token.
     pub fn revoke(&self, user: &Uid, version: i64) {
         self.presence.revoke(user, version);
-        self.hub.revoke(user);
+        self.hub.revoke(user, version);
     }
 }

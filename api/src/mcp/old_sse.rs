@@ -34,6 +34,8 @@ const SLOW: Duration = Duration::from_secs(10);
 const UNUSED: Duration = Duration::from_secs(60);
 /// How long requests are still taken when the stream is gone.
 const DETACHED: Duration = Duration::from_secs(60);
+/// Of how many of a user's streams at once; of more they are taken no longer.
+const MOST_DETACHED: usize = 16;
 /// Clients wait for a minute, and end over a longer event.
 const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(55),
@@ -121,10 +123,15 @@ async fn wait_until(moment: Option<Instant>) {
 impl Drop for Attached {
     fn drop(&mut self) {
         let (mcp, id) = (self.mcp.clone(), std::mem::take(&mut self.id));
+        let Some(place) = mcp.detached.enter(&self.session.user, MOST_DETACHED) else {
+            mcp.old_sessions.lock().remove(&id);
+            return;
+        };
         let shutdown = self.deps.shutdown.clone();
         self.deps.tasks.spawn(async move {
             let _ = shutdown.run_until_cancelled(sleep(DETACHED)).await;
             mcp.old_sessions.lock().remove(&id);
+            drop(place);
         });
     }
 }
@@ -225,7 +232,10 @@ pub(super) async fn post(
         );
         let session = Arc::clone(&session);
         request.deps.tasks.spawn(async move {
-            session.send(post::fitting(&number, answer.await)).await;
+            // Nobody waits for the answer to what was cancelled.
+            if let Some(answer) = answer.await {
+                session.send(post::fitting(&number, answer)).await;
+            }
         });
     }
     Reply::text("Accepted").status(StatusCode::ACCEPTED)

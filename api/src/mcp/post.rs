@@ -96,6 +96,7 @@ impl Request {
         Caller {
             origin: self.origin.clone().within(session),
             account: self.bearer.account.clone(),
+            token: self.bearer.version,
             service: self.service,
             bounds,
         }
@@ -263,8 +264,8 @@ pub(super) fn take_note(request: &Request, session: Option<&str>, message: &Mess
     }
 }
 
-/// Begins a request. It goes on when its client is gone: only a notification cancels it.
-pub(super) fn go(
+/// As [`go`]; what was cancelled is answered, too, as HTTP wants it, though nobody reads it.
+fn go_to_its_end(
     request: &Request,
     bounds: Bounds,
     session: Option<String>,
@@ -272,6 +273,22 @@ pub(super) fn go(
     method: String,
     params: Option<Box<RawValue>>,
 ) -> impl Future<Output = Answer> + Send + 'static {
+    let answer = go(request, bounds, session, id.clone(), method, params);
+    async move {
+        let cancelled = || failure(Some(&id), &RpcError::new(RpcError::INTERNAL, "cancelled"));
+        answer.await.unwrap_or_else(|| cancelled().into())
+    }
+}
+
+/// Begins a request; there is no answer when it is cancelled. It goes on when its client is gone: only a notification cancels it.
+pub(super) fn go(
+    request: &Request,
+    bounds: Bounds,
+    session: Option<String>,
+    id: Box<RawValue>,
+    method: String,
+    params: Option<Box<RawValue>>,
+) -> impl Future<Output = Option<Answer>> + Send + 'static {
     let (sender, answer) = oneshot::channel();
     let mcp = request.deps.mcp.clone();
     let caller = request.caller(bounds, session.as_deref());
@@ -280,10 +297,12 @@ pub(super) fn go(
     request.deps.tasks.spawn(async move {
         let call = mcp.calls.begin(session.as_deref(), &id);
         let answered = tokio::select! {
-            answered = mcp.answer(&caller, &id, &method, params.as_deref()) => answered,
-            () = call.cancelled() => Err(RpcError::new(RpcError::INTERNAL, "cancelled")),
+            answered = mcp.answer(&caller, &id, &method, params.as_deref()) => Some(answered),
+            () = call.cancelled() => None,
         };
-        let _ = sender.send(answered.unwrap_or_else(|error| failure(Some(&id), &error).into()));
+        let answered = answered
+            .map(|answered| answered.unwrap_or_else(|error| failure(Some(&id), &error).into()));
+        let _ = sender.send(answered);
     });
     async move {
         let gone = || {
@@ -292,7 +311,7 @@ pub(super) fn go(
                 &RpcError::new(RpcError::INTERNAL, "the service ends"),
             )
         };
-        answer.await.unwrap_or_else(|_| gone().into())
+        answer.await.unwrap_or_else(|_| Some(gone().into()))
     }
 }
 
@@ -330,7 +349,7 @@ async fn single(
     let accepted = Accepted::of(&request.headers);
     let may_stream = may_stream(request, accepted, params.as_deref());
     let progress = Progress::of(params.as_deref());
-    let answer = go(
+    let answer = go_to_its_end(
         request,
         bounds(accepted, may_stream),
         session,
@@ -406,7 +425,7 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
     for message in all {
         match message {
             Ok(Message::Request { id, method, params }) => {
-                answers.push(futures::future::Either::Left(go(
+                answers.push(futures::future::Either::Left(go_to_its_end(
                     request,
                     bounds(Accepted::JSON, false),
                     session.clone(),

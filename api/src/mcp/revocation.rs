@@ -1,21 +1,22 @@
 //! Ends what was opened with a token that is no longer valid: rotated, of an account that is disabled or deleted, or no longer on the
 //! whitelist; and executors that the policy has switched off. Requests are checked one by one; this is for what stays open.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use schema::config::policy::Mode;
 use schema::ids::{Uid, UserName};
 use schema::mcp_token::{self, Holder};
-use tokio::time::sleep;
+use schema::{group, whitelist};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::auth::mcp_token::may_use;
 use crate::deps::Deps;
 use crate::error::Result;
 use crate::executors::Close;
 
-/// How often everybody is looked at: the whitelist is no object whose changes are reported.
-const RECHECK: Duration = Duration::from_secs(15);
+/// How often it is asked whether the whitelist and groups are what they were: they are no objects, whose changes are reported.
+const LOOK: Duration = Duration::from_secs(2);
 /// When to try again what has failed.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -39,8 +40,11 @@ async fn keep(deps: &Deps) {
 async fn watch(deps: &Deps) -> Result<()> {
     let mut watching = deps.watch.join().await?;
     let mut settings = deps.settings.clone();
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut lists = Lists::read(deps).await?;
     // What has changed before it was watched for.
-    judge(deps, |_| true).await?;
+    judge_all(deps).await?;
     while !deps.mcp.presence.is_empty() {
         tokio::select! {
             batch = watching.next() => {
@@ -48,10 +52,10 @@ async fn watch(deps: &Deps) -> Result<()> {
                     return Ok(());
                 };
                 match batch.iter().any(|report| report.is_resync()) {
-                    true => judge(deps, |_| true).await?,
+                    true => judge_all(deps).await?,
                     false => {
-                        let changed: Vec<&Uid> = batch.iter().filter_map(|report| report.uid()).collect();
-                        judge(deps, |uid| changed.contains(&uid)).await?;
+                        let changed: HashSet<&Uid> = batch.iter().filter_map(|report| report.uid()).collect();
+                        judge_tokens(deps, |user| changed.contains(user)).await?;
                     }
                 }
             }
@@ -59,25 +63,61 @@ async fn watch(deps: &Deps) -> Result<()> {
                 if changed.is_err() {
                     return Ok(());
                 }
-                judge(deps, |_| true).await?;
+                judge_all(deps).await?;
             }
-            () = sleep(RECHECK) => judge(deps, |_| true).await?,
+            _ = look.tick() => {
+                let now = Lists::read(deps).await?;
+                if now.whitelist != lists.whitelist {
+                    judge_tokens(deps, |_| true).await?;
+                }
+                if now.groups != lists.groups {
+                    judge_executors(deps).await?;
+                }
+                lists = now;
+            }
         }
     }
     Ok(())
 }
 
-/// Ends what those have opened who are `wanted` and may not use their token any more, and their executors that are switched off.
-async fn judge(deps: &Deps, wanted: impl Fn(&Uid) -> bool) -> Result<()> {
-    for executor in deps.mcp.hub.connected() {
-        let (key, user) = (&executor.key, &executor.about.user);
-        if wanted(&key.user) && deps.mcp.rules(key, user).await?.mode == Mode::Off {
-            tracing::info!(%user, service = %key.service, "an executor is disconnected: the policy has switched it off");
-            deps.mcp
-                .hub
-                .dismiss(executor.connection, Close::SwitchedOff);
+/// Which lists there are: another number is another list.
+struct Lists {
+    whitelist: i64,
+    groups: i64,
+}
+
+impl Lists {
+    async fn read(deps: &Deps) -> Result<Self> {
+        let mut connection = deps.db.read().await?;
+        Ok(Self {
+            whitelist: whitelist::revision(&mut connection).await?,
+            groups: group::revision(&mut connection).await?,
+        })
+    }
+}
+
+async fn judge_all(deps: &Deps) -> Result<()> {
+    judge_executors(deps).await?;
+    judge_tokens(deps, |_| true).await
+}
+
+/// Disconnects the executors that the policy has switched off.
+async fn judge_executors(deps: &Deps) -> Result<()> {
+    let executors = deps.mcp.hub.connected();
+    let modes = deps.mcp.modes(&executors).await?;
+    for (executor, mode) in executors.iter().zip(modes) {
+        if mode == Mode::Off {
+            let (user, service) = (&executor.about.user, executor.key.service);
+            tracing::info!(%user, %service, "an executor is disconnected: the policy has switched it off");
+            let hub = &deps.mcp.hub;
+            hub.dismiss(executor.connection, Close::SwitchedOff);
         }
     }
+    Ok(())
+}
+
+/// Ends what those have opened who are `wanted` and may not use their token any more.
+async fn judge_tokens(deps: &Deps, wanted: impl Fn(&Uid) -> bool) -> Result<()> {
     let present = deps.mcp.presence.all(wanted);
     if present.is_empty() {
         return Ok(());

@@ -40,6 +40,11 @@ const SOCKETS: Failure = Failure(
     "too_many_streams",
     "the user already has 8 WebSockets of the service",
 );
+const STREAMS: Failure = Failure(
+    429,
+    "too_many_streams",
+    "the user already has 64 open streams",
+);
 const NO_SESSION: Failure = Failure(
     404,
     "not_found",
@@ -59,7 +64,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Mcp, title)
             .about(ABOUT)
             .for_agents()
-            .fails(&[ORIGIN, DISABLED, NOT_LISTED, NO_SESSION, Failure::STREAMS])
+            .fails(&[ORIGIN, DISABLED, NOT_LISTED, NO_SESSION, STREAMS])
     };
     vec![
         endpoint(
@@ -266,6 +271,7 @@ async fn connect(
     let about = About {
         user: who.account.name.clone(),
         address: input.meta.client,
+        token: who.version,
         user_agent: header("user-agent")
             .unwrap_or_default()
             .chars()

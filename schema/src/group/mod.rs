@@ -7,5 +7,5 @@ pub use model::{Group, GroupListing, Member, NewGroup};
 pub(crate) use query::forget_user;
 pub use query::{
     add_members, create, delete, find, get, list, lock, members, names_above, names_of_users,
-    remove_member, set_parent, with_descendants,
+    remove_member, revision, set_parent, with_descendants,
 };

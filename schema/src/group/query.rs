@@ -146,6 +146,11 @@ pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
     Ok(())
 }
 
+/// A number that is another one after each change of groups, their members and bindings.
+pub async fn revision(connection: &mut Connection) -> Result<i64, DbError> {
+    meta::guard(connection, "groups").await
+}
+
 /// Removes a group, its memberships and its bindings; those in it become top-level groups.
 pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<Impact, DbError> {
     lock(tx).await?;

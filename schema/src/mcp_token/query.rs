@@ -6,7 +6,7 @@ use crate::column::Flag;
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::ids::{Uid, UserName};
-use crate::statement::{fetch_all, fetch_optional, statements};
+use crate::statement::{fetch_optional, finish, statements};
 use crate::user::{Role, Source};
 
 /// Columns of a holder.
@@ -25,13 +25,17 @@ macro_rules! select_holder {
 }
 
 /// So many names one statement asks for.
-const NAMES: usize = 8;
+const NAMES: usize = 50;
 
 statements! {
     /// The account of a name that is not being removed.
     FIND = select_holder!("u.name_key = $1");
     /// The same of several names.
-    OF_NAMES = select_holder!("u.name_key IN ($1, $2, $3, $4, $5, $6, $7, $8)");
+    OF_NAMES = select_holder!("u.name_key IN (\
+                                $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+                                $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, \
+                                $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, \
+                                $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50)");
 }
 
 /// An account, as its token is judged.
@@ -67,19 +71,12 @@ pub async fn of_names(
 ) -> Result<Vec<Holder>, DbError> {
     let mut found = Vec::new();
     for some in names.chunks(NAMES) {
-        let key = |index: usize| some.get(index).or(some.first()).map(UserName::key);
-        let mut holders: Vec<Holder> = fetch_all!(
-            connection,
-            OF_NAMES,
-            key(0),
-            key(1),
-            key(2),
-            key(3),
-            key(4),
-            key(5),
-            key(6),
-            key(7)
-        )?;
+        let mut query = sqlx::query_as(OF_NAMES);
+        // A value for each place: the first name fills those that are left.
+        for index in 0..NAMES {
+            query = query.bind(some.get(index).or(some.first()).map(UserName::key));
+        }
+        let mut holders: Vec<Holder> = finish!(query.fetch_all(&mut *connection))?;
         found.append(&mut holders);
     }
     Ok(found)

@@ -2,4 +2,4 @@
 
 pub(crate) mod query;
 
-pub use query::{add, has, list, remove, replace};
+pub use query::{add, has, list, remove, replace, revision};

@@ -41,6 +41,11 @@ pub async fn has(connection: &mut Connection, name: &UserName) -> Result<bool, D
     Ok(found > 0)
 }
 
+/// A number that is another one after each change.
+pub async fn revision(connection: &mut Connection) -> Result<i64, DbError> {
+    meta::guard(connection, "whitelist").await
+}
+
 /// Makes it these names, and no others. Of names that differ in case only, the first stays.
 pub async fn replace(tx: &mut Tx, names: &[UserName]) -> Result<(), DbError> {
     // Orders two who replace it: it is the list of one of them.

@@ -201,6 +201,33 @@ async fn a_rotated_token_ends_sockets_and_streams_and_opens_nothing() {
 }
 
 #[tokio::test]
+async fn an_account_that_is_disabled_or_deleted_loses_what_is_open() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let bob = yard.person("bob").await;
+    let _others = bob.executor("browser").await;
+    for (name, action) in [("alice", "disable"), ("carol", "delete")] {
+        let person = yard.person(name).await;
+        let mut socket = person.executor("computer").await;
+        let opened = person.request(Method::GET, "computer").send().await;
+        let mut stream = Events::new(opened.unwrap());
+        assert_eq!(stream.next().await.0, "endpoint");
+        let begun = tokio::time::Instant::now();
+        let path = format!("/api/admin/users/{action}");
+        let form = [("username", name), ("wait", "0")];
+        let answered = yard.admin.post(&path, &form).await;
+        assert!(answered.status.is_success(), "{}", answered.text());
+        assert_eq!(ended(&mut socket).await, 4403, "{action}");
+        assert!(stream.ends().await, "{action}");
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(3), "{action}: {took:?}");
+        let denied = person.post("computer", json!({})).await.status();
+        assert!([401, 403].contains(&denied.as_u16()), "{action}: {denied}");
+    }
+    assert_eq!(yard.executors().await, ["bob"]);
+}
+
+#[tokio::test]
 async fn foreign_pages_strangers_and_superadmins_get_nothing() {
     let stage = Stage::new();
     let yard = Yard::open(&stage).await;

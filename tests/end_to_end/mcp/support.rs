@@ -60,6 +60,14 @@ impl Yard {
         self.service = stage.alone().listen(&address).start().await;
     }
 
+    /// Whose executors are connected.
+    pub async fn executors(&self) -> Vec<String> {
+        let seen = self.admin.get("/api/admin/executors").await.expect(200);
+        let all = seen["executors"].as_array().unwrap().iter();
+        all.map(|executor| executor["username"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     pub async fn person(&self, name: &str) -> Person {
         let form = [("username", name), ("wait", "0")];
         let answer = self.admin.post("/api/admin/users/create", &form).await;

@@ -30,6 +30,7 @@ enum Question {
 pub(super) struct Connection {
     pub(super) key: Key,
     pub(super) address: Option<IpAddr>,
+    pub(super) token: i64,
     pub(super) protocol: Protocol,
     /// The jobs whose turn it is.
     pub(super) jobs: BTreeSet<JobId>,
@@ -41,10 +42,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(key: Key, address: Option<IpAddr>, now: Moment) -> Self {
+    pub(super) fn new(key: Key, address: Option<IpAddr>, token: i64, now: Moment) -> Self {
         Self {
             key,
             address,
+            token,
             protocol: Protocol::First,
             jobs: BTreeSet::new(),
             since: now,

@@ -11,7 +11,6 @@ mod slot;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
 use std::time::Duration;
 
 use schema::ids::Uid;
@@ -45,6 +44,7 @@ const SWEEP: u64 = 1024;
 #[derive(Debug)]
 struct Job {
     key: Key,
+    token: i64,
     lane: Lane,
     devices: Devices,
     state: State,
@@ -99,7 +99,11 @@ impl Registry {
                 connection,
                 key,
                 address,
-            } => self.connected(now, connection, key, address, &mut effects),
+                token,
+            } => {
+                let newcomer = Connection::new(key, address, token, now);
+                self.connected(now, connection, newcomer, &mut effects);
+            }
             Event::Introduced {
                 connection,
                 protocol,
@@ -119,13 +123,23 @@ impl Registry {
                     self.remove(now, connection, Failure::Lost, &mut effects);
                 }
             }
-            Event::Revoked { user } => self.revoked(now, &user, &mut effects),
+            Event::Revoked { user, token } => self.revoked(now, &user, token, &mut effects),
             Event::Entered {
                 job,
                 key,
+                token,
                 lane,
                 devices,
-            } => self.entered(now, job, key, lane, devices, &mut effects),
+            } => {
+                let entry = Job {
+                    key,
+                    token,
+                    lane,
+                    devices,
+                    state: State::Over,
+                };
+                self.entered(now, job, entry, &mut effects);
+            }
             Event::Asked { job, limit } => self.asked(now, job, limit, &mut effects),
             Event::Due => self.due(now, &mut effects),
             Event::Left { job } => self.left(now, job, &mut effects),
@@ -173,12 +187,11 @@ impl Registry {
         &mut self,
         now: Moment,
         id: ConnectionId,
-        key: Key,
-        address: Option<IpAddr>,
+        newcomer: Connection,
         effects: &mut Vec<Effect>,
     ) {
-        let slot = self.slots.entry(key.clone()).or_default();
-        if slot.refuses(now, address) {
+        let slot = self.slots.entry(newcomer.key.clone()).or_default();
+        if slot.refuses(now, newcomer.address) {
             let close = Close::Flapping;
             effects.push(Effect::Close {
                 connection: id,
@@ -192,8 +205,7 @@ impl Registry {
             let other = connections.get(other);
             other.is_some_and(|other| other.protocol != Protocol::First)
         });
-        self.connections
-            .insert(id, Connection::new(key, address, now));
+        self.connections.insert(id, newcomer);
         match introduced {
             true => self.set_timer(now.after(GREETING), Timer::Connection(id)),
             false => self.establish(now, id, effects),
@@ -345,12 +357,14 @@ impl Registry {
         }
     }
 
-    fn revoked(&mut self, now: Moment, user: &Uid, effects: &mut Vec<Effect>) {
-        let of_user = |(_, connection): &(&ConnectionId, &Connection)| connection.key.user == *user;
+    fn revoked(&mut self, now: Moment, user: &Uid, token: i64, effects: &mut Vec<Effect>) {
+        let ends = |(_, connection): &(&ConnectionId, &Connection)| {
+            connection.key.user == *user && connection.token <= token
+        };
         let connections: Vec<_> = self
             .connections
             .iter()
-            .filter(of_user)
+            .filter(ends)
             .map(|(id, _)| *id)
             .collect();
         for connection in connections {
@@ -363,42 +377,35 @@ impl Registry {
                 user: user.clone(),
                 service,
             };
-            let Some(slot) = self.slots.remove(&key) else {
+            let Some(slot) = self.slots.get_mut(&key) else {
                 continue;
             };
-            for job in slot.queue {
-                self.end(job);
+            let (jobs, timers) = (&mut self.jobs, &mut self.timers);
+            slot.queue.retain(|id| {
+                let Some(job) = jobs.get_mut(id).filter(|job| job.token <= token) else {
+                    return true;
+                };
+                if let State::Waiting(until) = job.state {
+                    timers.remove(&(until, Timer::Job(*id)));
+                }
+                job.state = State::Over;
                 effects.push(Effect::Refused {
-                    job,
+                    job: *id,
                     why: Refusal::Revoked,
                 });
-            }
+                false
+            });
+            // Nobody is waited for who has just been sent away.
+            slot.gone = None;
         }
     }
 
-    /// Nothing follows for a job any more.
-    fn end(&mut self, id: JobId) {
-        if let Some(job) = self.jobs.get_mut(&id) {
-            if let State::Waiting(until) | State::Asked { until, .. } = job.state {
-                self.timers.remove(&(until, Timer::Job(id)));
-            }
-            job.state = State::Over;
-        }
-    }
-
-    fn entered(
-        &mut self,
-        now: Moment,
-        job: JobId,
-        key: Key,
-        lane: Lane,
-        devices: Devices,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn entered(&mut self, now: Moment, job: JobId, mut entry: Job, effects: &mut Vec<Effect>) {
+        let key = entry.key.clone();
         let slot = self.slots.entry(key.clone()).or_default();
         let usable = |id: &ConnectionId| {
             let connection = self.connections.get(id);
-            connection.is_some_and(|connection| connection.is_among(&devices))
+            connection.is_some_and(|connection| connection.is_among(&entry.devices))
         };
         let limit = match (slot.connections.is_empty(), slot.gone) {
             (false, _) if !slot.connections.iter().any(usable) => Err(Refusal::NotAllowed),
@@ -410,23 +417,14 @@ impl Registry {
             true => Ok(limit),
             false => Err(Refusal::Full),
         });
-        let state = match limit {
+        match limit {
             Ok(limit) => {
                 slot.queue.push_back(job);
                 self.timers.insert((now.after(limit), Timer::Job(job)));
-                State::Waiting(now.after(limit))
+                entry.state = State::Waiting(now.after(limit));
             }
-            Err(why) => {
-                effects.push(Effect::Refused { job, why });
-                State::Over
-            }
-        };
-        let entry = Job {
-            key: key.clone(),
-            lane,
-            devices,
-            state,
-        };
+            Err(why) => effects.push(Effect::Refused { job, why }),
+        }
         self.jobs.insert(job, entry);
         self.grant(now, &key, effects);
     }

@@ -107,6 +107,8 @@ pub enum Event {
         key: Key,
         /// Where it comes from.
         address: Option<IpAddr>,
+        /// Which of the user's tokens it has shown.
+        token: i64,
     },
     /// It has said who it is.
     Introduced {
@@ -141,10 +143,12 @@ pub enum Event {
         /// Why.
         close: Close,
     },
-    /// The user's token is no longer valid.
+    /// A token is no longer valid, nor is any before it.
     Revoked {
-        /// The user.
+        /// Whose it was.
         user: Uid,
+        /// Which of theirs.
+        token: i64,
     },
     /// A job has come.
     Entered {
@@ -152,6 +156,8 @@ pub enum Event {
         job: JobId,
         /// Whose executors it is for.
         key: Key,
+        /// Which of the user's tokens its client has shown.
+        token: i64,
         /// What it may do beside others.
         lane: Lane,
         /// The executors that it may be given to.
@@ -241,7 +247,7 @@ pub enum Refusal {
     Full,
     /// Its turn did not come in time.
     Busy,
-    /// The user's token is no longer valid.
+    /// The token is no longer valid.
     Revoked,
 }
 

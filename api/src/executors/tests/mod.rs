@@ -20,6 +20,8 @@ use tokio_util::task::TaskTracker;
 use super::frame::Outcome;
 use super::*;
 
+/// Which of the user's tokens everybody shows.
+const TOKEN: i64 = 3;
 const LIMIT: Duration = Duration::from_secs(30);
 const MIB: usize = 1024 * 1024;
 
@@ -59,6 +61,7 @@ impl Yard {
         let about = About {
             user: "alice".parse().unwrap(),
             address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
+            token: TOKEN,
             user_agent: "test".to_owned(),
             since: Timestamp::from_secs(1_778_500_000),
             host: None,
@@ -80,7 +83,11 @@ impl Yard {
     }
 
     async fn call(&self, key: &Key, tool: &str, params: Value) -> Result<Outcome, Ask> {
-        let mut job = self.hub.enter(key.clone(), Lane::Act, None).await.unwrap();
+        let mut job = self
+            .hub
+            .enter(key.clone(), TOKEN, Lane::Act, None)
+            .await
+            .unwrap();
         let params = serde_json::value::to_raw_value(&params).unwrap();
         let answer = job.ask(tool, &params, LIMIT).await;
         answer.map(|answer| answer.outcome)
@@ -221,7 +228,7 @@ async fn l48_the_newer_connection_is_asked_and_the_older_is_told() {
     let call = {
         let (hub, key) = (yard.hub.clone(), key.clone());
         TaskTracker::new().spawn(async move {
-            let mut job = hub.enter(key, Lane::Act, None).await.unwrap();
+            let mut job = hub.enter(key, TOKEN, Lane::Act, None).await.unwrap();
             job.ask("t", RawValue::NULL, LIMIT).await.err()
         })
     };
@@ -345,7 +352,10 @@ async fn a_revoked_token_ends_the_connections_of_its_user_alone() {
     let yard = Yard::new();
     let first = yard.executor(&key(1, Service::Browser)).await;
     let _second = yard.executor(&key(2, Service::Browser)).await;
-    yard.hub.revoke(&key(1, Service::Browser).user);
+    let user = key(1, Service::Browser).user;
+    yard.hub.revoke(&user, TOKEN - 1);
+    assert_eq!(yard.hub.connected().len(), 2);
+    yard.hub.revoke(&user, TOKEN);
     let (_, close) = first.ended().await;
     assert_eq!(close.map(|(code, _)| code), Some(4403));
     let connected = yard.hub.connected();

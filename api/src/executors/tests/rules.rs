@@ -21,7 +21,7 @@ impl Yard {
         let (hub, key, name) = (self.hub.clone(), key.clone(), name.to_owned());
         let results = results.clone();
         TaskTracker::new().spawn(async move {
-            let result = match hub.enter(key, lane, None).await {
+            let result = match hub.enter(key, TOKEN, lane, None).await {
                 Ok(mut job) => match job.ask(&name, RawValue::NULL, limit).await {
                     Ok(answer) => Ok(value(&answer.outcome)),
                     Err(why) => Err(format!("{why:?}")),
@@ -36,6 +36,7 @@ impl Yard {
         About {
             user: "alice".parse().unwrap(),
             address: None,
+            token: TOKEN,
             user_agent: "test".to_owned(),
             since: Timestamp::from_secs(1_778_500_000),
             host: None,
@@ -272,6 +273,7 @@ async fn l51_the_newest_of_two_that_displace_each_other_is_refused_for_half_a_mi
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let about = About {
             address: Some([10, 0, 0, address].into()),
+            token: TOKEN,
             ..yard.about()
         };
         let served =

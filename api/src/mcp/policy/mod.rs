@@ -10,13 +10,15 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
+use schema::config::policy::Mode;
 use schema::error::DbError;
 use schema::group;
-use schema::ids::UserName;
+use schema::ids::{PlainName, Uid, UserName};
 use schema::reader::Reader;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -24,7 +26,7 @@ use url::Url;
 
 use super::Mcp;
 use super::tools::Caller;
-use crate::executors::{ConnectionId, Devices, Key, Service};
+use crate::executors::{Connected, ConnectionId, Devices, Key, Service};
 use crate::settings::WebSettings;
 
 use decision::Denied;
@@ -33,7 +35,7 @@ pub(in crate::mcp) use page::NotAsked;
 pub(crate) use rules::InEffect;
 pub use rules::Policies;
 
-/// How long rules are kept for a user: only then it is found that the user has come into another group.
+/// How long rules are kept for a user: changes of groups are only looked for while something is open.
 const KEPT: Duration = Duration::from_secs(5);
 /// Most users whose rules are kept.
 const USERS: u64 = 10_000;
@@ -101,6 +103,21 @@ impl Gate {
             .insert(key.clone(), (settings, Arc::clone(&rules)));
         Ok(rules)
     }
+
+    /// In which groups that have rules users are, or below them.
+    async fn members(&self, policies: &Policies) -> Result<HashMap<Uid, Vec<PlainName>>, DbError> {
+        let mut members: HashMap<Uid, Vec<PlainName>> = HashMap::new();
+        let mut connection = self.db.snapshot().await?;
+        for name in policies.groups() {
+            let Some(found) = group::find(&mut connection, &name).await? else {
+                continue;
+            };
+            for user in group::with_descendants(&mut connection, &found.uid).await? {
+                members.entry(user).or_default().push(name.clone());
+            }
+        }
+        Ok(members)
+    }
 }
 
 /// A tool that may be carried out.
@@ -121,6 +138,28 @@ impl Mcp {
     /// When the user's groups matter and cannot be read.
     pub(crate) async fn rules(&self, key: &Key, user: &UserName) -> Result<Arc<InEffect>, DbError> {
         self.gate.in_effect(key, user).await
+    }
+
+    /// What agents may do with each of these at all, by the groups of now: the database is read as often as there are groups with rules.
+    ///
+    /// # Errors
+    /// When groups matter and cannot be read.
+    pub(super) async fn modes(&self, executors: &[Connected]) -> Result<Vec<Mode>, DbError> {
+        self.gate.known.invalidate_all();
+        let settings = self.gate.settings.borrow().clone();
+        let policies = &settings.policies;
+        let members = match executors.is_empty() || !policies.asks_for_groups() {
+            true => HashMap::new(),
+            false => self.gate.members(policies).await?,
+        };
+        let mode = |executor: &Connected| {
+            let groups = members
+                .get(&executor.key.user)
+                .map_or(&[][..], Vec::as_slice);
+            let user = &executor.about.user;
+            policies.in_effect(executor.key.service, groups, user).mode
+        };
+        Ok(executors.iter().map(mode).collect())
     }
 
     /// Decides whether a tool may be carried out with these arguments, which was called under the second name. To be asked for each call, and for each step of a batch.
@@ -186,7 +225,7 @@ impl Admitted<'_> {
     }
 
     /// What agents may do at all.
-    pub(in crate::mcp) fn mode(&self) -> schema::config::policy::Mode {
+    pub(in crate::mcp) fn mode(&self) -> Mode {
         self.rules.mode
     }
 }

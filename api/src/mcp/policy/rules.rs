@@ -55,6 +55,11 @@ impl Policies {
         !self.groups.is_empty()
     }
 
+    /// The groups that have rules.
+    pub(super) fn groups(&self) -> impl Iterator<Item = PlainName> {
+        self.groups.keys().filter_map(|name| name.parse().ok())
+    }
+
     /// The rules for a user who is in these groups, or below them.
     pub(super) fn in_effect(
         &self,

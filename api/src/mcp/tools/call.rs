@@ -26,6 +26,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub struct Caller {
     /// The user of the token.
     pub account: Account,
+    /// Which of the user's tokens it is.
+    pub token: i64,
     /// What is called.
     pub service: Service,
     /// What an answer may be.

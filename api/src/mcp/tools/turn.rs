@@ -111,7 +111,9 @@ impl<'a> Turn<'a> {
         (admitted, record): (Admitted<'a>, Arc<Record>),
         until: Instant,
     ) -> Result<Self, Stop> {
-        let entered = mcp.hub.enter(caller.key(), lane, admitted.devices());
+        let entered = mcp
+            .hub
+            .enter(caller.key(), caller.token, lane, admitted.devices());
         let entered = timeout_at(until, entered).await;
         let job = entered.unwrap_or(Err(Refusal::Busy));
         Ok(Self {

@@ -103,6 +103,7 @@ impl Yard {
                 host: None,
                 user: user.name,
                 address: None,
+                token: 1,
                 user_agent: String::new(),
                 since: now,
             };

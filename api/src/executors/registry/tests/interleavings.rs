@@ -97,6 +97,7 @@ impl World {
                     connection,
                     key: key(user, service),
                     address: if tablet { TABLET } else { LAPTOP },
+                    token: TOKEN,
                 })
             }
             Step::Introduce(number, instance) => connection(self, number).map(|connection| {
@@ -118,7 +119,10 @@ impl World {
                 connection,
                 heard: Moment::default(),
             }),
-            Step::Revoke(user) => Some(Event::Revoked { user: uid(user) }),
+            Step::Revoke(user) => {
+                let (user, token) = (uid(user), TOKEN);
+                Some(Event::Revoked { user, token })
+            }
             Step::Enter(user, service, lane) => {
                 let job = JobId(self.number());
                 let key = key(user, service);
@@ -127,6 +131,7 @@ impl World {
                 Some(Event::Entered {
                     job,
                     key,
+                    token: TOKEN,
                     lane,
                     devices,
                 })

@@ -12,6 +12,8 @@ use super::*;
 const TABLET: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)));
 const LAPTOP: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)));
 const LIMIT: Duration = Duration::from_secs(30);
+/// Which of the user's tokens everybody shows.
+const TOKEN: i64 = 3;
 
 fn uid(number: u8) -> Uid {
     format!("{number:032x}").into()
@@ -41,6 +43,7 @@ impl Bench {
             connection: ConnectionId(number),
             key: key(service),
             address,
+            token: TOKEN,
         })
     }
 
@@ -67,6 +70,7 @@ impl Bench {
         self.apply(Event::Entered {
             job: JobId(number),
             key: key(service),
+            token: TOKEN,
             lane,
             devices,
         })
@@ -405,8 +409,10 @@ fn a_revoked_token_ends_everything_of_its_user_and_nothing_else() {
         connection: ConnectionId(3),
         key: other.clone(),
         address: TABLET,
+        token: TOKEN,
     });
-    let effects = bench.apply(Event::Revoked { user: uid(1) });
+    let (user, token) = (uid(1), TOKEN);
+    let effects = bench.apply(Event::Revoked { user, token });
     for expected in [
         closed(1, Close::Revoked),
         closed(2, Close::Revoked),
@@ -422,6 +428,41 @@ fn a_revoked_token_ends_everything_of_its_user_and_nothing_else() {
 }
 
 #[test]
+fn what_came_with_a_newer_token_goes_on() {
+    let mut bench = Bench::default();
+    let connect = |bench: &mut Bench, number, service, token| {
+        bench.apply(Event::Connected {
+            connection: ConnectionId(number),
+            key: key(service),
+            address: TABLET,
+            token,
+        })
+    };
+    connect(&mut bench, 1, Service::Browser, TOKEN);
+    connect(&mut bench, 2, Service::Computer, TOKEN + 1);
+    bench.enter(1, Service::Computer, Lane::Act);
+    for (job, token) in [(2, TOKEN), (3, TOKEN + 1)] {
+        bench.apply(Event::Entered {
+            job: JobId(job),
+            key: key(Service::Computer),
+            token,
+            lane: Lane::Act,
+            devices: None,
+        });
+    }
+    let (user, token) = (uid(1), TOKEN);
+    let effects = bench.apply(Event::Revoked { user, token });
+    assert!(effects.contains(&closed(1, Close::Revoked)), "{effects:?}");
+    assert!(
+        effects.contains(&refused(2, Refusal::Revoked)),
+        "{effects:?}"
+    );
+    assert!(!effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
+    let effects = bench.leave(1);
+    assert!(effects.contains(&granted(3)), "{effects:?}");
+}
+
+#[test]
 fn nothing_is_kept_of_who_is_gone() {
     let mut bench = Bench::default();
     for number in 0..200_u64 {
@@ -434,6 +475,7 @@ fn nothing_is_kept_of_who_is_gone() {
             connection,
             key: key.clone(),
             address: TABLET,
+            token: TOKEN,
         });
         let job = JobId(number);
         let lane = Lane::Act;
@@ -441,6 +483,7 @@ fn nothing_is_kept_of_who_is_gone() {
         bench.apply(Event::Entered {
             job,
             key,
+            token: TOKEN,
             lane,
             devices,
         });
