@@ -10,8 +10,8 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::settings::LogFormat;
 
-/// Noisy below their own warnings; the engine's client would log whole request bodies at debug.
-const QUIET: &str = "bollard=info,hyper=info,h2=info,rustls=info,sqlx=warn,tower=info,warp=info";
+/// Noisy below their own warnings; the engine's client would log whole request bodies at debug, and WebSockets what is typed.
+const QUIET: &str = "bollard=info,hyper=info,h2=info,rustls=info,sqlx=warn,tokio_tungstenite=info,tower=info,tungstenite=info,warp=info";
 /// The environment variable that is obeyed in place of `log.level`.
 const VARIABLE: &str = "RUST_LOG";
 

@@ -243,6 +243,14 @@ pub enum ApiError {
         /// When to try again, in whole seconds.
         retry_after: Duration,
     },
+    /// An MCP client sends too much (429 `too_many_messages`).
+    #[error("more than {most} messages in a second; send fewer")]
+    TooManyMessages {
+        /// How many it may send.
+        most: usize,
+        /// When to try again, in whole seconds.
+        retry_after: Duration,
+    },
     /// As many watch as there may be (503 `too_many_watchers`).
     #[error("{most} clients are already watching; try again later")]
     TooManyWatchers {
@@ -436,6 +444,7 @@ impl ApiError {
             Self::Unprocessable { code, .. } => (S::UNPROCESSABLE_ENTITY, code),
             Self::TooManyAttempts { .. } => (S::TOO_MANY_REQUESTS, "too_many_attempts"),
             Self::TooManyStreams { .. } => (S::TOO_MANY_REQUESTS, "too_many_streams"),
+            Self::TooManyMessages { .. } => (S::TOO_MANY_REQUESTS, "too_many_messages"),
             Self::TooManyWatchers { .. } => (S::SERVICE_UNAVAILABLE, "too_many_watchers"),
             Self::Remote { .. } => (S::BAD_GATEWAY, "remote_failed"),
             Self::Busy { .. } => (S::SERVICE_UNAVAILABLE, "busy"),
@@ -519,6 +528,7 @@ impl ApiError {
         match self {
             Self::TooManyAttempts { retry_after }
             | Self::TooManyStreams { retry_after, .. }
+            | Self::TooManyMessages { retry_after, .. }
             | Self::TooManyWatchers { retry_after, .. }
             | Self::Busy { retry_after } => Some(*retry_after),
             Self::StorageFailed { .. } | Self::DatabaseUnavailable(_) => Some(STORAGE_RETRY),

@@ -40,6 +40,8 @@ pub struct WebSettings {
     pub provider_path: String,
     /// The origin of `web.public_url`, when set.
     pub public_origin: Option<Origin>,
+    /// Its path without a slash at the end: what a proxy that says nothing takes off the beginning of paths.
+    pub public_path: String,
     /// `web.allowed_origins`.
     pub allowed_origins: Vec<Origin>,
     /// `web.trusted_proxies`.
@@ -81,6 +83,11 @@ impl WebSettings {
                 .get(&web::PUBLIC_URL)
                 .as_deref()
                 .and_then(Origin::of_url),
+            public_path: config
+                .get(&web::PUBLIC_URL)
+                .and_then(|url| url.parse::<http::Uri>().ok())
+                .map(|url| url.path().trim_end_matches('/').to_owned())
+                .unwrap_or_default(),
             allowed_origins: config
                 .get(&web::ALLOWED_ORIGINS)
                 .iter()
@@ -239,6 +246,7 @@ mod tests {
             generation: 7,
             auth_mode: AuthMode::Ldap,
             whitelist_enabled: true,
+            public_path: "/base".to_owned(),
             provider_path: "/base/api/login/oidc".to_owned(),
             public_origin: Origin::of_url("https://a.example"),
             allowed_origins: vec!["https://tools.example".parse().unwrap()],

@@ -90,16 +90,20 @@ pub fn forwarded_https(peer: IpAddr, headers: &HeaderMap, trusted: &[IpCidr]) ->
             .is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
-/// What a trusted proxy has taken off the beginning of paths: `/agents`, without a slash at its end. Nothing that could lead to another host
-/// is believed.
+/// What a trusted proxy has taken off the beginning of paths: `/agents`, without a slash at its end; `usual` when it says nothing. Nothing
+/// that could lead to another host is believed.
 pub fn forwarded_prefix<'a>(
     peer: IpAddr,
     headers: &'a HeaderMap,
     trusted: &[IpCidr],
+    usual: &'a str,
 ) -> Option<&'a str> {
-    let value = headers
-        .get(FORWARDED_PREFIX)
-        .filter(|_| is_trusted(peer, trusted))?;
+    if !is_trusted(peer, trusted) {
+        return None;
+    }
+    let Some(value) = headers.get(FORWARDED_PREFIX) else {
+        return Some(usual);
+    };
     let prefix = value.to_str().ok()?.trim_end_matches('/');
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let valid = prefix.len() <= LONGEST_PREFIX
@@ -202,7 +206,20 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(FORWARDED_PREFIX, sent.parse().unwrap());
         let trusted = ["10.0.0.0/8".parse().unwrap()];
-        let found = forwarded_prefix(peer.parse().unwrap(), &headers, &trusted);
+        let found = forwarded_prefix(peer.parse().unwrap(), &headers, &trusted, "/usual");
+        assert_eq!(found, believed);
+    }
+
+    #[rstest]
+    #[case("10.0.0.1", Some("/usual"))]
+    #[case("203.0.113.9", None)]
+    fn a_proxy_that_says_nothing_takes_off_what_is_usual(
+        #[case] peer: &str,
+        #[case] believed: Option<&str>,
+    ) {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let headers = HeaderMap::new();
+        let found = forwarded_prefix(peer.parse().unwrap(), &headers, &trusted, "/usual");
         assert_eq!(found, believed);
     }
 }

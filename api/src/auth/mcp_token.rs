@@ -44,8 +44,9 @@ impl Shown {
         let in_query = header.is_none();
         let parameter = || {
             let mut all = url::form_urlencoded::parse(query.as_bytes());
+            // No name and no token has a space: it was a plus, which clients often do not encode.
             all.find(|(name, _)| name == PARAMETER)
-                .map(|(_, value)| value.into_owned())
+                .map(|(_, value)| value.replace(' ', "+"))
         };
         let token = header.or_else(parameter)?;
         let (name, secret) = token.rsplit_once(':')?;
@@ -124,6 +125,7 @@ mod tests {
     #[case(Some("bearer  alice:abc"), "token=bob:x", Some(("alice", "abc", false)))]
     #[case(None, "a=1&token=alice%3Aabc", Some(("alice", "abc", true)))]
     #[case(None, "token=alice:abc", Some(("alice", "abc", true)))]
+    #[case(None, "token=alice+lab%2Btwo:abc", Some(("alice+lab+two", "abc", true)))]
     #[case(Some("Basic alice:abc"), "token=bob:x", Some(("bob", "x", true)))]
     #[case(Some("Bearer alice"), "", None)]
     #[case(Some("Bearer"), "", None)]

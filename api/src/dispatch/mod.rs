@@ -8,14 +8,16 @@ mod page;
 mod router;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 use futures::Stream;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 
@@ -26,8 +28,8 @@ use crate::auth::{client_address, cors, csrf, mcp_token, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_into_workspace,
-    read_message, read_query, read_spooled, read_upload, take_if_generation,
+    BodyBudget, Fields, Message, Meta, RawInput, Share, decode_segment, read_fields,
+    read_into_workspace, read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
 use crate::mcp;
 use crate::reply::{Reply, Response};
@@ -215,7 +217,7 @@ impl Api {
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
         // Kept until the handler is done with what was in the body.
         let mut share = self.share(route);
-        let mut message = Bytes::new();
+        let mut message = Message::default();
         let mut fields = match route.body {
             BodyKind::Fields => {
                 read_fields(&head.headers, body, route.body_limit, &mut share).await?
@@ -235,7 +237,17 @@ impl Api {
                 read_into_workspace(&head.headers, body, route.body_limit, deps, account).await?
             }
             BodyKind::Message => {
-                message = read_message(&head.headers, body, route.body_limit, &mut share).await?;
+                let begun = Instant::now();
+                let bytes = read_message(&head.headers, body, route.body_limit, &mut share).await?;
+                // What was asked slowly is asked by whoever may ask it at its end.
+                if begun.elapsed() > PROMPT {
+                    self.identify(head, route).await?;
+                }
+                let share = std::mem::replace(&mut share, self.share(route));
+                message = Message {
+                    bytes,
+                    share: Some(Arc::new(share)),
+                };
                 read_query(&head.query)?
             }
             // Parameters of any other POST never come from the query.
@@ -333,8 +345,10 @@ impl Api {
         let (peer, trusted) = (head.context.peer.addr, &settings.trusted_proxies);
         let proxied_https = peer
             .is_some_and(|peer| client_address::forwarded_https(peer.ip(), &head.headers, trusted));
-        let prefix = peer
-            .and_then(|peer| client_address::forwarded_prefix(peer.ip(), &head.headers, trusted));
+        let prefix = peer.and_then(|peer| {
+            let path = &settings.public_path;
+            client_address::forwarded_prefix(peer.ip(), &head.headers, trusted, path)
+        });
         Meta {
             action: route.id,
             actor: trail.caller.clone(),
@@ -368,6 +382,9 @@ impl Api {
         })
     }
 }
+
+/// A body that takes longer was not sent at once.
+const PROMPT: Duration = Duration::from_secs(1);
 
 const TOKEN_INVALID: ApiError =
     ApiError::CsrfInvalid("the CSRF token is missing or expired; fetch a new one");

@@ -20,9 +20,9 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The route of a method; HEAD is answered like GET.
+    /// The route of a method; HEAD is answered like GET, unless GET opens something.
     pub(super) fn route(&self, method: &Method) -> Option<&Route> {
-        if *method == Method::GET || *method == Method::HEAD {
+        if *method == Method::GET || (*method == Method::HEAD && !self.takes_tokens()) {
             self.get.as_ref()
         } else if *method == Method::POST {
             self.post.as_ref()
@@ -40,6 +40,8 @@ impl Node {
             self.post.is_some(),
             self.delete.is_some(),
         ) {
+            (true, true, true) if self.takes_tokens() => "GET, POST, DELETE, OPTIONS",
+            (true, false, false) if self.takes_tokens() => "GET, OPTIONS",
             (true, true, true) => "GET, HEAD, POST, DELETE, OPTIONS",
             (true, true, false) => "GET, HEAD, POST, OPTIONS",
             (true, false, true) => "GET, HEAD, DELETE, OPTIONS",

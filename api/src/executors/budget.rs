@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -71,6 +72,26 @@ impl Share {
     /// Both together.
     pub fn join(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
+    }
+
+    /// The same bytes, which keep it until they are sent.
+    pub fn held_by(self, bytes: Bytes) -> Bytes {
+        struct Holding {
+            bytes: Bytes,
+            _share: Share,
+        }
+        impl AsRef<[u8]> for Holding {
+            fn as_ref(&self) -> &[u8] {
+                &self.bytes
+            }
+        }
+        match self.is_empty() {
+            true => bytes,
+            false => Bytes::from_owner(Holding {
+                bytes,
+                _share: self,
+            }),
+        }
     }
 
     /// Whether there is nothing to give back.

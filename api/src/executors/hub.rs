@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use schema::ids::{Timestamp, UserName};
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,6 @@ const WAITING: usize = 64;
 const DESKTOP_FRAME: usize = 1024 * 1024;
 /// Longest frame that is sent to a browser, in bytes.
 const BROWSER_FRAME: usize = 8 * 1024 * 1024;
-/// News of executors that a client may be behind.
-const NEWS: usize = 64;
 
 /// Who has connected, and from where.
 #[derive(Debug, Clone)]
@@ -124,7 +122,7 @@ struct Inner {
     begin: Instant,
     /// Something is due earlier than was thought.
     earlier: Notify,
-    news: broadcast::Sender<Key>,
+    news: Mutex<HashMap<Key, watch::Sender<()>>>,
     budget: Budget,
 }
 
@@ -144,7 +142,7 @@ impl Default for Hub {
             state: Mutex::default(),
             begin: Instant::now(),
             earlier: Notify::new(),
-            news: broadcast::Sender::new(NEWS),
+            news: Mutex::default(),
             budget: Budget::default(),
         }))
     }
@@ -197,9 +195,19 @@ impl Hub {
         Some(until.since(now))
     }
 
-    /// Whose executors have come or gone.
-    pub fn news(&self) -> broadcast::Receiver<Key> {
-        self.0.news.subscribe()
+    /// When executors of one user and service come or go.
+    pub fn news(&self, key: Key) -> News {
+        let mut all = self.0.news();
+        let sender = all
+            .entry(key.clone())
+            .or_insert_with(|| watch::Sender::new(()));
+        let receiver = sender.subscribe();
+        drop(all);
+        News {
+            hub: self.clone(),
+            key,
+            receiver,
+        }
     }
 
     /// Ends a connection.
@@ -365,7 +373,9 @@ impl Hub {
                     Effect::Cancel { connection, id } => state.cancel(connection, id),
                     Effect::Close { connection, close } => state.close(connection, close),
                     Effect::Changed { key } => {
-                        let _ = self.0.news.send(key);
+                        if let Some(sender) = self.0.news().get(&key) {
+                            sender.send_replace(());
+                        }
                     }
                 }
             }
@@ -374,6 +384,39 @@ impl Hub {
         drop(state);
         if due.is_some_and(|due| before.is_none_or(|before| due < before)) {
             self.0.earlier.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    fn news(&self) -> MutexGuard<'_, HashMap<Key, watch::Sender<()>>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What somebody hears of the executors of one user and service.
+pub struct News {
+    hub: Hub,
+    key: Key,
+    receiver: watch::Receiver<()>,
+}
+
+impl News {
+    /// Waits until executors have come or gone since this was last asked for.
+    pub async fn changed(&mut self) {
+        // The sender is there for as long as this is.
+        let _ = self.receiver.changed().await;
+    }
+}
+
+impl Drop for News {
+    fn drop(&mut self) {
+        let mut all = self.hub.0.news();
+        if all
+            .get(&self.key)
+            .is_some_and(|sender| sender.receiver_count() <= 1)
+        {
+            all.remove(&self.key);
         }
     }
 }

@@ -101,11 +101,20 @@ pub struct Input<T> {
     /// The files for the caller's workspace.
     pub received: ReceivedFiles,
     /// The body as it is. Routes that take JSON as it is only.
-    pub message: Bytes,
+    pub message: Message,
     /// What the connection becomes if the answer is 101; `None` when it can become nothing else.
     pub upgrade: Option<OnUpgrade>,
     /// Facts about the request.
     pub meta: Meta,
+}
+
+/// A body as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Message {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Its part of the memory for bodies, to be kept for as long as what is in it.
+    pub(crate) share: Option<Arc<Share>>,
 }
 
 /// One page of a list.
@@ -138,7 +147,7 @@ pub struct Nothing {}
 pub(crate) struct RawInput {
     pub(crate) post: bool,
     pub(crate) fields: Fields,
-    pub(crate) message: Bytes,
+    pub(crate) message: Message,
     pub(crate) upgrade: Option<OnUpgrade>,
     pub(crate) meta: Meta,
 }

@@ -62,18 +62,9 @@ impl From<String> for Answer {
     }
 }
 
-impl AsRef<[u8]> for Answer {
-    fn as_ref(&self) -> &[u8] {
-        self.text.as_bytes()
-    }
-}
-
 impl From<Answer> for Bytes {
     fn from(answer: Answer) -> Self {
-        match answer.share.is_empty() {
-            true => Self::from(answer.text),
-            false => Self::from_owner(answer),
-        }
+        answer.share.held_by(Self::from(answer.text))
     }
 }
 

@@ -1,15 +1,11 @@
 //! What a GET opens, and how it goes on: the streams on which nothing is answered.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
 use super::answer::{notification, success};
@@ -17,9 +13,9 @@ use super::modern::META_SUBSCRIPTION;
 use super::post::Request;
 use super::revision::Revision;
 use super::stream::{self as decision, EVENT_ID, VERSION};
-use super::{Mcp, Present, STREAMS, events, old_sse};
+use super::{Present, STREAMS, events, old_sse};
 use crate::error::{ApiError, Result};
-use crate::executors::Key;
+use crate::executors;
 use crate::reply::Reply;
 use crate::tally::Place;
 use schema::ids::Uid;
@@ -76,39 +72,23 @@ pub(crate) fn get(request: Request) -> Result<Reply> {
 /// The news of one user's executors.
 struct News {
     open: Open,
-    mcp: Arc<Mcp>,
-    key: Key,
-    news: Receiver<Key>,
+    news: executors::News,
 }
 
 impl News {
     fn of(request: &Request) -> Result<Self> {
-        let mcp = request.deps.mcp.clone();
         Ok(Self {
             open: Open::new(request)?,
-            news: mcp.hub.news(),
-            mcp,
-            key: request.key(),
+            news: request.deps.mcp.hub.news(request.key()),
         })
     }
 
     /// What is sent next: `changed` when something has changed, a comment when nothing has for a while; `None` at the end.
     async fn next(&mut self, changed: &str) -> Option<Bytes> {
-        loop {
-            tokio::select! {
-                () = self.open.ended() => return None,
-                () = sleep(events::KEEP_ALIVE) => return Some(events::comment()),
-                news = self.news.recv() => match news {
-                    Ok(key) if key != self.key => {}
-                    Ok(_) => return Some(events::message(changed.to_owned())),
-                    // What was missed may have been about this one.
-                    Err(RecvError::Lagged(_)) => {
-                        self.news = self.mcp.hub.news();
-                        return Some(events::message(changed.to_owned()));
-                    }
-                    Err(RecvError::Closed) => return None,
-                },
-            }
+        tokio::select! {
+            () = self.open.ended() => None,
+            () = self.news.changed() => Some(events::message(changed.to_owned())),
+            () = sleep(events::KEEP_ALIVE) => Some(events::comment()),
         }
     }
 }

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 use crate::executors::Key;
 
+/// Most messages in a second, of whatever kind.
+pub(super) const MESSAGES: usize = 100;
 /// Most calls in a second.
 const CALLS: usize = 10;
 /// Most calls in a minute that change something.
@@ -22,6 +24,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The counters.
 #[derive(Debug)]
 pub(super) struct Limits {
+    messages: Windows,
     calls: Windows,
     acting: Windows,
     /// Refusals that are recorded: all of them would let agents fill the audit trail.
@@ -31,6 +34,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            messages: Windows::new(MESSAGES, SECOND),
             calls: Windows::new(CALLS, SECOND),
             acting: Windows::new(ACTING, MINUTE),
             recorded: Windows::new(1, SECOND),
@@ -39,6 +43,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Counts a message, or says after what time there may be one.
+    pub(super) fn message(&self, key: &Key) -> Result<(), Duration> {
+        self.messages.take(key)
+    }
+
     /// Counts a call.
     pub(super) fn call(&self, key: &Key) -> Result<(), String> {
         self.calls.take(key).map_err(|after| {

@@ -25,6 +25,7 @@ mod tools;
 
 use std::sync::Arc;
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use schema::clock::SharedClock;
 use schema::ids::Uid;
@@ -102,6 +103,8 @@ impl Mcp {
             key: SessionKey::new(master_key.derive("mcp session", b"")),
             ended: Cache::builder()
                 .max_capacity(ENDED)
+                // A new one always counts; the oldest are forgotten.
+                .eviction_policy(EvictionPolicy::lru())
                 .time_to_live(TOMBSTONE)
                 .build(),
             old_sessions: OldSessions::default(),

@@ -5,13 +5,14 @@ use std::str::FromStr;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::answer::{Answer, RpcError, failure, success};
 use super::get;
 use super::handshake::{Tools, first_page, instructions, no_method, server_info};
+use super::message::Params;
 use super::post::{self, Accepted, Request, refused};
 use super::progress::Progress;
 use super::revision::Revision;
@@ -29,37 +30,22 @@ const NAME: &str = "mcp-name";
 /// For how long a client may keep the list of tools, in milliseconds: it only changes with the program.
 const TTL_MS: u64 = 60 * 60 * 1000;
 
-/// What every request of this revision has.
-#[derive(Deserialize)]
-struct Common {
-    #[serde(rename = "_meta", default)]
-    meta: Map<String, Value>,
-    #[serde(default)]
-    name: Option<String>,
-}
-
-fn common(params: Option<&RawValue>) -> Common {
-    let read = params.and_then(|raw| serde_json::from_str(raw.get()).ok());
-    read.unwrap_or(Common {
-        meta: Map::new(),
-        name: None,
-    })
-}
-
 /// Whether a request is one of this revision, or of one that is not known.
-pub(super) fn is_meant(version: Option<&str>, params: Option<&RawValue>) -> bool {
+pub(super) fn is_meant(version: Option<&str>, params: Option<&Params>) -> bool {
     let handshake = |version: &str| Revision::from_str(version).is_ok_and(Revision::has_handshake);
     version.is_some_and(|version| !handshake(version))
-        || common(params).meta.contains_key(META_VERSION)
+        || params.is_some_and(|params| params.meta.version.is_some())
 }
 
 /// Checks what the headers and `_meta` of a request say.
-fn check(request: &Request, method: &str, common: &Common) -> Result<(), RpcError> {
+fn check(request: &Request, method: &str, params: Option<&Params>) -> Result<(), RpcError> {
     let headers = |said: String| Err(RpcError::new(RpcError::HEADERS, said));
     let Some(version) = request.text(VERSION) else {
         return headers("the header mcp-protocol-version is missing".to_owned());
     };
-    let Some(said) = common.meta.get(META_VERSION).and_then(Value::as_str) else {
+    let meta = params.map(|params| &params.meta);
+    let said = meta.and_then(|meta| meta.version.as_ref());
+    let Some(said) = said.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) else {
         let rule = format!("params._meta has no {META_VERSION}");
         return Err(RpcError::new(RpcError::PARAMS, rule));
     };
@@ -89,15 +75,12 @@ fn check(request: &Request, method: &str, common: &Common) -> Result<(), RpcErro
         let Some(named) = request.text(NAME) else {
             return headers("the header mcp-name is missing".to_owned());
         };
-        if unwrapped(named) != common.name {
+        if unwrapped(named).as_ref() != params.and_then(|params| params.name.as_ref()) {
             return headers("mcp-name and params.name differ".to_owned());
         }
     }
-    if !common
-        .meta
-        .get(META_CAPABILITIES)
-        .is_some_and(Value::is_object)
-    {
+    let capabilities = meta.and_then(|meta| meta.capabilities.as_ref());
+    if !capabilities.is_some_and(|raw| raw.get().starts_with('{')) {
         let rule = format!("params._meta has no {META_CAPABILITIES}");
         return Err(RpcError::new(RpcError::PARAMS, rule));
     }
@@ -168,12 +151,12 @@ pub(super) async fn answer(
     request: Request,
     id: &RawValue,
     method: &str,
-    params: Option<&RawValue>,
+    params: Option<Params>,
 ) -> Reply {
-    let common = common(params);
-    if let Err(error) = check(&request, method, &common) {
+    if let Err(error) = check(&request, method, params.as_ref()) {
         return refused(StatusCode::BAD_REQUEST, Some(id), &error);
     }
+    let raw = params.as_ref().map(|params| &*params.raw);
     let answered = match method {
         "server/discover" => {
             let found = json!({
@@ -183,7 +166,7 @@ pub(super) async fn answer(
             });
             success(id, &Complete::new(Cached::new(found)))
         }
-        "tools/list" => match first_page(params) {
+        "tools/list" => match first_page(raw) {
             Err(error) => return refused(StatusCode::BAD_REQUEST, Some(id), &error),
             Ok(()) => {
                 let tools = request.deps.mcp.catalogue.list(request.service);
@@ -191,7 +174,7 @@ pub(super) async fn answer(
             }
         },
         "tools/call" => return call(request, id, params).await,
-        "subscriptions/listen" => return get::listen(&request, id, params),
+        "subscriptions/listen" => return get::listen(&request, id, raw),
         _ => return refused(StatusCode::NOT_FOUND, Some(id), &no_method(method)),
     };
     match answered {
@@ -203,19 +186,16 @@ pub(super) async fn answer(
     }
 }
 
-async fn call(request: Request, id: &RawValue, params: Option<&RawValue>) -> Reply {
+async fn call(request: Request, id: &RawValue, params: Option<Params>) -> Reply {
     let accepted = Accepted::of(&request.headers);
-    let may_stream = post::may_stream(&request, accepted, params);
-    let progress = Progress::of(params);
+    let may_stream = post::may_stream(&request, accepted, params.as_ref());
+    let progress = Progress::of(params.as_ref());
     let caller = request.caller(post::bounds(accepted, may_stream), None);
-    let (mcp, id, params) = (
-        request.deps.mcp.clone(),
-        id.to_owned(),
-        params.map(ToOwned::to_owned),
-    );
+    let (mcp, id) = (request.deps.mcp.clone(), id.to_owned());
     let asked = id.clone();
     let answer = async move {
-        match mcp.call_tool(&caller, params.as_deref()).await {
+        let params = params.as_ref().map(|params| &*params.raw);
+        match mcp.call_tool(&caller, params).await {
             Ok(result) => {
                 let mut complete = Complete::new(result);
                 if complete.result.untrusted {
@@ -265,6 +245,7 @@ mod tests {
         #[case] meant: bool,
     ) {
         let params = RawValue::from_string(params.to_owned()).unwrap();
+        let params = Params::read(params);
         assert_eq!(is_meant(version, Some(&params)), meant);
     }
 }

@@ -13,14 +13,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::RpcError;
-use super::get::Open;
+use super::answer::failure;
+use super::get::{Open, RETRY_AFTER};
 use super::message::{Body, Message, Unreadable};
 use super::post::{self, Ended, Request, refused};
 use super::tools::Bounds;
 use super::{Mcp, events};
 use crate::deps::Deps;
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::executors::Service;
 use crate::reply::{Event, Reply};
 
@@ -52,6 +52,7 @@ struct Session {
     service: Service,
     answers: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
+    under_way: Arc<Semaphore>,
     used: CancellationToken,
     over: CancellationToken,
 }
@@ -71,15 +72,15 @@ impl OldSessions {
 
 impl Session {
     /// Sends an answer; a client that takes none loses its stream.
-    async fn send(&self, text: String) {
-        let frame = events::message(text);
+    async fn send(&self, frame: Bytes) {
         let sent = async {
             let size = u32::try_from(frame.len()).unwrap_or(u32::MAX);
             let permit = Arc::clone(&self.room).acquire_many_owned(size).await;
             let permit = permit.map_err(drop)?;
             self.answers.send((frame, permit)).await.map_err(drop)
         };
-        if timeout(SLOW, sent).await != Ok(Ok(())) {
+        // A stream that is gone may be missed by nobody.
+        if timeout(SLOW, sent).await.is_err() {
             self.over.cancel();
         }
     }
@@ -100,14 +101,16 @@ struct Attached {
 
 impl Attached {
     async fn next(&mut self) -> Option<Bytes> {
-        let used = self.session.used.is_cancelled();
-        let unused = self.unused_until.filter(|_| !used);
+        let unused = self.unused_until;
         tokio::select! {
             biased;
             () = self.open.ended() => None,
             () = self.session.over.cancelled() => None,
             answer = self.answers.recv() => answer.map(|(frame, _)| frame),
-            () = wait_until(unused) => None,
+            () = wait_until(unused) => {
+                self.unused_until = None;
+                self.session.used.is_cancelled().then(events::comment)
+            }
             () = sleep(events::KEEP_ALIVE) => Some(events::comment()),
         }
     }
@@ -150,6 +153,7 @@ pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
         service: request.service,
         answers: sender,
         room: Arc::new(Semaphore::new(WAITING_BYTES)),
+        under_way: Arc::new(Semaphore::new(WAITING)),
         used: CancellationToken::new(),
         over: CancellationToken::new(),
     });
@@ -192,6 +196,9 @@ fn endpoint(request: &Request, id: &str) -> String {
     path
 }
 
+/// A message that was posted, or why it is none.
+type Read = std::result::Result<Message, Unreadable>;
+
 /// Takes what is posted beside a stream.
 pub(super) async fn post(
     request: &Request,
@@ -205,22 +212,45 @@ pub(super) async fn post(
     };
     session.used.cancel();
     let messages = match read {
-        Ok(Body::One(message)) => vec![message],
-        Ok(Body::Batch(all)) => all.into_iter().flatten().collect(),
+        Ok(Body::One(message)) => vec![Ok(message)],
+        Ok(Body::Batch(all)) => all,
+        Err(unreadable @ (Unreadable::NoMessage(..) | Unreadable::TooMany)) => {
+            vec![Err(unreadable)]
+        }
         Err(unreadable) => {
-            let error = RpcError::new(unreadable.code(), unreadable.to_string());
-            return refused(StatusCode::BAD_REQUEST, None, &error);
+            return refused(StatusCode::BAD_REQUEST, None, &unreadable.error());
         }
     };
+    // A place for each that is answered, all of them or none.
+    let answered = |message: &Read| {
+        !matches!(
+            message,
+            Ok(Message::Notification { .. } | Message::Response)
+        )
+    };
+    let count = messages.iter().filter(|message| answered(message)).count();
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let places = Arc::clone(&session.under_way).try_acquire_many_owned(count);
+    let Ok(mut places) = places else {
+        let (most, retry_after) = (WAITING, RETRY_AFTER);
+        return ApiError::TooManyMessages { most, retry_after }.to_reply();
+    };
     for message in messages {
-        let Message::Request {
-            id: number,
-            method,
-            params,
-        } = message
-        else {
-            post::take_note(request, Some(id), &message);
-            continue;
+        let (number, method, params) = match message {
+            Ok(Message::Request { id, method, params }) => (id, method, params),
+            Ok(message) => {
+                post::take_note(request, Some(id), &message);
+                continue;
+            }
+            Err(unreadable) => {
+                let (place, session) = (places.split(1), Arc::clone(&session));
+                request.deps.tasks.spawn(async move {
+                    let said = failure(unreadable.id(), &unreadable.error());
+                    session.send(events::message(said)).await;
+                    drop(place);
+                });
+                continue;
+            }
         };
         let answer = post::go(
             request,
@@ -230,12 +260,13 @@ pub(super) async fn post(
             method,
             params,
         );
-        let session = Arc::clone(&session);
+        let (place, session) = (places.split(1), Arc::clone(&session));
         request.deps.tasks.spawn(async move {
             // Nobody waits for the answer to what was cancelled.
             if let Some(answer) = answer.await {
-                session.send(post::fitting(&number, answer)).await;
+                session.send(post::event(&number, answer)).await;
             }
+            drop(place);
         });
     }
     Reply::text("Accepted").status(StatusCode::ACCEPTED)

@@ -1,6 +1,7 @@
 //! What a POST is (executors.md, 2.3), and a DELETE.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,11 +15,13 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, RpcError, failure};
 use super::audit::Origin;
 use super::handshake::agreed;
-use super::message::{Body, Message, Unreadable};
+use super::limits::MESSAGES;
+use super::message::{Body, Message, Params, Unreadable};
 use super::progress::Progress;
 use super::revision::Revision;
 use super::session::SessionId;
@@ -28,7 +31,9 @@ use super::{answer, events, modern, old_sse};
 use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
-use crate::executors::{Key, Service, Share};
+use crate::executors::{self, Key, Service};
+use crate::input::Share;
+use crate::long_work::work_on;
 use crate::reply::Reply;
 
 /// How long an answer is waited for before it becomes a stream of events.
@@ -37,6 +42,8 @@ const AT_ONCE: Duration = Duration::from_secs(20);
 const AS_JSON: Duration = Duration::from_secs(55);
 /// Longest time until one that can.
 const AS_EVENTS: Duration = Duration::from_secs(110);
+/// How long calls go on when the service ends: executors are let go last, after six seconds.
+const LAST_CALLS: Duration = Duration::from_secs(7);
 /// How often a client that waits for one is told that it still comes.
 const STILL_THERE: Duration = Duration::from_secs(10);
 
@@ -48,9 +55,11 @@ pub(crate) struct Request {
     pub(crate) service: Service,
     /// What a proxy has taken off the beginning of the path.
     pub(crate) prefix: String,
-    pub(crate) headers: std::sync::Arc<HeaderMap>,
+    pub(crate) headers: Arc<HeaderMap>,
     /// Where it comes from.
     pub(crate) origin: Origin,
+    /// Its part of the memory for bodies, which what is carried out keeps.
+    pub(crate) memory: Option<Arc<Share>>,
 }
 
 /// What a client takes as an answer.
@@ -182,8 +191,14 @@ pub(crate) fn end_session(request: &Request) -> Result<Reply> {
 }
 
 /// Answers a POST. `stream` is the stream beside which it is sent, in HTTP+SSE.
-pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) -> Reply {
-    let read = Body::read(body);
+pub(crate) async fn post(request: Request, stream: Option<&str>, body: Bytes) -> Reply {
+    if let Err(after) = request.deps.mcp.limits.message(&request.key()) {
+        let most = MESSAGES;
+        let retry_after = after;
+        return ApiError::TooManyMessages { most, retry_after }.to_reply();
+    }
+    let read = work_on(body.len(), move || Body::read(&body)).await;
+    let read = read.unwrap_or(Err(Unreadable::NotJson));
     if let Some(stream) = stream {
         return old_sse::post(&request, stream, read).await;
     }
@@ -198,14 +213,13 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) ->
             return refused(StatusCode::BAD_REQUEST, None, &error);
         }
         Err(unreadable) => {
-            let error = RpcError::new(unreadable.code(), unreadable.to_string());
             // Clients that begin with a handshake end their session over an error of HTTP.
             let handshake = !version.is_some_and(Revision::is_modern);
             let status = match unreadable {
-                Unreadable::NoMessage(_) if handshake => StatusCode::OK,
+                Unreadable::NoMessage(..) | Unreadable::TooMany if handshake => StatusCode::OK,
                 _ => StatusCode::BAD_REQUEST,
             };
-            return refused(status, None, &error);
+            return refused(status, unreadable.id(), &unreadable.error());
         }
     };
     let Message::Request { id, method, params } = message else {
@@ -213,8 +227,8 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) ->
         take_note(&request, session, &message);
         return accepted();
     };
-    if modern::is_meant(version, params.as_deref()) {
-        return modern::answer(request, &id, &method, params.as_deref()).await;
+    if modern::is_meant(version, params.as_ref()) {
+        return modern::answer(request, &id, &method, params).await;
     }
     let session = match request.session() {
         // It begins one.
@@ -222,7 +236,7 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) ->
         Ok(session) => session.map(ToOwned::to_owned),
         Err(ended) => return ended.into(),
     };
-    let begins = (method == "initialize").then(|| begin(&request, params.as_deref()));
+    let begins = (method == "initialize").then(|| begin(&request, params.as_ref()));
     let reply = single(&request, session, id, method, params).await;
     match begins.and_then(|id| HeaderValue::try_from(id).ok()) {
         Some(id) => reply.header(HeaderName::from_static(SESSION), id),
@@ -230,10 +244,10 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: &[u8]) ->
     }
 }
 
-fn begin(request: &Request, params: Option<&RawValue>) -> String {
+fn begin(request: &Request, params: Option<&Params>) -> String {
     request.deps.mcp.key.issue(
         request.service,
-        agreed(params),
+        agreed(params.map(|params| &*params.raw)),
         request.deps.clock.now(),
         &request.bearer.account.uid,
         rand::rng().random(),
@@ -271,7 +285,7 @@ fn go_to_its_end(
     session: Option<String>,
     id: Box<RawValue>,
     method: String,
-    params: Option<Box<RawValue>>,
+    params: Option<Params>,
 ) -> impl Future<Output = Answer> + Send + 'static {
     let answer = go(request, bounds, session, id.clone(), method, params);
     async move {
@@ -287,18 +301,26 @@ pub(super) fn go(
     session: Option<String>,
     id: Box<RawValue>,
     method: String,
-    params: Option<Box<RawValue>>,
+    params: Option<Params>,
 ) -> impl Future<Output = Option<Answer>> + Send + 'static {
     let (sender, answer) = oneshot::channel();
     let mcp = request.deps.mcp.clone();
     let caller = request.caller(bounds, session.as_deref());
     let session = session.map(|session| request.name_of(&session));
     let fallback = id.clone();
+    // Before it is carried out: what cancels it may come right behind it.
+    let call = mcp.calls.begin(session.as_deref(), &id);
+    let memory = request.memory.clone();
+    let shutdown = request.deps.shutdown.clone();
+    let ends = shutdown.clone();
     request.deps.tasks.spawn(async move {
-        let call = mcp.calls.begin(session.as_deref(), &id);
+        let _memory = memory;
+        let params = params.as_ref().map(|params| &*params.raw);
+        let stopped = || RpcError::new(RpcError::INTERNAL, "the service restarts");
         let answered = tokio::select! {
-            answered = mcp.answer(&caller, &id, &method, params.as_deref()) => Some(answered),
+            answered = mcp.answer(&caller, &id, &method, params) => Some(answered),
             () = call.cancelled() => None,
+            () = last_moment(&ends) => Some(Err(stopped())),
         };
         let answered = answered
             .map(|answered| answered.unwrap_or_else(|error| failure(Some(&id), &error).into()));
@@ -306,13 +328,20 @@ pub(super) fn go(
     });
     async move {
         let gone = || {
-            failure(
-                Some(&fallback),
-                &RpcError::new(RpcError::INTERNAL, "the service ends"),
-            )
+            let said = match shutdown.is_cancelled() {
+                true => "the service restarts",
+                false => "internal error",
+            };
+            failure(Some(&fallback), &RpcError::new(RpcError::INTERNAL, said))
         };
         answer.await.unwrap_or_else(|_| Some(gone().into()))
     }
+}
+
+/// Waits until the service ends, and as long as calls may then still take.
+async fn last_moment(shutdown: &CancellationToken) {
+    shutdown.cancelled().await;
+    sleep(LAST_CALLS).await;
 }
 
 /// What an answer may be. Pictures come in one piece, so a call for one never becomes a stream later on.
@@ -327,14 +356,10 @@ pub(super) fn bounds(accepted: Accepted, may_stream: bool) -> Bounds {
 }
 
 /// Whether an answer may become a stream of events when it does not come soon.
-pub(super) fn may_stream(request: &Request, accepted: Accepted, params: Option<&RawValue>) -> bool {
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
-    let named = params.and_then(|raw| serde_json::from_str::<Named>(raw.get()).ok());
+pub(super) fn may_stream(request: &Request, accepted: Accepted, params: Option<&Params>) -> bool {
+    let named = params.and_then(|params| params.name.as_deref());
     let catalogue = &request.deps.mcp.catalogue;
-    let tool = named.and_then(|named| catalogue.find(request.service, &named.name));
+    let tool = named.and_then(|name| catalogue.find(request.service, name));
     accepted.events && !tool.is_some_and(|tool| tool.picture)
 }
 
@@ -344,11 +369,11 @@ async fn single(
     session: Option<String>,
     id: Box<RawValue>,
     method: String,
-    params: Option<Box<RawValue>>,
+    params: Option<Params>,
 ) -> Reply {
     let accepted = Accepted::of(&request.headers);
-    let may_stream = may_stream(request, accepted, params.as_deref());
-    let progress = Progress::of(params.as_deref());
+    let may_stream = may_stream(request, accepted, params.as_ref());
+    let progress = Progress::of(params.as_ref());
     let answer = go_to_its_end(
         request,
         bounds(accepted, may_stream),
@@ -375,8 +400,8 @@ pub(super) async fn reply(
     };
     match ready {
         Some(text) if accepted.json => json(text),
-        Some(text) => {
-            let event = events::message(fitting(id, text));
+        Some(answer) => {
+            let event = event(id, answer);
             Reply::frames(stream::once(async move { event }))
         }
         None => Reply::frames(late(id.to_owned(), progress, answer)),
@@ -394,32 +419,40 @@ fn late(
         async move {
             let (mut answer, progress) = waiting?;
             tokio::select! {
-                text = &mut answer => Some((events::message(fitting(&id, text)), None)),
+                answer = &mut answer => Some((event(&id, answer), None)),
                 () = sleep(STILL_THERE) => Some((progress.news(), Some((answer, progress)))),
             }
         }
     })
 }
 
-/// The answer, or why it cannot be sent as an event.
-pub(super) fn fitting(id: &RawValue, answer: Answer) -> String {
-    let text = answer.text;
-    if text.len() < events::LONGEST_EVENT {
-        return text;
+/// The answer as an event, or why it cannot be one. It keeps its share of the memory for answers until it is sent.
+pub(super) fn event(id: &RawValue, answer: Answer) -> Bytes {
+    let Answer { mut text, share } = answer;
+    if text.len() >= events::LONGEST_EVENT {
+        let said = format!(
+            "the result has {} bytes, and this kind of connection takes less than {}; ask for less",
+            text.len(),
+            events::LONGEST_EVENT
+        );
+        text = answer::success(id, &CallResult::error(said)).unwrap_or_default();
     }
-    let said = format!(
-        "the result has {} bytes, and this kind of connection takes less than {}; ask for less",
-        text.len(),
-        events::LONGEST_EVENT
-    );
-    answer::success(id, &CallResult::error(said)).unwrap_or_default()
+    share.held_by(events::message(text))
 }
 
 /// Answers a batch (revision 2025-03-26).
 async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadable>>) -> Reply {
-    let session = match request.session() {
-        Ok(session) => session.map(ToOwned::to_owned),
-        Err(ended) => return ended.into(),
+    let session = request
+        .session()
+        .map(|session| session.map(ToOwned::to_owned));
+    let asks = |message: &std::result::Result<Message, Unreadable>| {
+        matches!(message, Ok(Message::Request { .. }))
+    };
+    let session = match session {
+        Ok(session) => session,
+        Err(ended) if all.iter().any(asks) => return ended.into(),
+        // What needs no answer is never refused.
+        Err(_) => None,
     };
     let mut answers = Vec::new();
     for message in all {
@@ -436,8 +469,7 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
             }
             Ok(message) => take_note(request, session.as_deref(), &message),
             Err(unreadable) => {
-                let error = RpcError::new(unreadable.code(), unreadable.to_string());
-                let text = failure(None, &error);
+                let text = failure(unreadable.id(), &unreadable.error());
                 answers.push(futures::future::Either::Right(std::future::ready(
                     text.into(),
                 )));
@@ -447,7 +479,7 @@ async fn batch(request: &Request, all: Vec<std::result::Result<Message, Unreadab
     if answers.is_empty() {
         return accepted();
     }
-    let (mut texts, mut share) = (Vec::new(), Share::default());
+    let (mut texts, mut share) = (Vec::new(), executors::Share::default());
     for answer in join_all(answers).await {
         texts.push(answer.text);
         share.join(answer.share);

@@ -1,6 +1,6 @@
 //! Whose tokens are in use by what stays open, so that it can be ended when they are no longer valid.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schema::ids::{Uid, UserName};
@@ -24,6 +24,8 @@ struct InUse {
 #[derive(Debug, Default)]
 struct Tokens {
     all: HashMap<Token, InUse>,
+    /// Those that came into use and were not judged since.
+    newcomers: HashSet<Token>,
     numbers: u64,
 }
 
@@ -61,6 +63,11 @@ impl Present {
     pub async fn revoked(&self) {
         self.revoked.cancelled().await;
     }
+
+    /// Whether it is no longer valid.
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.is_cancelled()
+    }
 }
 
 impl Presence {
@@ -78,8 +85,9 @@ impl Presence {
         });
         entry.uses += 1;
         let (number, revoked) = (entry.number, entry.revoked.clone());
-        drop(tokens);
+        tokens.newcomers.insert(token.clone());
         self.0.any.send_replace(true);
+        drop(tokens);
         Present {
             presence: self.clone(),
             token,
@@ -90,10 +98,27 @@ impl Presence {
 
     /// Ends all uses of a token. It is not in use from now on, whenever they come to their ends.
     pub(super) fn revoke(&self, user: &Uid, version: i64) {
-        let removed = self.lock().all.remove(&(user.clone(), version));
+        let mut tokens = self.lock();
+        let removed = tokens.all.remove(&(user.clone(), version));
+        self.none_left(&mut tokens);
+        drop(tokens);
         if let Some(in_use) = removed {
             in_use.revoked.cancel();
         }
+    }
+
+    /// Nobody is waited for who is gone.
+    fn none_left(&self, tokens: &mut Tokens) {
+        if tokens.all.is_empty() {
+            tokens.newcomers.clear();
+            self.0.any.send_replace(false);
+        }
+    }
+
+    /// Those that came into use since this was last asked for: their tokens were found to be valid a moment before, and may not be any more.
+    pub(super) fn newcomers(&self) -> HashSet<Uid> {
+        let newcomers = std::mem::take(&mut self.lock().newcomers);
+        newcomers.into_iter().map(|(user, _)| user).collect()
     }
 
     /// Those in use, of the users that are `wanted`, with the users' names.
@@ -128,10 +153,57 @@ impl Drop for Present {
             in_use.uses -= 1;
             if in_use.uses == 0 {
                 tokens.all.remove(&self.token);
+                tokens.newcomers.remove(&self.token);
             }
         }
-        if tokens.all.is_empty() {
-            self.presence.0.any.send_replace(false);
+        self.presence.none_left(&mut tokens);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::auth::{Account, Role};
+
+    fn bearer(version: i64) -> Bearer {
+        Bearer {
+            account: Account {
+                uid: Uid::from("a".to_owned()),
+                name: "alice".parse().unwrap(),
+                role: Role::User,
+            },
+            version,
+            in_query: None,
         }
+    }
+
+    #[test]
+    fn l58_nobody_is_there_once_the_last_token_is_revoked() {
+        let presence = Presence::default();
+        let present = presence.enter(&bearer(1));
+        assert!(presence.any().now_or_never().is_some());
+        presence.revoke(&Uid::from("a".to_owned()), 1);
+        assert!(present.is_revoked());
+        // Its connection takes its time to end.
+        assert!(presence.any().now_or_never().is_none());
+        let again = presence.enter(&bearer(2));
+        drop(present);
+        assert!(presence.any().now_or_never().is_some() && !again.is_revoked());
+    }
+
+    #[test]
+    fn who_comes_is_judged_once() {
+        let presence = Presence::default();
+        let present = presence.enter(&bearer(1));
+        assert_eq!(presence.newcomers().len(), 1);
+        assert!(presence.newcomers().is_empty());
+        let _again = presence.enter(&bearer(1));
+        assert_eq!(presence.newcomers().len(), 1);
+        drop(present);
+        let gone = presence.enter(&bearer(2));
+        drop(gone);
+        assert!(presence.newcomers().is_empty());
     }
 }

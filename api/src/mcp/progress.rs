@@ -1,11 +1,11 @@
 //! What a client is told while its answer takes long.
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::message::Params;
 use super::{answer, events};
 
 /// The progress of a request, if its client has asked for it.
@@ -13,18 +13,6 @@ use super::{answer, events};
 pub(super) struct Progress {
     token: Option<Box<RawValue>>,
     begun: Instant,
-}
-
-#[derive(Deserialize)]
-struct Params {
-    #[serde(rename = "_meta")]
-    meta: Meta,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    #[serde(rename = "progressToken")]
-    token: Box<RawValue>,
 }
 
 /// A token is a text or a number.
@@ -35,11 +23,10 @@ fn is_token(raw: &RawValue) -> bool {
 
 impl Progress {
     /// That of a request with these parameters, which begins now.
-    pub(super) fn of(params: Option<&RawValue>) -> Self {
-        let params = params.and_then(|raw| serde_json::from_str::<Params>(raw.get()).ok());
-        let token = params.map(|params| params.meta.token);
+    pub(super) fn of(params: Option<&Params>) -> Self {
+        let token = params.and_then(|params| params.meta.progress_token.as_ref());
         Self {
-            token: token.filter(|token| is_token(token)),
+            token: token.filter(|token| is_token(token)).cloned(),
             begun: Instant::now(),
         }
     }
@@ -75,7 +62,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_asks_is_told(#[case] params: &str, #[case] expected: Option<&str>) {
         let params = RawValue::from_string(params.to_owned()).unwrap();
-        let progress = Progress::of(Some(&params));
+        let progress = Progress::of(Some(&Params::read(params)));
         advance(Duration::from_secs(30)).await;
         let said = String::from_utf8(progress.news().to_vec()).unwrap();
         match expected {

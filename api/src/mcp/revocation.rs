@@ -15,8 +15,9 @@ use crate::deps::Deps;
 use crate::error::Result;
 use crate::executors::Close;
 
-/// How often it is asked whether the whitelist and groups are what they were: they are no objects, whose changes are reported.
-const LOOK: Duration = Duration::from_secs(2);
+/// How often it is asked whether the whitelist and groups are what they were: they are no objects, whose changes are reported. And how
+/// often newcomers are judged, whose tokens may have been revoked between being shown and being in use.
+const LOOK: Duration = Duration::from_secs(1);
 /// When to try again what has failed.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -66,12 +67,17 @@ async fn watch(deps: &Deps) -> Result<()> {
                 judge_all(deps).await?;
             }
             _ = look.tick() => {
+                let newcomers = deps.mcp.presence.newcomers();
                 let now = Lists::read(deps).await?;
                 if now.whitelist != lists.whitelist {
                     judge_tokens(deps, |_| true).await?;
                 }
                 if now.groups != lists.groups {
-                    judge_executors(deps).await?;
+                    judge_executors(deps, |_| true).await?;
+                }
+                if !newcomers.is_empty() {
+                    judge_executors(deps, |user| newcomers.contains(user)).await?;
+                    judge_tokens(deps, |user| newcomers.contains(user)).await?;
                 }
                 lists = now;
             }
@@ -97,13 +103,17 @@ impl Lists {
 }
 
 async fn judge_all(deps: &Deps) -> Result<()> {
-    judge_executors(deps).await?;
+    judge_executors(deps, |_| true).await?;
     judge_tokens(deps, |_| true).await
 }
 
-/// Disconnects the executors that the policy has switched off.
-async fn judge_executors(deps: &Deps) -> Result<()> {
-    let executors = deps.mcp.hub.connected();
+/// Disconnects the executors that the policy has switched off, of those who are `wanted`.
+async fn judge_executors(deps: &Deps, wanted: impl Fn(&Uid) -> bool) -> Result<()> {
+    let mut executors = deps.mcp.hub.connected();
+    executors.retain(|executor| wanted(&executor.key.user));
+    if executors.is_empty() {
+        return Ok(());
+    }
     let modes = deps.mcp.modes(&executors).await?;
     for (executor, mode) in executors.iter().zip(modes) {
         if mode == Mode::Off {

@@ -162,6 +162,7 @@ fn request<T>(bearer: Bearer, input: &Input<T>, deps: Deps, service: Service) ->
             request_id: input.meta.request_id.to_string(),
             session: None,
         },
+        memory: input.message.share.clone(),
     }
 }
 
@@ -200,7 +201,8 @@ async fn send_computer(who: Bearer, input: Input<Stream>, deps: Deps) -> Result<
 async fn send(who: Bearer, input: Input<Stream>, deps: Deps, service: Service) -> Result<Answered> {
     let request = request(who, &input, deps, service);
     let stream = input.params.session_id.as_deref();
-    Ok(Answered(mcp::post(request, stream, &input.message).await))
+    let body = input.message.bytes.clone();
+    Ok(Answered(mcp::post(request, stream, body).await))
 }
 
 /// `DELETE /api/mcp/sse/browser`.
@@ -290,6 +292,10 @@ async fn connect(
     let place = deps.mcp.enter_socket(&key)?;
     let present = deps.mcp.enter(&who);
     let executor = executors::expect(deps.mcp.hub.clone(), key, about);
+    // Whatever was revoked before it was expected has not ended it.
+    if present.is_revoked() {
+        return Err(ApiError::TokenInvalid);
+    }
     deps.tasks.spawn(async move {
         match upgrade.await {
             Ok(io) => executors::serve(TokioIo::new(io), executor).await,
