@@ -244,10 +244,10 @@ pub enum ApiError {
         retry_after: Duration,
     },
     /// An MCP client sends too much (429 `too_many_messages`).
-    #[error("more than {most} messages in a second; send fewer")]
+    #[error("{said}")]
     TooManyMessages {
-        /// How many it may send.
-        most: usize,
+        /// The sentence.
+        said: &'static str,
         /// When to try again, in whole seconds.
         retry_after: Duration,
     },

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::executors::Key;
 
 /// Most messages in a second, of whatever kind.
-pub(super) const MESSAGES: usize = 100;
+const MESSAGES: usize = 100;
 /// Most calls in a second.
 const CALLS: usize = 10;
 /// Most calls in a minute that change something.

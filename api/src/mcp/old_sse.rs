@@ -232,8 +232,9 @@ pub(super) async fn post(
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let places = Arc::clone(&session.under_way).try_acquire_many_owned(count);
     let Ok(mut places) = places else {
-        let (most, retry_after) = (WAITING, RETRY_AFTER);
-        return ApiError::TooManyMessages { most, retry_after }.to_reply();
+        let said = "64 requests of the stream wait for their answers; read those first";
+        let retry_after = RETRY_AFTER;
+        return ApiError::TooManyMessages { said, retry_after }.to_reply();
     };
     for message in messages {
         let (number, method, params) = match message {

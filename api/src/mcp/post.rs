@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{Answer, RpcError, failure};
 use super::audit::Origin;
 use super::handshake::agreed;
-use super::limits::MESSAGES;
 use super::message::{Body, Message, Params, Unreadable};
 use super::progress::Progress;
 use super::revision::Revision;
@@ -192,10 +191,9 @@ pub(crate) fn end_session(request: &Request) -> Result<Reply> {
 
 /// Answers a POST. `stream` is the stream beside which it is sent, in HTTP+SSE.
 pub(crate) async fn post(request: Request, stream: Option<&str>, body: Bytes) -> Reply {
-    if let Err(after) = request.deps.mcp.limits.message(&request.key()) {
-        let most = MESSAGES;
-        let retry_after = after;
-        return ApiError::TooManyMessages { most, retry_after }.to_reply();
+    if let Err(retry_after) = request.deps.mcp.limits.message(&request.key()) {
+        let said = "more than 100 messages in a second; send fewer";
+        return ApiError::TooManyMessages { said, retry_after }.to_reply();
     }
     let read = work_on(body.len(), move || Body::read(&body)).await;
     let read = read.unwrap_or(Err(Unreadable::NotJson));

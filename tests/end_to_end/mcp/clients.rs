@@ -3,8 +3,10 @@
 
 use std::process::{Output, Stdio};
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
-use rmcp::service::ServiceError;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ProtocolVersion,
+};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt};
@@ -13,8 +15,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::support::{Performer, Person, Yard, node, python};
-use crate::support::{Stage, seconds};
+use super::support::{Performer, Person, SOON, Yard, node, python};
+use crate::support::{Stage, seconds, until};
 
 /// The newest revision that begins with a handshake.
 const HANDSHAKE: &str = "2025-11-25";
@@ -88,12 +90,24 @@ async fn exercise(command: Command, revision: &str) {
     browser.asked_for("browser_click").await;
     client.goes_on().await;
     assert_eq!(client.says().await, "restart");
+    was_cancelled(&yard).await;
     yard.restart(&stage).await;
     browser.connect(alice.executor("browser").await);
     client.goes_on().await;
 
     let facts: Value = serde_json::from_str(&client.says().await).unwrap();
     look_at(&facts, &tools, revision);
+}
+
+/// The call that the client has given up is given up here, too.
+async fn was_cancelled(yard: &Yard) {
+    until("the call is recorded as cancelled", SOON, async || {
+        let path = "/api/admin/audit?object=browser/browser_click";
+        let found = yard.admin.get(path).await.expect(200);
+        let detail = found["entries"][0]["detail"].as_str().unwrap_or_default();
+        detail.contains("outcome=cancelled")
+    })
+    .await;
 }
 
 /// What each client has to have seen.
@@ -263,10 +277,17 @@ async fn rmcp(lifecycle: ClientLifecycleMode, revision: &str) {
         Err(ServiceError::McpError(error)) => error.code.0,
         other => panic!("{other:?}"),
     };
-    let cancelled = tokio::select! {
-        answer = call("browser_click", json!({"selector": "#a"})) => panic!("{answer:?}"),
-        () = browser.asked_for("browser_click") => true,
-    };
+    let click = CallToolRequestParams::new("browser_click")
+        .with_arguments(json!({"selector": "#a"}).as_object().unwrap().clone());
+    let click = ClientRequest::CallToolRequest(CallToolRequest::new(click));
+    let options = PeerRequestOptions::no_options();
+    let click = client
+        .send_cancellable_request(click, options)
+        .await
+        .unwrap();
+    browser.asked_for("browser_click").await;
+    let cancelled = click.cancel(None).await.is_ok();
+    was_cancelled(&yard).await;
     let after = navigate().await;
     yard.restart(&stage).await;
     browser.connect(alice.executor("browser").await);

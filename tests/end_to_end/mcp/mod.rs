@@ -6,6 +6,7 @@ mod desktop;
 mod go_sdk;
 mod pages;
 mod support;
+mod wire;
 
 use std::time::Duration;
 
