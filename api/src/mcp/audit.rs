@@ -201,7 +201,7 @@ impl Record {
     /// The executor has not answered.
     pub(super) fn failed(&self, failure: Failure) {
         self.facts().came_out = Some(match failure {
-            Failure::TimedOut => CameOut::TimedOut,
+            Failure::TimedOut | Failure::NoTime | Failure::Held => CameOut::TimedOut,
             Failure::Gone | Failure::Lost | Failure::Replaced => CameOut::Lost,
         });
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::BUSY;
-use super::model::{ConnectionId, Devices, JobId, Key, Lane, Moment, Presence, Protocol, Service};
+use super::model::{
+    ConnectionId, Devices, Failure, JobId, Key, Lane, Moment, Presence, Protocol, Service,
+};
 
 /// Most jobs at once that only look, at a browser.
 const READERS: usize = 4;
@@ -102,11 +104,17 @@ impl Connection {
     }
 
     /// The number under which a job asks.
-    pub(super) fn ask(&mut self, job: JobId, until: Moment) -> u64 {
+    ///
+    /// # Errors
+    /// When it would be a second question to one that does one thing at a time: that would spend its time waiting for the first.
+    pub(super) fn ask(&mut self, now: Moment, job: JobId, until: Moment) -> Result<u64, Failure> {
+        if self.is_serial() && self.is_held(now) {
+            return Err(Failure::Held);
+        }
         self.last_id += 1;
         let question = Question::Awaited(job, until);
         self.questions.insert(self.last_id, question);
-        self.last_id
+        Ok(self.last_id)
     }
 
     /// Whose question has been answered; nobody's when nobody waits.

@@ -479,7 +479,17 @@ impl Registry {
             return;
         };
         let until = now.after(limit);
-        let id = executor.ask(job, until);
+        let asked = match limit.is_zero() {
+            true => Err(Failure::NoTime),
+            false => executor.ask(now, job, until),
+        };
+        let id = match asked {
+            Ok(id) => id,
+            Err(why) => {
+                effects.push(Effect::Failed { job, why });
+                return;
+            }
+        };
         entry.state = State::Asked {
             connection,
             id,

@@ -256,6 +256,10 @@ pub enum Refusal {
 pub enum Failure {
     /// The executor was gone before anything was sent.
     Gone,
+    /// No time was left, and nothing was sent.
+    NoTime,
+    /// The executor may still be at what the same job has asked before, and does one thing at a time: nothing was sent.
+    Held,
     /// The time is up; what was asked may still happen.
     TimedOut,
     /// The connection has ended; whether what was asked has happened is unknown.

@@ -323,6 +323,10 @@ fn failed(failure: Failure, of: &str, limit: Duration) -> String {
         Failure::Gone => {
             format!("{of} was disconnected before the call was sent; nothing was done")
         }
+        Failure::NoTime => format!("no time was left to ask {of}; the call was not sent"),
+        Failure::Held => format!(
+            "{of} is still busy with what was asked of it before, so the call was not sent: look before you go on"
+        ),
         Failure::TimedOut => format!(
             "{of} has not answered within {} seconds. It may still do what was asked: look before you repeat it",
             limit.as_secs()

@@ -225,11 +225,13 @@ impl World {
             Effect::Failed { job, why } => {
                 let (_, _, stage) = self.jobs.get_mut(job).expect("a job that is here");
                 match why {
-                    Failure::Gone => prop_assert_eq!(*stage, Stage::Granted),
+                    Failure::Gone | Failure::Held | Failure::NoTime => {
+                        prop_assert_eq!(*stage, Stage::Granted);
+                    }
                     _ => prop_assert!(matches!(stage, Stage::Asked(..)), "{:?}", stage),
                 }
                 *stage = match why {
-                    Failure::TimedOut => Stage::Granted,
+                    Failure::TimedOut | Failure::Held | Failure::NoTime => Stage::Granted,
                     _ => Stage::Over,
                 };
             }

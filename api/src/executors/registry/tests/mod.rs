@@ -77,9 +77,13 @@ impl Bench {
     }
 
     fn ask(&mut self, number: u64) -> Vec<Effect> {
+        self.ask_within(number, LIMIT)
+    }
+
+    fn ask_within(&mut self, number: u64, limit: Duration) -> Vec<Effect> {
         self.apply(Event::Asked {
             job: JobId(number),
-            limit: LIMIT,
+            limit,
         })
     }
 
@@ -316,6 +320,36 @@ fn a_desktop_does_one_thing_at_a_time_also_when_nobody_waits_for_it_any_more() {
     assert_eq!(bench.later(BUSY - Duration::from_secs(1)), []);
     assert_eq!(bench.enter(3, Service::Computer, Lane::Act), []);
     assert_eq!(bench.later(Duration::from_secs(1)), [granted(3)]);
+}
+
+#[test]
+fn a_desktop_is_asked_nothing_else_by_the_same_job_either_until_it_is_done() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Computer, TABLET);
+    bench.enter(1, Service::Computer, Lane::Act);
+    bench.ask(1);
+    assert!(bench.later(LIMIT).contains(&failed(1, Failure::TimedOut)));
+    // The next step of a batch: nothing of it is sent, and it keeps its turn.
+    assert_eq!(bench.ask(1), [failed(1, Failure::Held)]);
+    bench.answer(1, 1);
+    assert_eq!(bench.ask(1), [written(1, 1, 2)]);
+    bench.later(LIMIT);
+    bench.later(BUSY - Duration::from_millis(1));
+    assert_eq!(bench.ask(1), [failed(1, Failure::Held)]);
+    bench.later(Duration::from_millis(1));
+    assert_eq!(bench.ask(1), [written(1, 1, 3)]);
+}
+
+#[test]
+fn what_has_no_time_left_is_not_sent() {
+    let mut bench = Bench::default();
+    for (job, service) in [(1, Service::Browser), (2, Service::Computer)] {
+        bench.connect(job, service, TABLET);
+        bench.enter(job, service, Lane::Act);
+        let effects = bench.ask_within(job, Duration::ZERO);
+        assert_eq!(effects, [failed(job, Failure::NoTime)]);
+        assert_eq!(bench.ask(job), [written(job, job, 1)]);
+    }
 }
 
 #[test]
