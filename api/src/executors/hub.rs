@@ -8,7 +8,7 @@ use std::time::Duration;
 use schema::ids::{Timestamp, UserName};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Budget, Share};
@@ -24,6 +24,9 @@ const WAITING: usize = 64;
 const DESKTOP_FRAME: usize = 1024 * 1024;
 /// Longest frame that is sent to a browser, in bytes.
 const BROWSER_FRAME: usize = 8 * 1024 * 1024;
+/// How long jobs may still take at the end of the service. With the goodbyes that follow it is less than what requests have to end
+/// (`server::Limits::shutdown`), and what is recorded of the jobs is still written (`mcp::record_calls`).
+const DRAIN: Duration = Duration::from_secs(4);
 
 /// Who has connected, and from where.
 #[derive(Debug, Clone)]
@@ -122,6 +125,8 @@ struct Inner {
     begin: Instant,
     /// Something is due earlier than was thought.
     earlier: Notify,
+    /// A job has left.
+    left: Notify,
     news: Mutex<HashMap<Key, watch::Sender<()>>>,
     budget: Budget,
 }
@@ -142,6 +147,7 @@ impl Default for Hub {
             state: Mutex::default(),
             begin: Instant::now(),
             earlier: Notify::new(),
+            left: Notify::new(),
             news: Mutex::default(),
             budget: Budget::default(),
         }))
@@ -149,12 +155,30 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Keeps the times of jobs and executors, until `shutdown`; then all connections end.
+    /// Keeps the times of jobs and executors, until `shutdown`. Then nobody new comes in, and all connections end when the jobs at
+    /// them have ended, or at the end of their time: executors of the first generation do not come back by themselves, so they are
+    /// the last to be sent away.
     pub async fn run(self, shutdown: CancellationToken) {
         let _ = shutdown.run_until_cancelled(self.keep_time()).await;
+        self.apply(Event::Closing);
+        let drained = async {
+            tokio::select! {
+                () = self.keep_time() => {}
+                () = self.idle() => {}
+            }
+        };
+        let _ = timeout(DRAIN, drained).await;
         let connections: Vec<_> = self.lock().sockets.keys().copied().collect();
         for connection in connections {
             self.dismiss(connection, Close::Restart);
+        }
+    }
+
+    /// Until no job is at an executor any more.
+    async fn idle(&self) {
+        while !self.lock().registry.is_idle() {
+            // One that leaves before this waits is remembered.
+            self.0.left.notified().await;
         }
     }
 
@@ -537,5 +561,6 @@ impl Drop for Job {
     fn drop(&mut self) {
         self.hub.lock().jobs.remove(&self.id);
         self.hub.apply(Event::Left { job: self.id });
+        self.hub.0.left.notify_one();
     }
 }

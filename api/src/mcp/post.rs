@@ -41,8 +41,8 @@ const AT_ONCE: Duration = Duration::from_secs(20);
 const AS_JSON: Duration = Duration::from_secs(55);
 /// Longest time until one that can.
 const AS_EVENTS: Duration = Duration::from_secs(110);
-/// How long calls go on when the service ends: executors are let go last, after six seconds.
-const LAST_CALLS: Duration = Duration::from_secs(7);
+/// How long calls go on when the service ends: as long as those at executors do.
+const LAST_CALLS: Duration = Duration::from_secs(4);
 /// How often a client that waits for one is told that it still comes.
 const STILL_THERE: Duration = Duration::from_secs(10);
 

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
 
-use super::BUSY;
 use super::model::{
     ConnectionId, Devices, Failure, JobId, Key, Lane, Moment, Presence, Protocol, Service,
 };
+use super::{BUSY, GREETING};
 
 /// Most jobs at once that only look, at a browser.
 const READERS: usize = 4;
@@ -27,6 +28,11 @@ enum Question {
     },
 }
 
+/// Most answers that nobody waits for, within [`UNASKED_WITHIN`].
+pub(super) const UNASKED: u32 = 1000;
+/// The time in which they are counted.
+pub(super) const UNASKED_WITHIN: Duration = Duration::from_secs(10);
+
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -41,6 +47,8 @@ pub(super) struct Connection {
     questions: BTreeMap<u64, Question>,
     readers: BTreeSet<JobId>,
     late: u64,
+    /// Since when answers that nobody waits for are counted, and how many there were.
+    unasked: (Moment, u32),
 }
 
 impl Connection {
@@ -56,6 +64,7 @@ impl Connection {
             questions: BTreeMap::new(),
             readers: BTreeSet::new(),
             late: 0,
+            unasked: (now, 0),
         }
     }
 
@@ -67,6 +76,11 @@ impl Connection {
             }
             (Protocol::First, _) | (_, Protocol::First) => true,
         }
+    }
+
+    /// Until when it may say who it is, when it has not.
+    pub(super) fn greets_until(&self) -> Option<Moment> {
+        (self.protocol == Protocol::First).then(|| self.since.after(GREETING))
     }
 
     /// Whether it is one of these.
@@ -131,6 +145,15 @@ impl Connection {
                 None
             }
         }
+    }
+
+    /// Counts an answer that nobody waits for. Says whether there are more than mistakes explain: each takes the lock of all users.
+    pub(super) fn says_too_much(&mut self, now: Moment) -> bool {
+        if now.since(self.unasked.0) >= UNASKED_WITHIN {
+            self.unasked = (now, 0);
+        }
+        self.unasked.1 += 1;
+        self.unasked.1 > UNASKED
     }
 
     /// Nobody waits for this answer any more. Says until when it holds up others.

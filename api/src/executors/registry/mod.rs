@@ -47,6 +47,7 @@ struct Job {
     token: i64,
     lane: Lane,
     devices: Devices,
+    entered: Moment,
     state: State,
 }
 
@@ -78,6 +79,8 @@ enum Timer {
 /// The executors and jobs of all users.
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// The service ends: nobody new comes in.
+    closing: bool,
     slots: HashMap<Key, Slot>,
     connections: BTreeMap<ConnectionId, Connection>,
     jobs: HashMap<JobId, Job>,
@@ -136,6 +139,7 @@ impl Registry {
                     token,
                     lane,
                     devices,
+                    entered: now,
                     state: State::Over,
                 };
                 self.entered(now, job, entry, &mut effects);
@@ -143,6 +147,7 @@ impl Registry {
             Event::Asked { job, limit } => self.asked(now, job, limit, &mut effects),
             Event::Due => self.due(now, &mut effects),
             Event::Left { job } => self.left(now, job, &mut effects),
+            Event::Closing => self.close(&mut effects),
         }
         effects
     }
@@ -170,6 +175,11 @@ impl Registry {
         })
     }
 
+    /// Whether no job is at an executor, or waits for one.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.values().all(|job| job.state == State::Over)
+    }
+
     /// Where a job is whose turn it is.
     pub fn executor_of(&self, job: JobId) -> Option<ConnectionId> {
         match self.jobs.get(&job)?.state {
@@ -191,14 +201,18 @@ impl Registry {
         effects: &mut Vec<Effect>,
     ) {
         let slot = self.slots.entry(newcomer.key.clone()).or_default();
-        if slot.refuses(now, newcomer.address) {
-            let close = Close::Flapping;
+        let refused = match self.closing {
+            true => Some(Close::Restart),
+            false => (slot.refuses(now, newcomer.address)).then_some(Close::Flapping),
+        };
+        if let Some(close) = refused {
             effects.push(Effect::Close {
                 connection: id,
                 close,
             });
             return;
         }
+        slot.newest = Some(id);
         // Those that have said who they are live side by side, so whether it displaces one is known when it has done so, too.
         let connections = &self.connections;
         let introduced = slot.connections.iter().any(|other| {
@@ -214,9 +228,11 @@ impl Registry {
 
     /// A connection takes the place of those that it stands for, and its own.
     fn establish(&mut self, now: Moment, id: ConnectionId, effects: &mut Vec<Effect>) {
-        let Some(newest) = self.connections.get(&id) else {
+        // At the end of the service nobody displaces one that is still at something.
+        let Some(newest) = self.connections.get(&id).filter(|_| !self.closing) else {
             return;
         };
+        let greets = newest.greets_until();
         let (key, address) = (newest.key.clone(), newest.address);
         let slot = self.slots.entry(key.clone()).or_default();
         let displaced = |other: &ConnectionId| {
@@ -225,7 +241,7 @@ impl Registry {
         };
         let mut older: Vec<_> = slot.connections.iter().copied().filter(displaced).collect();
         slot.put_first(id);
-        // The one that connected longest ago makes room.
+        // The one that has done nothing for longest makes room.
         let side_by_side = slot
             .connections
             .iter()
@@ -247,24 +263,32 @@ impl Registry {
             self.remove(now, other, Failure::Replaced, effects);
         }
         effects.push(Effect::Changed { key: key.clone() });
-        self.wait_until(&key, |_| now.after(TURN));
+        self.wait_until(&key, |job, usable, until| {
+            let turn = job.entered.after(TURN);
+            match usable {
+                // Who waited for a reconnect now waits for a turn, as long as if there had been none; for others it is so already.
+                true => turn,
+                // It may turn out to be the one that is waited for.
+                false => greets.map_or(until, |greets| until.max(greets).min(turn)),
+            }
+        });
         self.grant(now, &key, effects);
     }
 
-    /// Changes until when the jobs wait that wait.
-    fn wait_until(&mut self, key: &Key, change: impl Fn(Moment) -> Moment) {
+    /// Changes until when the jobs wait that wait: by whether there is an executor for them, and until when it was.
+    fn wait_until(&mut self, key: &Key, change: impl Fn(&Job, bool, Moment) -> Moment) {
         let Some(slot) = self.slots.get(key) else {
             return;
         };
         for id in &slot.queue {
-            if let Some(Job {
-                state: State::Waiting(until),
-                ..
-            }) = self.jobs.get_mut(id)
+            if let Some(job) = self.jobs.get_mut(id)
+                && let State::Waiting(until) = job.state
             {
-                self.timers.remove(&(*until, Timer::Job(*id)));
-                *until = change(*until);
-                self.timers.insert((*until, Timer::Job(*id)));
+                let usable = is_usable(slot, &self.connections, &job.devices);
+                let changed = change(job, usable, until);
+                job.state = State::Waiting(changed);
+                self.timers.remove(&(until, Timer::Job(*id)));
+                self.timers.insert((changed, Timer::Job(*id)));
             }
         }
     }
@@ -297,14 +321,26 @@ impl Registry {
             return;
         };
         let key = from.key.clone();
-        if let Some(job) = from.answered(id)
-            && let Some(asked) = self.jobs.get_mut(&job)
-        {
+        let Some(job) = from.answered(id) else {
+            if from.says_too_much(now) {
+                let close = Close::Babbling;
+                effects.push(Effect::Close { connection, close });
+                self.remove(now, connection, Failure::Lost, effects);
+            } else {
+                self.grant(now, &key, effects);
+            }
+            return;
+        };
+        if let Some(asked) = self.jobs.get_mut(&job) {
             if let State::Asked { until, .. } = asked.state {
                 self.timers.remove(&(until, Timer::Job(job)));
             }
             asked.state = State::Granted(connection);
             effects.push(Effect::Completed { job });
+        }
+        // Whoever has done something last is asked next.
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.put_first(connection);
         }
         self.grant(now, &key, effects);
     }
@@ -348,19 +384,27 @@ impl Registry {
             return;
         }
         effects.push(Effect::Changed { key: key.clone() });
-        match slot.connections.is_empty() {
-            true => {
-                slot.gone = Some(now);
-                self.wait_until(&key, |until| until.min(now.after(GRACE)));
-            }
-            false => self.grant(now, &key, effects),
-        }
+        slot.gone = slot.connections.is_empty().then_some(now);
+        self.wait_until(&key, |_, usable, until| match usable {
+            true => until,
+            false => until.min(now.after(GRACE)),
+        });
+        self.grant(now, &key, effects);
     }
 
     fn revoked(&mut self, now: Moment, user: &Uid, token: i64, effects: &mut Vec<Effect>) {
         let ends = |(_, connection): &(&ConnectionId, &Connection)| {
             connection.key.user == *user && connection.token <= token
         };
+        // Before the connections: what ends with one of them lets nobody to another who may not be there.
+        for service in Service::ALL {
+            let key = Key {
+                user: user.clone(),
+                service,
+            };
+            let why = Refusal::Revoked;
+            self.refuse(&key, why, |job| job.token <= token, effects);
+        }
         let connections: Vec<_> = self
             .connections
             .iter()
@@ -377,51 +421,94 @@ impl Registry {
                 user: user.clone(),
                 service,
             };
-            let Some(slot) = self.slots.get_mut(&key) else {
-                continue;
-            };
-            let (jobs, timers) = (&mut self.jobs, &mut self.timers);
-            slot.queue.retain(|id| {
-                let Some(job) = jobs.get_mut(id).filter(|job| job.token <= token) else {
-                    return true;
-                };
-                if let State::Waiting(until) = job.state {
-                    timers.remove(&(until, Timer::Job(*id)));
-                }
-                job.state = State::Over;
-                effects.push(Effect::Refused {
-                    job: *id,
-                    why: Refusal::Revoked,
-                });
-                false
-            });
             // Nobody is waited for who has just been sent away.
-            slot.gone = None;
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.gone = None;
+            }
+        }
+    }
+
+    /// The service ends: who waits hears so at once, who has their turn may go on.
+    fn close(&mut self, effects: &mut Vec<Effect>) {
+        self.closing = true;
+        let keys: Vec<_> = self.slots.keys().cloned().collect();
+        for key in keys {
+            self.refuse(&key, Refusal::Closing, |_| true, effects);
+        }
+    }
+
+    /// Refuses those of the jobs that wait.
+    fn refuse(
+        &mut self,
+        key: &Key,
+        why: Refusal,
+        which: impl Fn(&Job) -> bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        let (jobs, timers) = (&mut self.jobs, &mut self.timers);
+        slot.queue.retain(|id| {
+            let Some(job) = jobs.get_mut(id).filter(|job| which(job)) else {
+                return true;
+            };
+            if let State::Waiting(until) = job.state {
+                timers.remove(&(until, Timer::Job(*id)));
+            }
+            job.state = State::Over;
+            effects.push(Effect::Refused { job: *id, why });
+            false
+        });
+    }
+
+    /// Until when a job waits that comes now.
+    fn patience(&self, now: Moment, job: &Job) -> Result<Moment, Refusal> {
+        if self.closing {
+            return Err(Refusal::Closing);
+        }
+        let slot = self.slots.get(&job.key).ok_or(Refusal::NotConnected)?;
+        if is_usable(slot, &self.connections, &job.devices) {
+            return match slot.queue.len() < WAITING {
+                true => Ok(now.after(TURN)),
+                false => Err(Refusal::Full),
+            };
+        }
+        let gone = slot.gone.filter(|gone| now.since(*gone) < GRACE);
+        let newest = slot.newest.and_then(|id| self.connections.get(&id));
+        let greets = newest.and_then(Connection::greets_until);
+        let hope = [
+            gone.map(|_| now.after(GRACE)),
+            greets.filter(|it| now < *it),
+        ];
+        match hope.into_iter().flatten().max() {
+            Some(_) if slot.queue.len() >= WAITING => Err(Refusal::Full),
+            Some(until) => Ok(until),
+            None => Err(self.unmet(&job.key, &job.devices)),
+        }
+    }
+
+    /// Why a job has no turn now.
+    fn unmet(&self, key: &Key, devices: &Devices) -> Refusal {
+        match self
+            .slots
+            .get(key)
+            .filter(|slot| !slot.connections.is_empty())
+        {
+            None => Refusal::NotConnected,
+            Some(slot) if is_usable(slot, &self.connections, devices) => Refusal::Busy,
+            Some(_) => Refusal::NotAllowed,
         }
     }
 
     fn entered(&mut self, now: Moment, job: JobId, mut entry: Job, effects: &mut Vec<Effect>) {
         let key = entry.key.clone();
-        let slot = self.slots.entry(key.clone()).or_default();
-        let usable = |id: &ConnectionId| {
-            let connection = self.connections.get(id);
-            connection.is_some_and(|connection| connection.is_among(&entry.devices))
-        };
-        let limit = match (slot.connections.is_empty(), slot.gone) {
-            (false, _) if !slot.connections.iter().any(usable) => Err(Refusal::NotAllowed),
-            (false, _) => Ok(TURN),
-            (true, Some(gone)) if now.since(gone) < GRACE => Ok(GRACE),
-            (true, _) => Err(Refusal::NotConnected),
-        };
-        let limit = limit.and_then(|limit| match slot.queue.len() < WAITING {
-            true => Ok(limit),
-            false => Err(Refusal::Full),
-        });
-        match limit {
-            Ok(limit) => {
+        match self.patience(now, &entry) {
+            Ok(until) => {
+                let slot = self.slots.entry(key.clone()).or_default();
                 slot.queue.push_back(job);
-                self.timers.insert((now.after(limit), Timer::Job(job)));
-                entry.state = State::Waiting(now.after(limit));
+                self.timers.insert((until, Timer::Job(job)));
+                entry.state = State::Waiting(until);
             }
             Err(why) => effects.push(Effect::Refused { job, why }),
         }
@@ -519,18 +606,14 @@ impl Registry {
         let Some(entry) = self.jobs.get_mut(&job) else {
             return;
         };
-        let key = entry.key.clone();
         match entry.state {
             State::Waiting(_) => {
                 entry.state = State::Over;
-                let connected = self.slots.get_mut(&key).is_some_and(|slot| {
+                let (key, devices) = (entry.key.clone(), entry.devices.clone());
+                if let Some(slot) = self.slots.get_mut(&key) {
                     slot.queue.retain(|other| *other != job);
-                    !slot.connections.is_empty()
-                });
-                let why = match connected {
-                    true => Refusal::Busy,
-                    false => Refusal::NotConnected,
-                };
+                }
+                let why = self.unmet(&key, &devices);
                 effects.push(Effect::Refused { job, why });
             }
             State::Asked { connection, id, .. } => {
@@ -604,4 +687,16 @@ impl Registry {
             executor.release(job);
         }
     }
+}
+
+/// Whether one of the executors is among these.
+fn is_usable(
+    slot: &Slot,
+    connections: &BTreeMap<ConnectionId, Connection>,
+    devices: &Devices,
+) -> bool {
+    slot.connections.iter().any(|id| {
+        let connection = connections.get(id);
+        connection.is_some_and(|connection| connection.is_among(devices))
+    })
 }

@@ -177,6 +177,8 @@ pub enum Event {
         /// The job.
         job: JobId,
     },
+    /// The service ends: what has its turn may go on, and nothing else begins.
+    Closing,
 }
 
 /// What follows.
@@ -249,6 +251,8 @@ pub enum Refusal {
     Busy,
     /// The token is no longer valid.
     Revoked,
+    /// The service ends.
+    Closing,
 }
 
 /// Why there is no answer.
@@ -283,8 +287,10 @@ pub enum Close {
     Dismissed,
     /// The policy has switched the service off for the user.
     SwitchedOff,
-    /// It takes nothing of what is sent to it.
+    /// It takes nothing of what is sent to it, or does not come to an end with what it sends.
     Slow,
+    /// It answers again and again what nobody has asked.
+    Babbling,
     /// The service ends.
     Restart,
 }
@@ -296,7 +302,7 @@ impl Close {
             Self::Replaced | Self::Dismissed => 1000,
             Self::Restart => 1012,
             Self::Revoked | Self::SwitchedOff => 4403,
-            Self::Slow | Self::Silent => 4408,
+            Self::Slow | Self::Silent | Self::Babbling => 4408,
             Self::Flapping => 4409,
         }
     }
@@ -310,6 +316,7 @@ impl Close {
             Self::Revoked => "the token is no longer valid",
             Self::SwitchedOff => "switched off by an administrator",
             Self::Slow => "too slow",
+            Self::Babbling => "too many answers that nobody has asked for",
             Self::Silent => "silent for too long",
             Self::Flapping => "two executors keep displacing each other; try again in 30 seconds",
         }

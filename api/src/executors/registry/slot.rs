@@ -21,6 +21,8 @@ pub(super) struct Slot {
     pub(super) queue: VecDeque<JobId>,
     /// When the last executor went, while there is none.
     pub(super) gone: Option<Moment>,
+    /// The connection that came last, which may not be among those above yet.
+    pub(super) newest: Option<ConnectionId>,
     /// The latest replacements: when, and of which address by which.
     replacements: VecDeque<(Moment, [Option<IpAddr>; 2])>,
     refused_until: Option<Moment>,

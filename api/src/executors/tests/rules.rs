@@ -31,16 +31,16 @@ impl Yard {
             let _ = results.send((name, result));
         })
     }
+}
 
-    fn about(&self) -> About {
-        About {
-            user: "alice".parse().unwrap(),
-            address: None,
-            token: TOKEN,
-            user_agent: "test".to_owned(),
-            since: Timestamp::from_secs(1_778_500_000),
-            host: None,
-        }
+fn about() -> About {
+    About {
+        user: "alice".parse().unwrap(),
+        address: None,
+        token: TOKEN,
+        user_agent: "test".to_owned(),
+        since: Timestamp::from_secs(1_778_500_000),
+        host: None,
     }
 }
 
@@ -186,7 +186,7 @@ async fn l50_bytes_of_a_long_message_are_a_sign_of_life_before_it_is_whole() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served = TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key, yard.about())));
+    let served = TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key, about())));
     turn().await;
     // The head of a frame of 1 MiB, masked as those of clients are; then its bytes, slowly.
     let mut head = vec![0x81, 0xff];
@@ -208,10 +208,8 @@ async fn who_takes_a_long_message_slowly_is_waited_for_and_who_takes_nothing_is_
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served = TaskTracker::new().spawn(serve(
-        ours,
-        expect(yard.hub.clone(), key.clone(), yard.about()),
-    ));
+    let served =
+        TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about())));
     turn().await;
     let call = async {
         let params = json!({ "text": "x".repeat(MIB) });
@@ -265,6 +263,78 @@ async fn only_those_that_know_it_are_told_that_nobody_waits() {
     }
 }
 
+/// One that connects while the service ends: what it is told.
+async fn refused_at_the_end(hub: &Hub, key: &Key) -> Option<(u16, String)> {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let expected = expect(hub.clone(), key.clone(), about());
+    let served = TaskTracker::new().spawn(serve(ours, expected));
+    let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
+    Executor { socket, served }.ended().await.1
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_of_the_service_a_call_under_way_is_waited_for_and_no_other_begins() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let mut executor = yard.executor(&key).await;
+    let (results, mut done) = mpsc::unbounded_channel();
+    let begin = Instant::now();
+    yard.begin(&key, Lane::Act, "under way", LIMIT, &results);
+    let (id, _) = executor.asked().await;
+    yard.begin(&key, Lane::Act, "waits", LIMIT, &results);
+    turn().await;
+    yard.shutdown.cancel();
+    turn().await;
+    yard.begin(&key, Lane::Act, "too late", LIMIT, &results);
+    for name in ["waits", "too late"] {
+        let (refused, why) = done.recv().await.unwrap();
+        assert_eq!((refused.as_str(), why), (name, Err("Closing".to_owned())));
+    }
+    let other = self::key(2, Service::Browser);
+    let restart = Some((1012, "the service restarts".to_owned()));
+    assert_eq!(refused_at_the_end(&yard.hub, &other).await, restart);
+    sleep(2 * SECOND).await;
+    executor.answer(id, "done").await;
+    assert_eq!(done.recv().await.unwrap().1, Ok(json!("done")));
+    yard.running.await.unwrap();
+    assert_eq!(begin.elapsed().as_secs(), 2, "nothing else is waited for");
+    assert_eq!(executor.ended().await.1, restart);
+    // Also when nobody keeps the time any more.
+    assert_eq!(refused_at_the_end(&yard.hub, &key).await, restart);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_of_the_service_what_takes_too_long_fails_at_once_and_so_does_what_is_tried_again()
+ {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let mut executor = yard.executor(&key).await;
+    let (results, mut done) = mpsc::unbounded_channel();
+    yard.begin(&key, Lane::Read, "short", SECOND, &results);
+    yard.begin(&key, Lane::Read, "long", LIMIT, &results);
+    executor.asked().await;
+    executor.asked().await;
+    let begin = Instant::now();
+    yard.shutdown.cancel();
+    // Time goes on meanwhile.
+    let (name, why) = done.recv().await.unwrap();
+    assert_eq!(
+        (name.as_str(), why),
+        ("short", Err("Failed(TimedOut)".to_owned()))
+    );
+    let (name, why) = done.recv().await.unwrap();
+    assert_eq!(
+        (name.as_str(), why),
+        ("long", Err("Failed(Lost)".to_owned()))
+    );
+    assert!(begin.elapsed() < 5 * SECOND, "{:?}", begin.elapsed());
+    yard.begin(&key, Lane::Read, "again", LIMIT, &results);
+    assert_eq!(done.recv().await.unwrap().1, Err("Closing".to_owned()));
+    assert!(begin.elapsed() < 5 * SECOND, "{:?}", begin.elapsed());
+    yard.running.await.unwrap();
+    assert_eq!(executor.ended().await.1.map(|(code, _)| code), Some(1012));
+}
+
 #[tokio::test(start_paused = true)]
 async fn l51_the_newest_of_two_that_displace_each_other_is_refused_for_half_a_minute() {
     let yard = Yard::new();
@@ -274,7 +344,7 @@ async fn l51_the_newest_of_two_that_displace_each_other_is_refused_for_half_a_mi
         let about = About {
             address: Some([10, 0, 0, address].into()),
             token: TOKEN,
-            ..yard.about()
+            ..about()
         };
         let served =
             TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about)));

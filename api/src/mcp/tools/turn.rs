@@ -314,6 +314,7 @@ fn refused(refusal: Refusal, service: Service) -> String {
         (Refusal::NotAllowed, _) => format!("an administrator does not allow {of} that is connected; nothing was done"),
         (Refusal::Full, _) => format!("too many calls wait for {of}; try again when some are done"),
         (Refusal::Busy, _) => format!("{of} was busy with other calls; nothing was done, try again"),
+        (Refusal::Closing, _) => "the service restarts; nothing was done, try again in a minute".to_owned(),
         (Refusal::Revoked, _) => "the token is no longer valid".to_owned(),
     }
 }

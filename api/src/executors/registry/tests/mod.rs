@@ -497,6 +497,200 @@ fn what_came_with_a_newer_token_goes_on() {
 }
 
 #[test]
+fn who_waited_with_a_token_that_is_no_longer_valid_is_not_let_to_another_executor() {
+    let mut bench = Bench::default();
+    for (number, token) in [(1, TOKEN + 1), (2, TOKEN)] {
+        bench.apply(Event::Connected {
+            connection: ConnectionId(number),
+            key: key(Service::Browser),
+            address: TABLET,
+            token,
+        });
+        bench.introduce(number, &number.to_string());
+    }
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.enter(2, Service::Browser, Lane::Act);
+    let (user, token) = (uid(1), TOKEN);
+    let effects = bench.apply(Event::Revoked { user, token });
+    assert!(effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
+    assert!(
+        effects.contains(&refused(2, Refusal::Revoked)),
+        "{effects:?}"
+    );
+    assert!(!effects.contains(&granted(2)), "{effects:?}");
+}
+
+#[test]
+fn the_time_of_who_waits_for_a_turn_does_not_begin_anew_with_each_connection() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.introduce(1, "a");
+    let devices: Devices = Some(["a".to_owned()].into());
+    bench.enter_one_of(1, Service::Browser, Lane::Act, devices.clone());
+    bench.enter_one_of(2, Service::Browser, Lane::Act, devices);
+    for number in 2..=3 {
+        assert_eq!(bench.later(TURN / 3), []);
+        bench.connect(number, Service::Browser, TABLET);
+        bench.introduce(number, &number.to_string());
+    }
+    let effects = bench.later(TURN / 3);
+    assert_eq!(effects, [refused(2, Refusal::Busy)]);
+}
+
+#[test]
+fn who_waited_for_a_reconnect_then_waits_for_a_turn_as_long_as_others() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Computer, TABLET);
+    bench.disconnect(1);
+    bench.later(Duration::from_secs(1));
+    bench.enter(1, Service::Computer, Lane::Act);
+    bench.enter(2, Service::Computer, Lane::Act);
+    bench.later(Duration::from_secs(2));
+    let effects = bench.connect(2, Service::Computer, TABLET);
+    assert!(effects.contains(&granted(1)), "{effects:?}");
+    let left = TURN - Duration::from_secs(2);
+    assert_eq!(bench.later(left - Duration::from_millis(1)), []);
+    let effects = bench.later(Duration::from_millis(1));
+    assert_eq!(effects, [refused(2, Refusal::Busy)]);
+}
+
+#[test]
+fn who_may_be_given_to_one_only_waits_until_a_newcomer_has_said_who_it_is() {
+    let only = |instance: &str| -> Devices { Some([instance.to_owned()].into()) };
+    // Whether it is the first one, or stands beside another.
+    for beside in [false, true] {
+        let mut bench = Bench::default();
+        if beside {
+            bench.connect(1, Service::Browser, TABLET);
+            bench.introduce(1, "other");
+        }
+        bench.connect(2, Service::Browser, TABLET);
+        bench.later(Duration::from_secs(1));
+        let entered = bench.enter_one_of(1, Service::Browser, Lane::Act, only("a"));
+        assert_eq!(entered, []);
+        let effects = bench.introduce(2, "a");
+        assert!(effects.contains(&granted(1)), "{effects:?}");
+        // Who waits for it from then on waits for a turn.
+        assert_eq!(
+            bench.enter_one_of(2, Service::Browser, Lane::Act, only("a")),
+            []
+        );
+        bench.later(Duration::from_secs(5));
+        assert_eq!(bench.leave(1), [granted(2)]);
+        // Another one is none of them, and one that says nothing is not, either.
+        bench.connect(3, Service::Browser, TABLET);
+        bench.later(Duration::from_secs(1));
+        let entered = bench.enter_one_of(3, Service::Browser, Lane::Act, only("c"));
+        assert_eq!(entered, []);
+        let effects = bench.later(Duration::from_secs(1));
+        assert!(
+            effects.contains(&refused(3, Refusal::NotAllowed)),
+            "{effects:?}"
+        );
+        let entered = bench.enter_one_of(4, Service::Browser, Lane::Act, only("c"));
+        assert_eq!(entered, [refused(4, Refusal::NotAllowed)]);
+    }
+}
+
+#[test]
+fn who_waits_for_one_that_has_gone_waits_no_longer_than_for_a_reconnect() {
+    let only = |instance: &str| -> Devices { Some([instance.to_owned()].into()) };
+    let mut bench = Bench::default();
+    for (number, instance) in [(1, "a"), (2, "b")] {
+        bench.connect(number, Service::Browser, TABLET);
+        bench.introduce(number, instance);
+    }
+    bench.enter_one_of(1, Service::Browser, Lane::Act, only("a"));
+    bench.enter_one_of(2, Service::Browser, Lane::Act, only("a"));
+    bench.disconnect(1);
+    // One that reconnects in the last moment still says who it is.
+    bench.later(GRACE - Duration::from_secs(1));
+    bench.connect(3, Service::Browser, TABLET);
+    bench.introduce(3, "c");
+    let effects = bench.later(Duration::from_secs(1));
+    assert_eq!(effects, [refused(2, Refusal::NotAllowed)]);
+}
+
+#[test]
+fn one_that_reconnects_at_the_end_of_the_grace_still_says_who_it_is() {
+    let only = |instance: &str| -> Devices { Some([instance.to_owned()].into()) };
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.introduce(1, "a");
+    bench.disconnect(1);
+    bench.enter_one_of(1, Service::Browser, Lane::Act, only("a"));
+    bench.later(GRACE - Duration::from_millis(1));
+    bench.connect(2, Service::Browser, TABLET);
+    assert_eq!(bench.later(Duration::from_secs(1)), []);
+    let effects = bench.introduce(2, "a");
+    assert!(effects.contains(&granted(1)), "{effects:?}");
+}
+
+#[test]
+fn the_one_that_answered_last_is_asked_next_and_the_one_idle_for_longest_makes_room() {
+    let mut bench = Bench::default();
+    for (number, instance) in [(1, "a"), (2, "b")] {
+        bench.connect(number, Service::Browser, TABLET);
+        bench.introduce(number, instance);
+    }
+    assert_eq!(bench.connected(Service::Browser), [2, 1]);
+    let devices = Some(["a".to_owned()].into());
+    bench.enter_one_of(1, Service::Browser, Lane::Act, devices);
+    bench.ask(1);
+    // What nobody waits for is nothing that was done.
+    bench.answer(1, 7);
+    assert_eq!(bench.connected(Service::Browser), [2, 1]);
+    bench.answer(1, 1);
+    assert_eq!(bench.connected(Service::Browser), [1, 2]);
+}
+
+#[test]
+fn one_that_answers_without_end_what_nobody_has_asked_is_sent_away() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.ask(1);
+    let babble = |bench: &mut Bench, times: u32| {
+        (0..times)
+            .flat_map(|_| bench.answer(1, 99))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(babble(&mut bench, connection::UNASKED), []);
+    bench.later(connection::UNASKED_WITHIN);
+    assert_eq!(babble(&mut bench, connection::UNASKED), []);
+    let effects = babble(&mut bench, 1);
+    assert!(effects.contains(&closed(1, Close::Babbling)), "{effects:?}");
+    assert!(effects.contains(&failed(1, Failure::Lost)), "{effects:?}");
+    assert_eq!(Close::Babbling.code(), 4408);
+    assert!(bench.connected(Service::Browser).is_empty());
+}
+
+#[test]
+fn at_the_end_what_has_its_turn_goes_on_and_nothing_else_begins() {
+    let mut bench = Bench::default();
+    bench.connect(1, Service::Browser, TABLET);
+    bench.introduce(1, "a");
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.ask(1);
+    bench.enter(2, Service::Browser, Lane::Act);
+    bench.connect(2, Service::Browser, TABLET);
+    let effects = bench.apply(Event::Closing);
+    assert_eq!(effects, [refused(2, Refusal::Closing)]);
+    let effects = bench.enter(3, Service::Browser, Lane::Read);
+    assert_eq!(effects, [refused(3, Refusal::Closing)]);
+    let effects = bench.connect(3, Service::Browser, TABLET);
+    assert_eq!(effects, [closed(3, Close::Restart)]);
+    // Nor is it displaced by one that had just come.
+    assert_eq!(bench.later(GREETING), []);
+    assert!(!bench.registry.is_idle());
+    assert_eq!(bench.answer(1, 1), [Effect::Completed { job: JobId(1) }]);
+    assert_eq!(bench.ask(1), [written(1, 1, 2)]);
+    assert_eq!(bench.answer(1, 2), [Effect::Completed { job: JobId(1) }]);
+    bench.leave(1);
+    assert!(bench.registry.is_idle());
+}
+
+#[test]
 fn nothing_is_kept_of_who_is_gone() {
     let mut bench = Bench::default();
     for number in 0..200_u64 {
@@ -542,6 +736,7 @@ fn a_job_goes_only_to_executors_that_it_may_be_given_to() {
         why: Refusal::NotAllowed,
     };
     bench.connect(1, Service::Browser, TABLET);
+    bench.later(GREETING);
     // One that says nothing about itself is none of those that are named.
     let entered = bench.enter_one_of(1, Service::Browser, Lane::Act, only("a"));
     assert_eq!(entered, [refused(1)]);
