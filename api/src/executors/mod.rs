@@ -15,6 +15,7 @@ mod traffic;
 pub use budget::Share;
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job, News};
+pub(crate) use registry::DEVICES;
 pub use registry::{Close, ConnectionId, Devices, Failure, Key, Lane, Protocol, Refusal, Service};
 pub(crate) use socket::{expect, serve};
 #[cfg(test)]

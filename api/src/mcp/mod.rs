@@ -35,7 +35,7 @@ use tokio::sync::watch;
 
 use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
-use crate::executors::{Hub, Key};
+use crate::executors::{DEVICES, Hub, Key};
 use crate::settings::WebSettings;
 use crate::tally::{Place, Tally};
 
@@ -62,8 +62,8 @@ const ENDED: u64 = 10_000;
 const STREAMS: usize = 64;
 /// Most calls of one user and service at once.
 const CALLS: usize = 8;
-/// Most WebSockets of one user and service at once, those that are about to be replaced or refused among them.
-const SOCKETS: usize = 8;
+/// Most WebSockets of one user and service at once: as many as may be side by side, and some that are about to be replaced or refused.
+pub(crate) const SOCKETS: usize = DEVICES + 8;
 
 /// What the endpoint keeps in memory.
 #[derive(Debug)]

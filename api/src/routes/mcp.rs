@@ -38,7 +38,7 @@ const SWITCHED_OFF: Failure = Failure(
 const SOCKETS: Failure = Failure(
     429,
     "too_many_streams",
-    "the user already has 8 WebSockets of the service",
+    "the user already has 24 WebSockets of the service",
 );
 const STREAMS: Failure = Failure(
     429,
@@ -309,4 +309,16 @@ async fn connect(
         .header(UPGRADE, HeaderValue::from_static("websocket"))
         .header(http::header::SEC_WEBSOCKET_ACCEPT, accept);
     Ok(Switching(reply))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_names_the_limit_of_websockets() {
+        let Failure(_, _, text) = SOCKETS;
+        let limit = format!(" {} WebSockets", mcp::SOCKETS);
+        assert!(text.contains(&limit), "{text}: {limit}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Connections that do nothing, and what memory each takes of the service.
 
-use futures::SinkExt;
+use futures::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -11,7 +11,8 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::support::{Client, McpUser, Service, long, seconds};
 
-/// Streams of one user, and WebSockets: there are limits to both.
+/// Streams of one user, and WebSockets, half of them of each service: there are limits to both (64 and 24), and no more than 16
+/// executors of a service are side by side.
 const STREAMS: usize = 60;
 const SOCKETS: usize = 24;
 /// What the first connections make stays: it is none's own.
@@ -77,7 +78,7 @@ async fn stream(service: &Service, user: &McpUser) -> TcpStream {
     stream
 }
 
-/// One that says which installation it is, so that many of one user are side by side.
+/// One that has said which installation it is, and was heard: the next one of the user would take its place otherwise.
 async fn socket(service: &Service, user: &McpUser, number: usize) -> WebSocketStream<TcpStream> {
     let stream = TcpStream::connect(service.address()).await.unwrap();
     let kind = ["browser", "computer"][number % 2];
@@ -92,5 +93,7 @@ async fn socket(service: &Service, user: &McpUser, number: usize) -> WebSocketSt
         .send(Message::Text(hello.to_string().into()))
         .await
         .unwrap();
+    let welcome = socket.next().await.unwrap().unwrap();
+    assert!(welcome.is_text(), "{welcome:?}");
     socket
 }

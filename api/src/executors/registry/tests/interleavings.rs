@@ -229,7 +229,6 @@ impl World {
     }
 
     /// Whether what comes of an event is right, after it.
-
     fn check(&mut self, event: &Event, effect: &Effect) -> Result<(), TestCaseError> {
         match effect {
             Effect::Granted { job } => {
