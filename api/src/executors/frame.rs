@@ -3,8 +3,6 @@
 //! The service sends `{"id":n,"tool":"…","params":{…}}`, and executors answer `{"id":n,"result":…}` or
 //! `{"id":n,"error":{"message":"…"}}`. Everything else has a `type`, and whoever does not know it ignores it.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -61,6 +59,8 @@ pub(super) struct Client {
 const LONGEST_TEXT: usize = 200;
 /// Most tools, and most features.
 const MOST: usize = 200;
+/// Longest `hello`, in bytes.
+const LONGEST_HELLO: usize = 64 * 1024;
 
 /// A frame of an executor.
 #[derive(Debug)]
@@ -78,10 +78,11 @@ pub(super) enum Frame {
     Other,
 }
 
+/// What a frame is, of which nothing is copied: however long it is and whatever is in it, finding that out takes no memory.
 #[derive(Deserialize)]
 struct Raw<'a> {
     #[serde(rename = "type", borrow, default)]
-    kind: Option<Cow<'a, str>>,
+    kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -96,11 +97,13 @@ impl Frame {
         let Ok(raw) = serde_json::from_str::<Raw<'_>>(text) else {
             return Self::Other;
         };
-        match (raw.kind.as_deref(), raw.id.and_then(number)) {
-            (Some("hello"), _) => match serde_json::from_str::<Hello>(text) {
-                Ok(hello) if hello.is_sane() => Self::Hello(Box::new(hello)),
-                _ => Self::Other,
-            },
+        match (raw.kind.map(RawValue::get), raw.id.and_then(number)) {
+            (Some(r#""hello""#), _) if text.len() <= LONGEST_HELLO => {
+                match serde_json::from_str::<Hello>(text) {
+                    Ok(hello) if hello.is_sane() => Self::Hello(Box::new(hello)),
+                    _ => Self::Other,
+                }
+            }
             (None, Some(id)) => Self::Answer {
                 id,
                 outcome: outcome(raw.result, raw.error),
@@ -116,17 +119,15 @@ fn number(id: &RawValue) -> Option<u64> {
 }
 
 fn outcome(result: Option<&RawValue>, error: Option<&RawValue>) -> Outcome {
+    // One by one: what may be either would first be read into values, which take many times its length.
     #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Said {
-        Object { message: String },
-        Text(String),
+    struct Said {
+        message: String,
     }
-    if let Some(error) = error {
-        return Outcome::Error(match serde_json::from_str(error.get()) {
-            Ok(Said::Object { message } | Said::Text(message)) => message,
-            Err(_) => error.get().to_owned(),
-        });
+    if let Some(error) = error.map(RawValue::get) {
+        let said = serde_json::from_str::<Said>(error).map(|said| said.message);
+        let said = said.or_else(|_| serde_json::from_str(error));
+        return Outcome::Error(said.unwrap_or_else(|_| error.to_owned()));
     }
     Outcome::Result(result.map_or_else(|| RawValue::NULL.to_owned(), ToOwned::to_owned))
 }
@@ -198,6 +199,12 @@ mod tests {
     #[case(r#"{"id":7,"error":{"message":"no such tab"}}"#, 7, Err("no such tab"))]
     #[case(r#"{"id":7,"error":"no such tab","result":1}"#, 7, Err("no such tab"))]
     #[case(r#"{"id":7,"error":{"code":4}}"#, 7, Err(r#"{"code":4}"#))]
+    #[case(
+        r#"{"id":7,"error":["no such tab",[]]}"#,
+        7,
+        Err(r#"["no such tab",[]]"#)
+    )]
+    #[case(r#"{"type":null,"id":7,"result":1}"#, 7, Ok("1"))]
     #[case(r#"{"id":7,"result":[1.10]}"#, 7, Ok("[1.10]"))]
     fn answers_are_read_as_they_were_sent(
         #[case] text: &str,
@@ -245,6 +252,12 @@ mod tests {
         let long = "x".repeat(LONGEST_TEXT + 1);
         let hello = |label: &str| format!(r#"{{"type":"hello","instance":"a","label":"{label}"}}"#);
         assert!(matches!(Frame::read(&hello("mine")), Frame::Hello(_)));
+        let fields = |fields: usize| {
+            let rest = ",\"\":0".repeat(fields);
+            format!(r#"{{"type":"hello","instance":"a"{rest}}}"#)
+        };
+        assert!(matches!(Frame::read(&fields(10_000)), Frame::Hello(_)));
+        assert!(matches!(Frame::read(&fields(14_000)), Frame::Other));
         assert!(matches!(Frame::read(&hello(&long)), Frame::Other));
     }
 }
