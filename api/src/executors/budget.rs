@@ -108,6 +108,7 @@ struct State {
     share: Share,
     /// A piece of the user's part that waits for one of what all have.
     of_user: Option<OwnedSemaphorePermit>,
+    begun: Option<Instant>,
     starved: Option<Instant>,
 }
 
@@ -154,20 +155,30 @@ impl Unfinished {
 
     /// So much more of it was read.
     pub(super) fn read(&self, bytes: usize) {
-        lock(&self.state).read += bytes;
+        let mut state = lock(&self.state);
+        state.read += bytes;
+        state.begun.get_or_insert_with(Instant::now);
     }
 
     /// So much of what was read is not of it.
     pub(super) fn without(&self, bytes: usize) {
         let mut state = lock(&self.state);
         state.read = state.read.saturating_sub(bytes);
+        if state.read == 0 {
+            state.begun = None;
+        }
     }
 
     /// It is whole; what is read from now on is another one.
     pub(super) fn whole(&self) -> Share {
         let mut state = lock(&self.state);
-        (state.read, state.room) = (0, 0);
+        (state.read, state.room, state.begun) = (0, 0, None);
         std::mem::take(&mut state.share)
+    }
+
+    /// Since when it has been read, when a part of it was.
+    pub(super) fn begun(&self) -> Option<Instant> {
+        lock(&self.state).begun
     }
 
     /// Since when there has been no room for more of it.

@@ -28,6 +28,14 @@ const BROWSER_FRAME: usize = 8 * 1024 * 1024;
 /// (`server::Limits::shutdown`), and what is recorded of the jobs is still written (`mcp::record_calls`).
 const DRAIN: Duration = Duration::from_secs(4);
 
+/// The longest that an executor is sent, in bytes.
+fn longest_frame(service: Service) -> usize {
+    match service {
+        Service::Browser => BROWSER_FRAME,
+        Service::Computer => DESKTOP_FRAME,
+    }
+}
+
 /// Who has connected, and from where.
 #[derive(Debug, Clone)]
 pub struct About {
@@ -98,6 +106,7 @@ pub(super) enum Order {
 }
 
 struct Socket {
+    service: Service,
     about: Arc<About>,
     hello: Option<Box<Hello>>,
     orders: mpsc::Sender<Order>,
@@ -293,6 +302,7 @@ impl Hub {
             let mut state = self.lock();
             let connection = ConnectionId(state.number());
             let socket = Socket {
+                service: key.service,
                 about: Arc::new(about),
                 hello: None,
                 orders,
@@ -311,18 +321,23 @@ impl Hub {
 
     pub(super) fn introduce(&self, connection: ConnectionId, hello: Box<Hello>) {
         let instance = hello.instance.clone();
-        if let Some(socket) = self.lock().sockets.get_mut(&connection) {
-            // It is the same for as long as it is connected.
-            if socket.hello.is_some() {
-                return;
+        let first = match self.lock().sockets.get_mut(&connection) {
+            Some(socket) if socket.hello.is_none() => {
+                let welcome = frame::welcome(longest_frame(socket.service));
+                let _ = socket.orders.try_send(Order::Send(welcome));
+                socket.hello = Some(hello);
+                true
             }
-            let welcome = frame::welcome(DESKTOP_FRAME);
-            let _ = socket.orders.try_send(Order::Send(welcome));
-            socket.hello = Some(hello);
-        }
-        self.apply(Event::Introduced {
-            connection,
-            protocol: Protocol::Introduced { instance },
+            _ => false,
+        };
+        let protocol = Protocol::Introduced { instance };
+        self.apply(match first {
+            true => Event::Introduced {
+                connection,
+                protocol,
+            },
+            // It is the same for as long as it is connected. This is as good as an answer to nothing, and counts as one.
+            false => Event::Answered { connection, id: 0 },
         });
     }
 
@@ -537,10 +552,7 @@ impl Job {
         params: &RawValue,
         limit: Duration,
     ) -> Result<Answer, Ask> {
-        let longest = match self.service {
-            Service::Browser => BROWSER_FRAME,
-            Service::Computer => DESKTOP_FRAME,
-        };
+        let longest = longest_frame(self.service);
         let question = frame::question(tool, params);
         if question.len() + frame::NUMBER > longest {
             return Err(Ask::TooLong(longest));

@@ -2,7 +2,7 @@
 //!
 //! Reading never waits for anything else: a desktop client gives up when its pings have no answer, and what answers them is reading.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -38,13 +38,31 @@ const LOOK: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(10);
 /// Bytes of the head of a ping or pong.
 const CONTROL: usize = 6;
-/// How long a message may wait for room in memory.
-const STARVED: Duration = Duration::from_secs(5);
+/// How long a message may take to come whole: longer than any call waits for it. What is not whole holds memory that others wait
+/// for, so it is this connection that ends, and not theirs.
+const UNFINISHED: Duration = Duration::from_secs(140);
+/// How long a message may wait for room in memory. Whoever has asked has a limit of their own and hears then that there was no answer;
+/// the connection is not to blame, and executors of the first generation do not come back by themselves. But nothing else is read
+/// meanwhile, no ping either: after about so long the desktop client gives up by itself.
+const STARVED: Duration = Duration::from_secs(30);
 /// How long it may take to end.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 type Reader<S> = SplitStream<WebSocketStream<Watched<S>>>;
 type Writer<S> = SplitSink<WebSocketStream<Watched<S>>, Message>;
+
+/// A text that is being parsed, long ones on another thread, for which they may have to wait: reading goes on, as it answers pings.
+type Parsing = Pin<Box<dyn Future<Output = (Frame, Share)> + Send>>;
+
+/// What was parsed; never when there is nothing to be.
+async fn parsed(parsing: &mut Option<Parsing>) -> (Frame, Share) {
+    let Some(text) = parsing else {
+        return std::future::pending().await;
+    };
+    let parsed = text.await;
+    *parsing = None;
+    parsed
+}
 
 /// Why this side ends a connection.
 enum End {
@@ -119,7 +137,19 @@ impl Registered {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        while let Some(message) = reader.next().await {
+        let mut parsing = None;
+        let end = loop {
+            let message = tokio::select! {
+                biased;
+                (frame, share) = parsed(&mut parsing) => {
+                    self.take(frame, share);
+                    continue;
+                }
+                message = reader.next() => message,
+            };
+            let Some(message) = message else {
+                break End::Over;
+            };
             let share = match &message {
                 // It may have come between the parts of another one.
                 Ok(Message::Ping(bytes) | Message::Pong(bytes)) => {
@@ -129,31 +159,50 @@ impl Registered {
                 _ => unfinished.whole(),
             };
             match message {
+                // With it the extension says that it is there.
+                Ok(Message::Text(text)) if text.is_empty() => {}
                 Ok(Message::Text(text)) => {
-                    let read = work_on(text.len(), move || Frame::read(&text)).await;
-                    match read.unwrap_or(Frame::Other) {
-                        Frame::Answer { id, outcome } => {
-                            self.hub.answered(self.connection, id, outcome, share);
-                        }
-                        Frame::Hello(hello) => self.hub.introduce(self.connection, hello),
-                        // The empty text with which the extension says that it is there, among others.
-                        Frame::Other => {}
-                    }
+                    // One after the other, as they came: only what is no text overtakes a long one.
+                    self.finish(&mut parsing).await;
+                    parsing = Some(Box::pin(async move {
+                        let frame = work_on(text.len(), move || Frame::read(&text)).await;
+                        (frame.unwrap_or(Frame::Other), share)
+                    }));
                 }
-                Ok(Message::Close(_)) => return End::Over,
+                Ok(Message::Close(_)) => break End::Over,
                 Ok(_) => {}
-                Err(Error::Capacity(_)) => return End::TooLong,
-                Err(_) => return End::Over,
+                Err(Error::Capacity(_)) => break End::TooLong,
+                Err(_) => break End::Over,
             }
-        }
-        End::Over
+        };
+        self.finish(&mut parsing).await;
+        end
     }
 
-    /// Looks whether it is silent: what follows from that comes as an order. And whether there is no room for its message.
+    /// Takes what is being parsed.
+    async fn finish(&self, parsing: &mut Option<Parsing>) {
+        if parsing.is_some() {
+            let (frame, share) = parsed(parsing).await;
+            self.take(frame, share);
+        }
+    }
+
+    fn take(&self, frame: Frame, share: Share) {
+        match frame {
+            Frame::Answer { id, outcome } => {
+                self.hub.answered(self.connection, id, outcome, share);
+            }
+            Frame::Hello(hello) => self.hub.introduce(self.connection, hello),
+            Frame::Other => {}
+        }
+    }
+
+    /// Looks whether it is silent: what follows from that comes as an order. And whether its message comes to no end, or has no room.
     async fn watch(&self, traffic: &Traffic, unfinished: &Unfinished) -> End {
         loop {
             sleep(LOOK).await;
-            if (unfinished.starved()).is_some_and(|since| since.elapsed() > STARVED) {
+            let over = |since: Option<Instant>, limit| since.is_some_and(|it| it.elapsed() > limit);
+            if over(unfinished.begun(), UNFINISHED) || over(unfinished.starved(), STARVED) {
                 return End::Told(Close::Slow);
             }
             let heard = traffic.received();

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::frame::Outcome;
 use super::*;
+use crate::long_work::work_on;
 
 /// Which of the user's tokens everybody shows.
 const TOKEN: i64 = 3;
@@ -221,6 +222,43 @@ async fn l52_a_screenshot_of_five_mebibytes_comes_whole_and_one_of_forty_ends_th
 }
 
 #[tokio::test]
+async fn pings_are_answered_while_a_long_answer_waits_to_be_parsed_and_it_arrives_before_the_end() {
+    // Both places for long texts are taken.
+    let mut places = Vec::new();
+    for _ in 0..2 {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (begun, beginning) = tokio::sync::oneshot::channel();
+        TaskTracker::new().spawn(work_on(MIB, move || {
+            let _ = begun.send(());
+            let _ = held.recv();
+        }));
+        beginning.await.unwrap();
+        places.push(release);
+    }
+    let yard = Yard::new();
+    let key = key(1, Service::Computer);
+    let mut executor = yard.executor(&key).await;
+    let answered = async {
+        let (id, _) = executor.question().await;
+        let text = "x".repeat(MIB);
+        executor
+            .send(format!(r#"{{"id":{id},"result":"{text}"}}"#))
+            .await;
+        executor.send("").await;
+        let ping = Message::Ping(vec![7].into());
+        executor.socket.send(ping).await.unwrap();
+        let pong = timeout(LIMIT, executor.socket.next()).await;
+        let pong = pong.expect("it is answered").unwrap().unwrap();
+        assert_eq!(pong, Message::Pong(vec![7].into()));
+        assert_eq!(yard.hub.connected()[0].calls, 1, "it is not parsed yet");
+        executor.socket.close(None).await.unwrap();
+        drop(places);
+    };
+    let (outcome, ()) = tokio::join!(yard.call(&key, "t", json!({})), answered);
+    assert_eq!(value(&outcome.unwrap()).as_str().unwrap().len(), MIB);
+}
+
+#[tokio::test]
 async fn l48_the_newer_connection_is_asked_and_the_older_is_told() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);
@@ -388,9 +426,14 @@ async fn who_introduces_itself_is_welcome_and_known_by_name() {
         panic!("no welcome");
     };
     let welcome: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(welcome["type"], "welcome");
+    let limits = json!({ "message_bytes": 8 * MIB });
+    let expected = json!({ "type": "welcome", "protocol": 2, "limits": limits });
+    assert_eq!(welcome, expected);
     let connected = yard.hub.connected();
     assert_eq!(connected[0].label.as_deref(), Some("my laptop"));
+    // A second one changes nothing.
+    let again = hello.to_string().replace("my laptop", "another");
+    executor.send(again).await;
     // It is told when nobody waits any more.
     let short = Duration::from_millis(50);
     assert!(

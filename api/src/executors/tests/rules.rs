@@ -1,9 +1,12 @@
 //! The rules of executors.md, 6.2, that need sockets or their times; those that do not are in `registry::tests`.
 
+use std::future::poll_fn;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
+use super::budget::Unfinished;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -193,12 +196,16 @@ async fn l50_bytes_of_a_long_message_are_a_sign_of_life_before_it_is_whole() {
     head.extend((MIB as u64).to_be_bytes());
     head.extend([0; 4]);
     theirs.write_all(&head).await.unwrap();
-    for _ in 0..20 {
+    for _ in 0..6 {
         sleep(20 * SECOND).await;
         theirs.write_all(&[b'x'; 1000]).await.unwrap();
     }
     assert_eq!(yard.hub.connected().len(), 1);
-    sleep(81 * SECOND).await;
+    // But nobody waits for it any more, while it holds memory that others wait for.
+    sleep(19 * SECOND).await;
+    theirs.write_all(&[b'x'; 1000]).await.unwrap();
+    assert_eq!(yard.hub.connected().len(), 1);
+    sleep(7 * SECOND).await;
     assert!(yard.hub.connected().is_empty());
     timeout(5 * SECOND, served).await.unwrap().unwrap();
 }
@@ -261,6 +268,62 @@ async fn only_those_that_know_it_are_told_that_nobody_waits() {
             false => assert_eq!((number, &frame["tool"]), (id + 1, &json!("next"))),
         }
     }
+}
+
+/// All that a user may have of the memory for messages.
+async fn all_of(yard: &Yard, key: &Key) -> Unfinished {
+    let mut long = Unfinished::new(yard.hub.budget(), &key.user);
+    let moment = Duration::from_millis(1);
+    while timeout(moment, poll_fn(|context| long.poll_room(context)))
+        .await
+        .is_ok()
+    {
+        long.read(MIB);
+    }
+    long
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_without_room_waits_before_its_connection_ends() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let (results, mut done) = mpsc::unbounded_channel();
+    let mut executor = yard.executor(&key).await;
+    for held in [25, 40] {
+        let all = all_of(&yard, &key).await;
+        yard.begin(&key, Lane::Act, "t", 60 * SECOND, &results);
+        let (id, _) = executor.asked().await;
+        let answered = async {
+            let text = format!(r#"{{"id":{id},"result":"{}"}}"#, "x".repeat(MIB));
+            executor.socket.send(Message::Text(text.into())).await
+        };
+        let released = async {
+            sleep(held * SECOND).await;
+            drop(all);
+        };
+        let (sent, ()) = tokio::join!(answered, released);
+        let (_, result) = done.recv().await.unwrap();
+        match held {
+            25 => assert!(sent.is_ok() && result.is_ok(), "{result:?}"),
+            _ => assert_eq!(result, Err("Failed(Lost)".to_owned())),
+        }
+    }
+    assert!(yard.hub.connected().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_says_again_and_again_who_it_is_is_sent_away() {
+    let yard = Yard::new();
+    let mut executor = yard.executor(&key(1, Service::Computer)).await;
+    let hello = r#"{"type":"hello","instance":"i"}"#;
+    executor.send(hello).await;
+    let welcome = executor.socket.next().await.unwrap().unwrap();
+    assert!(welcome.to_text().unwrap().contains("1048576"), "{welcome}");
+    for _ in 0..1001 {
+        executor.send(hello).await;
+    }
+    let (_, close) = executor.ended().await;
+    assert_eq!(close.map(|(code, _)| code), Some(4408));
 }
 
 /// One that connects while the service ends: what it is told.
