@@ -468,23 +468,21 @@ impl Registry {
             return Err(Refusal::Closing);
         }
         let slot = self.slots.get(&job.key).ok_or(Refusal::NotConnected)?;
-        if is_usable(slot, &self.connections, &job.devices) {
-            return match slot.queue.len() < WAITING {
-                true => Ok(now.after(TURN)),
-                false => Err(Refusal::Full),
-            };
-        }
-        let gone = slot.gone.filter(|gone| now.since(*gone) < GRACE);
-        let newest = slot.newest.and_then(|id| self.connections.get(&id));
-        let greets = newest.and_then(Connection::greets_until);
-        let hope = [
-            gone.map(|_| now.after(GRACE)),
-            greets.filter(|it| now < *it),
-        ];
-        match hope.into_iter().flatten().max() {
+        let until = match is_usable(slot, &self.connections, &job.devices) {
+            true => Some(now.after(TURN)),
+            false => {
+                let gone = slot.gone.filter(|gone| now.since(*gone) < GRACE);
+                let newest = slot.newest.and_then(|id| self.connections.get(&id));
+                // It may turn out to be one of those that the job may be given to.
+                let greets = newest.and_then(Connection::greets_until);
+                let greets = greets.filter(|until| now < *until);
+                gone.map(|_| now.after(GRACE)).max(greets)
+            }
+        };
+        match until {
+            None => Err(self.unmet(&job.key, &job.devices)),
             Some(_) if slot.queue.len() >= WAITING => Err(Refusal::Full),
             Some(until) => Ok(until),
-            None => Err(self.unmet(&job.key, &job.devices)),
         }
     }
 
