@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-pub use pattern::{ToolPattern, UrlPattern};
+pub use pattern::{ToolPattern, UrlPattern, canonical_host};
 pub(super) use shape::{check, json_schema};
 
 /// The policy.

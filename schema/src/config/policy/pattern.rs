@@ -1,9 +1,27 @@
 //! What names of tools and addresses of pages are compared with.
 
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use serde::Deserialize;
 use url::{Host, Url};
+
+/// A host as it is compared: without a dot at its end, and an IPv6 address that leads to an IPv4 one (mapped, compatible, or NAT64) as
+/// that one.
+pub fn canonical_host(host: Host<&str>) -> Host<&str> {
+    match host {
+        Host::Domain(name) => Host::Domain(name.trim_end_matches('.')),
+        Host::Ipv4(_) => host,
+        Host::Ipv6(ip) => match ip.segments() {
+            // These are no compatible ones.
+            [0, 0, 0, 0, 0, 0, 0, 0 | 1] => host,
+            [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                Host::Ipv4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+            }
+            _ => host,
+        },
+    }
+}
 
 /// Tools: one by its name, or all whose names begin alike.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -57,34 +75,36 @@ impl TryFrom<String> for ToolPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct UrlPattern {
-    host: String,
+    host: Host,
     below: bool,
     port: Option<u16>,
     path: String,
 }
 
 impl UrlPattern {
-    /// Whether a page is one of them. The path is compared as it is, and by whole parts.
+    /// Whether a page is one of them. The path is compared as it is written, by whole parts, and may not lead out again.
     pub fn matches(&self, url: &Url) -> bool {
-        self.has_host(url) && is_below(&self.path, url.path())
+        self.has_host(url)
+            && is_below(&self.path, url.path())
+            && is_below(&plain(&self.path, true), &plain(url.path(), true))
     }
 
     /// The same for what is denied: written in another way, it is still the same page.
     pub fn matches_any_spelling(&self, url: &Url) -> bool {
-        self.has_host(url)
-            && (is_below(&self.path, url.path())
-                || is_below(&plain(&self.path), &plain(url.path())))
+        // Not every server resolves dots that are encoded.
+        let read = |resolve| is_below(&plain(&self.path, resolve), &plain(url.path(), resolve));
+        self.has_host(url) && (is_below(&self.path, url.path()) || read(false) || read(true))
     }
 
     fn has_host(&self, url: &Url) -> bool {
-        let Some(host) = url.host_str().map(|host| host.trim_end_matches('.')) else {
+        let Some(host) = url.host().map(canonical_host) else {
             return false;
         };
-        let same = match self.below {
-            false => host == self.host,
-            true => host
-                .strip_suffix(&self.host)
+        let same = match (self.below, &self.host, host) {
+            (true, Host::Domain(above), Host::Domain(host)) => host
+                .strip_suffix(above.as_str())
                 .is_some_and(|rest| rest.ends_with('.')),
+            (_, own, host) => *own == host,
         };
         same && self
             .port
@@ -97,14 +117,25 @@ fn is_below(prefix: &str, path: &str) -> bool {
         .is_some_and(|rest| prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path in which percent signs stand for themselves, in lower case and without empty parts.
-fn plain(path: &str) -> String {
+/// A path as servers may read it: percent signs stand for themselves, case does not matter, parts lose their parameters (`;x=1`), and
+/// empty parts are none; with `resolve`, `..` leads up. A slash at its end stays.
+fn plain(path: &str, resolve: bool) -> String {
     let decoded = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
-    let mut plain = String::with_capacity(decoded.len());
-    for character in decoded.to_lowercase().chars() {
-        if character != '/' || !plain.ends_with('/') {
-            plain.push(character);
+    let decoded = decoded.to_lowercase();
+    let mut parts = Vec::new();
+    let mut ends_in_slash = false;
+    for part in decoded.split(['/', '\\']) {
+        let part = part.split(';').next().unwrap_or_default();
+        ends_in_slash = matches!(part, "" | ".") || (resolve && part == "..");
+        match part {
+            "" | "." => {}
+            ".." if resolve => drop(parts.pop()),
+            _ => parts.push(part),
         }
+    }
+    let mut plain = format!("/{}", parts.join("/"));
+    if ends_in_slash && !parts.is_empty() {
+        plain.push('/');
     }
     plain
 }
@@ -134,13 +165,14 @@ impl FromStr for UrlPattern {
             _ => (authority, None),
         };
         let host = Host::parse(host.trim_end_matches('.')).map_err(|_| RULE)?;
+        // As addresses of pages are written: without dots, and with what needs it encoded.
+        let url = Url::parse(&format!("http://{host}{path}")).map_err(|_| RULE)?;
+        let host = url.host().map(canonical_host).ok_or(RULE)?.to_owned();
         if below && !matches!(host, Host::Domain(_)) {
             return Err(RULE);
         }
-        // As addresses of pages are written: without dots, and with what needs it encoded.
-        let url = Url::parse(&format!("http://{host}{path}")).map_err(|_| RULE)?;
         Ok(Self {
-            host: url.host_str().unwrap_or_default().to_owned(),
+            host,
             below,
             port,
             path: url.path().to_owned(),

@@ -64,6 +64,12 @@ fn others_are_refused_with_field_and_rule(
 #[case("example.org/a/", "https://example.org/a", false)]
 #[case("127.0.0.1", "http://2130706433/", true)]
 #[case("[::1]", "http://[0:0:0:0:0:0:0:1]/", true)]
+#[case("[::1]", "http://0.0.0.1/", false)]
+#[case("10.0.0.1", "http://[::ffff:10.0.0.1]/", true)]
+#[case("10.0.0.1", "http://[::10.0.0.1]/", true)]
+#[case("10.0.0.1", "http://[64:ff9b::a00:1]/", true)]
+#[case("10.0.0.1", "http://[64:ff9b:1::a00:1]/", false)]
+#[case("[::ffff:10.0.0.1]:80", "http://10.0.0.1/", true)]
 #[case("b\u{fc}cher.example", "https://xn--bcher-kva.example/", true)]
 fn patterns_are_compared_with_addresses(
     #[case] pattern: &str,
@@ -79,10 +85,48 @@ fn patterns_are_compared_with_addresses(
 #[rstest]
 #[case("https://example.org/%61dmin")]
 #[case("https://example.org//Admin/x")]
+#[case("https://example.org/admin;x=1")]
+#[case("https://example.org/admin%3Bx=1/y")]
+#[case("https://example.org/a/..%2fadmin")]
+#[case("https://example.org/a%2f..%2fadmin%2f")]
+#[case("https://example.org/a/..;/admin")]
+#[case("https://example.org/a/..%5cadmin")]
+#[case("https://example.org/..%2fadmin")]
+#[case("https://example.org/.%2fadmin")]
+#[case("https://example.org/Admin/..%2fpublic")]
 fn what_is_denied_is_denied_in_every_spelling(#[case] url: &str) {
     let pattern: UrlPattern = "example.org/admin".parse().unwrap();
     let url = Url::parse(url).unwrap();
     assert!(pattern.matches_any_spelling(&url) && !pattern.matches(&url));
+}
+
+#[rstest]
+#[case("example.org/a/", "https://example.org/%61", false)]
+#[case("example.org/a/", "https://example.org/%61/", true)]
+#[case("example.org/a/", "https://example.org/%61%2f", true)]
+#[case("example.org/a/", "https://example.org/%61/b", true)]
+#[case("example.org/a/", "https://example.org/b/..%2fa%2f.", true)]
+#[case("example.org/a", "https://example.org/%61bc", false)]
+#[case("example.org/", "https://example.org/..%2f..", true)]
+fn a_slash_at_the_end_of_a_pattern_means_what_lies_below(
+    #[case] pattern: &str,
+    #[case] url: &str,
+    #[case] expected: bool,
+) {
+    let pattern: UrlPattern = pattern.parse().unwrap();
+    assert_eq!(
+        pattern.matches_any_spelling(&Url::parse(url).unwrap()),
+        expected
+    );
+}
+
+#[test]
+fn what_is_allowed_leads_nowhere_else() {
+    let pattern: UrlPattern = "example.org/app".parse().unwrap();
+    let allowed = |url: &str| pattern.matches(&Url::parse(url).unwrap());
+    assert!(allowed("https://example.org/app/x;y=1") && allowed("https://example.org/app/%41"));
+    assert!(!allowed("https://example.org/app/..%2fadmin"));
+    assert!(!allowed("https://example.org/app/..;/admin"));
 }
 
 #[rstest]
