@@ -178,6 +178,20 @@ fn only_pages_on_each_list_may_be_visited_and_the_builtin_list_can_be_left_out()
 }
 
 #[test]
+fn the_configuration_knows_the_tools_of_the_catalogue() {
+    let catalogue: Value = serde_json::from_str(include_str!("../tools/catalogue.json")).unwrap();
+    let rows = catalogue.as_array().unwrap().iter();
+    let named: Vec<&str> = rows.map(|row| row["name"].as_str().unwrap()).collect();
+    let listed = include_str!("../../../../schema/src/config/policy/tools.txt");
+    assert_eq!(listed.lines().collect::<Vec<_>>(), named);
+    // By which the configuration tells the tools of one service from those of the other.
+    for row in catalogue.as_array().unwrap() {
+        let [name, service] = [&row["name"], &row["service"]].map(|it| it.as_str().unwrap());
+        assert!(name.starts_with(service), "{name}");
+    }
+}
+
+#[test]
 fn every_line_of_the_builtin_list_is_a_pattern() {
     let lines = include_str!("builtin.txt").lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -1,7 +1,7 @@
 //! What a policy looks like, for forms and for the check of a save.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::str::FromStr;
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
@@ -13,6 +13,10 @@ use crate::ids::{PlainName, UserName};
 
 /// Most entries of a list.
 const MAX_LIST: usize = 1000;
+/// Longest name that is repeated in an answer, in bytes.
+const MAX_REPEATED: usize = 128;
+/// The tools that there are: a test in `api/src/mcp/policy` compares them with the catalogue.
+const TOOLS: &str = include_str!("tools.txt");
 
 static VALIDATOR: LazyLock<Option<Validator>> =
     LazyLock::new(|| jsonschema::validator_for(&json_schema()).ok());
@@ -42,14 +46,14 @@ fn services() -> Map<String, Value> {
         "description": "off: calls and executors are refused. read-only: tools that change something are refused. auto (the default): all tools that no other rule denies.",
     });
     let tools = object(
-        "Tools by name, or by the beginning of names with * at its end.",
+        "Tools by name, or by the beginning of names with * at its end. Some tools do what others do (computer_click_text clicks, browser_execute does anything in a page) and are denied by themselves; the mode read-only refuses all that change something. The status tools cannot be denied.",
         json!({
             "allow": texts("If not empty, only these may be called."),
             "deny": texts("These may not be called."),
         }),
     );
     let urls = object(
-        "Pages that may be visited: host, *.host (all hosts below it) or host/path; a port may follow the host. The console and the API of this service are always denied.",
+        "Pages that may be visited: host, *.host (all hosts below it) or host/path; a port may follow the host. The console and the API of this service are always denied. The page in the tab counts, not its frames; paths are no boundary while browser_execute is allowed.",
         json!({
             "allow": texts("If not empty, only these may be visited."),
             "deny": texts("These may not be visited."),
@@ -112,11 +116,13 @@ pub(in crate::config) fn check(policy: &Value) -> Result<(), (ProblemCode, Strin
     let invalid = |said: String| (ProblemCode::InvalidValue, said);
     check_layer(policy, "").map_err(invalid)?;
     check_layers(policy, "groups", |name| {
-        name.parse::<PlainName>().ok().map(|name| name.key())
+        let name = name.parse::<PlainName>().map_err(|it| it.to_string())?;
+        Ok(name.key())
     })
     .map_err(invalid)?;
     check_layers(policy, "users", |name| {
-        name.parse::<UserName>().ok().map(|name| name.key())
+        let name = name.parse::<UserName>().map_err(|it| it.to_string())?;
+        Ok(name.key())
     })
     .map_err(invalid)
 }
@@ -125,14 +131,15 @@ pub(in crate::config) fn check(policy: &Value) -> Result<(), (ProblemCode, Strin
 fn check_layers(
     policy: &Value,
     of: &str,
-    key: impl Fn(&str) -> Option<String>,
+    key: impl Fn(&str) -> Result<String, String>,
 ) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for (name, layer) in policy[of].as_object().into_iter().flatten() {
         let field = format!("{of}.{name}");
-        let Some(key) = key(name) else {
-            return Err(format!("{of}: one of the names is none of a user or group"));
-        };
+        let key = key(name).map_err(|rule| match name.len() <= MAX_REPEATED {
+            true => format!("{of}: {name:?} is not valid: {rule}"),
+            false => format!("{of}: a name of {} bytes is not valid: {rule}", name.len()),
+        })?;
         if !seen.insert(key) {
             return Err(format!("{field} was given twice: case does not matter"));
         }
@@ -146,19 +153,50 @@ fn check_layer(layer: &Value, before: &str) -> Result<(), String> {
         let rules = &layer[service];
         for list in ["allow", "deny"] {
             let place = |kind: &str| format!("{before}{service}.{kind}.{list}");
-            check_list::<ToolPattern>(&rules["tools"][list], &place("tools"))?;
-            check_list::<UrlPattern>(&rules["urls"][list], &place("urls"))?;
+            let tools = &rules["tools"][list];
+            check_list(tools, &place("tools"), |text| {
+                is_effective(text, service, list)
+            })?;
+            check_list(&rules["urls"][list], &place("urls"), |text| {
+                text.parse::<UrlPattern>()?;
+                Ok(())
+            })?;
         }
     }
     Ok(())
 }
 
-fn check_list<T: FromStr<Err = &'static str>>(list: &Value, field: &str) -> Result<(), String> {
+fn check_list(
+    list: &Value,
+    field: &str,
+    check: impl Fn(&str) -> Result<(), Cow<'static, str>>,
+) -> Result<(), String> {
     let texts = list.as_array().into_iter().flatten();
     for (index, text) in texts.enumerate() {
-        let text = text.as_str().unwrap_or_default();
-        text.parse::<T>()
+        check(text.as_str().unwrap_or_default())
             .map_err(|rule| format!("{field}.{index} {rule}"))?;
+    }
+    Ok(())
+}
+
+/// Whether a pattern changes which tools of a service may be called: one that has no such tool would be saved, and do nothing.
+fn is_effective(text: &str, service: &str, list: &str) -> Result<(), Cow<'static, str>> {
+    let pattern: ToolPattern = text.parse()?;
+    let mut matched = TOOLS
+        .lines()
+        .filter(|tool| tool.starts_with(service) && pattern.matches(tool))
+        .peekable();
+    if matched.peek().is_none() {
+        let of = if service == "browser" {
+            "browser"
+        } else {
+            "desktop"
+        };
+        return Err(format!("matches no tool of the {of}: {text}").into());
+    }
+    // It is how agents get to know the policy.
+    if list == "deny" && matched.all(|tool| tool.ends_with("_status")) {
+        return Err(format!("names a tool that cannot be denied: {text}").into());
     }
     Ok(())
 }

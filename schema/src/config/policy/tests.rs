@@ -32,7 +32,12 @@ fn policies_of_the_right_shape_are_taken(#[case] policy: Value) {
 #[case(json!({"browser": {"private_addresses": "no"}}), ProblemCode::InvalidType, "browser.private_addresses: value is not of type")]
 #[case(json!({"browser": {"urls": {"deny": ["https://a.example/"]}}}), ProblemCode::InvalidValue, "browser.urls.deny.0 must be a host")]
 #[case(json!({"groups": {"g": {"browser": {"tools": {"allow": ["browser_click", "Browser"]}}}}}), ProblemCode::InvalidValue, "groups.g.browser.tools.allow.1 must be the name of a tool")]
-#[case(json!({"users": {"a:b": {}}}), ProblemCode::InvalidValue, "users: one of the names")]
+#[case(json!({"browser": {"tools": {"deny": ["browser_exec"]}}}), ProblemCode::InvalidValue, "mcp.policy: browser.tools.deny.0 matches no tool of the browser: browser_exec")]
+#[case(json!({"users": {"a": {"computer": {"tools": {"allow": ["computer", "browser_*"]}}}}}), ProblemCode::InvalidValue, "users.a.computer.tools.allow.1 matches no tool of the desktop: browser_*")]
+#[case(json!({"browser": {"tools": {"deny": ["browser_status"]}}}), ProblemCode::InvalidValue, "browser.tools.deny.0 names a tool that cannot be denied: browser_status")]
+#[case(json!({"users": {"a:b": {}}}), ProblemCode::InvalidValue, "users: \"a:b\" is not valid: a user name has 1 to 64 characters")]
+#[case(json!({"groups": {"a\nb": {}}}), ProblemCode::InvalidValue, "groups: \"a\\nb\" is not valid: a name has 1 to 128 characters")]
+#[case(json!({"users": {"a".repeat(200): {}}}), ProblemCode::InvalidValue, "users: a name of 200 bytes is not valid: a user name")]
 #[case(json!({"users": {"bob": {}, "BOB": {}}}), ProblemCode::InvalidValue, "was given twice")]
 fn others_are_refused_with_field_and_rule(
     #[case] policy: Value,
