@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::executors::Key;
 
@@ -56,6 +56,27 @@ impl Limits {
                 "more than {CALLS} calls in a second; nothing was done, try again in {after} ms"
             )
         })
+    }
+
+    /// Counts a call of a batch, which waits until it has a place.
+    ///
+    /// # Errors
+    /// When there is none until then.
+    pub(in crate::mcp) async fn call_in_turn(
+        &self,
+        key: &Key,
+        until: Instant,
+    ) -> Result<(), String> {
+        while let Err(after) = self.calls.take(key) {
+            let next = Instant::now() + after;
+            if next >= until {
+                return Err(format!(
+                    "more than {CALLS} calls in a second, and no time is left to wait; nothing was done"
+                ));
+            }
+            sleep_until(next).await;
+        }
+        Ok(())
     }
 
     /// Counts a call that changes something.
