@@ -86,6 +86,7 @@ struct Facts {
     came_out: Option<CameOut>,
     executor: Option<(ConnectionId, Option<String>)>,
     place: Option<String>,
+    called: Option<String>,
     bytes: usize,
 }
 
@@ -193,6 +194,16 @@ impl Record {
         self.facts().place = Some(format!("host={host}"));
     }
 
+    /// It acts at this place of the screen.
+    pub(super) fn at_place(&self, [x, y]: [i64; 2]) {
+        self.facts().place = Some(format!("at={x},{y}"));
+    }
+
+    /// It was called under another name than that of the tool that is carried out.
+    pub(super) fn called_as(&self, tool: &str) {
+        self.facts().called = Some(format!("called={tool}"));
+    }
+
     /// It was not carried out.
     pub(super) fn refused(&self) {
         self.facts().came_out = Some(CameOut::Refused);
@@ -228,6 +239,7 @@ impl Record {
             format!("bytes={}", facts.bytes),
         ];
         parts.extend(facts.place.clone());
+        parts.extend(facts.called.clone());
         parts.extend(
             self.session
                 .as_ref()
