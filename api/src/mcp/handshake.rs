@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Mcp;
 use super::answer::{Answer, RpcError, success};
 use super::revision::Revision;
-use super::tools::{CallResult, Caller, UNTRUSTED};
+use super::tools::{CallResult, Caller, Meta};
 use crate::deps::VERSION;
 use crate::executors::{Service, Share};
 
@@ -30,16 +30,14 @@ pub(super) struct Tools<'a> {
 struct Told {
     #[serde(flatten)]
     result: CallResult,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Meta::is_empty")]
+    meta: Meta,
 }
 
 impl From<CallResult> for Told {
-    fn from(result: CallResult) -> Self {
-        Self {
-            meta: result.untrusted.then(|| json!({UNTRUSTED: true})),
-            result,
-        }
+    fn from(mut result: CallResult) -> Self {
+        let meta = result.meta();
+        Self { result, meta }
     }
 }
 

@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::{Answer, RpcError, failure, success};
 use super::get;
@@ -17,7 +17,7 @@ use super::post::{self, Accepted, Request, refused};
 use super::progress::Progress;
 use super::revision::Revision;
 use super::stream::VERSION;
-use super::tools::UNTRUSTED;
+use super::tools::Meta;
 use crate::reply::Reply;
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -113,7 +113,7 @@ struct Complete<T> {
     result: T,
     result_type: &'static str,
     #[serde(rename = "_meta")]
-    meta: Value,
+    meta: Meta,
 }
 
 impl<T> Complete<T> {
@@ -121,7 +121,9 @@ impl<T> Complete<T> {
         Self {
             result,
             result_type: "complete",
-            meta: json!({META_SERVER: server_info()}),
+            meta: (to_raw_value(&server_info()).into_iter())
+                .map(|server| (META_SERVER, server))
+                .collect(),
         }
     }
 }
@@ -198,9 +200,7 @@ async fn call(request: Request, id: &RawValue, params: Option<Params>) -> Reply 
         match mcp.call_tool(&caller, params).await {
             Ok(result) => {
                 let mut complete = Complete::new(result);
-                if complete.result.untrusted {
-                    complete.meta[UNTRUSTED] = json!(true);
-                }
+                complete.meta.extend(complete.result.meta());
                 let share = std::mem::take(&mut complete.result.share);
                 let text = success(&asked, &complete).unwrap_or_default();
                 Answer { text, share }

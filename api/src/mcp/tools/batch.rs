@@ -10,6 +10,7 @@ use super::result::Content;
 use super::turn::{Arguments, Stop, Turn, typed};
 use super::{CallResult, Caller};
 use crate::mcp::Mcp;
+use crate::mcp::audit::Record;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,7 +48,7 @@ pub(super) fn steps<'a>(
             return Err(wrong("tool: a batch has no batches in it"));
         }
         let arguments = step.arguments.unwrap_or_else(|| json!({}));
-        Call::new(mcp, caller.service, tool, arguments).map_err(|said| wrong(&said))
+        Call::new(mcp, caller.service, tool, &arguments).map_err(|said| wrong(&said))
     };
     given.steps.into_iter().enumerate().map(check).collect()
 }
@@ -66,18 +67,10 @@ pub(super) async fn run(
     let mut done = CallResult::text("");
     let mut told = Vec::new();
     for (number, step) in steps.iter().enumerate() {
-        let (mcp, caller) = (turn.mcp, turn.caller);
-        let asked = Value::Object(step.arguments.clone());
-        let record = mcp.audit.begin(caller, &step.tool.name, &asked).await;
-        let record = Arc::new(record.map_err(Stop::said)?);
-        let making = async {
-            let admitted = step.admitted(mcp, caller).await?;
-            turn.go_on_for(admitted, Arc::clone(&record));
-            call::within(turn, step).await
-        };
-        let made = making.await;
-        if let Err(stop) = &made {
-            stop.note(&record);
+        let mut record = None;
+        let made = make(turn, step, &mut record).await;
+        if let (Err(stop), Some(record)) = (&made, &record) {
+            stop.note(record);
         }
         let result = match made {
             Ok(result) => result,
@@ -85,9 +78,11 @@ pub(super) async fn run(
             Err(stop @ (Stop::Refused(_) | Stop::Failed(..))) if told.is_empty() => {
                 return Err(stop);
             }
-            Err(stop) => stop.result(caller.service),
+            Err(stop) => stop.result(turn.mcp, turn.caller),
         };
-        record.end(&result);
+        if let Some(record) = record {
+            record.end(&result);
+        }
         let failed = result.is_error;
         told.push(json!({"tool": step.tool.name, "isError": failed}));
         done.untrusted |= result.untrusted;
@@ -107,8 +102,26 @@ pub(super) async fn run(
     done.content.remove(0);
     let left = steps.len() - told.len();
     if left > 0 {
-        let said = format!("{left} more calls were not made");
+        let calls = if left == 1 { "call was" } else { "calls were" };
+        let said = format!("{left} more {calls} not made");
         done.content.push(Content::Text(said));
     }
-    Ok(done.with(&json!({ "steps": told, "notMade": left })))
+    Ok(done.with_aside(&json!({ "steps": told, "notMade": left })))
+}
+
+/// Makes one of the calls. It counts like any other, is recorded and judged by itself.
+async fn make(
+    turn: &mut Turn<'_>,
+    step: &Call<'_>,
+    begun: &mut Option<Arc<Record>>,
+) -> Result<CallResult, Stop> {
+    let (mcp, caller) = (turn.mcp, turn.caller);
+    let turned = mcp.limits.call_in_turn(&caller.key(), turn.until).await;
+    turned.map_err(Stop::Denied)?;
+    let record = step.recorded(mcp, caller, turn.until).await;
+    let record = Arc::new(record.map_err(Stop::said)?);
+    *begun = Some(Arc::clone(&record));
+    let admitted = step.admitted(mcp, caller).await?;
+    turn.go_on_for(admitted, record);
+    call::within(turn, step).await
 }

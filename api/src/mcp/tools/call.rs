@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use tokio::time::Instant;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use super::catalogue::{AFTER_A_WAIT, Class, Tool, WAIT};
 use super::turn::{Arguments, Stop, Turn};
@@ -20,6 +20,10 @@ use crate::mcp::{CALLS, Mcp};
 
 /// Longest a client may have the service wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How long a call waits for room in the audit trail.
+const ROOM: Duration = Duration::from_secs(5);
+/// What is said when there is none.
+const NO_ROOM: &str = "the call cannot be recorded now; nothing was done, try again later";
 
 /// Who calls, and what an answer may be.
 #[derive(Debug, Clone)]
@@ -79,12 +83,16 @@ impl<'a> Call<'a> {
         mcp: &'a Mcp,
         service: Service,
         tool: &'a Tool,
-        arguments: Value,
+        arguments: &Value,
     ) -> Result<Self, String> {
-        tool.check(&arguments)?;
-        let Value::Object(mut arguments) = arguments else {
+        tool.check(arguments)?;
+        let Value::Object(given) = arguments else {
             return Err(format!("{}: arguments is an object", tool.name));
         };
+        // What the catalogue does not know no executor is asked for.
+        let known = given.iter().filter(|(name, _)| tool.takes(name));
+        let known = known.map(|(name, value)| (name.clone(), value.clone()));
+        let mut arguments: Arguments = known.collect();
         browser::resolve_refs(&mut arguments);
         let Some(other) = computer::stands_for(&tool.name, &arguments)? else {
             return Ok(Self {
@@ -104,6 +112,24 @@ impl<'a> Call<'a> {
             named,
             in_usual_pictures: other.in_usual_pictures,
         })
+    }
+
+    /// The record of this call, once there is room for it.
+    ///
+    /// # Errors
+    /// Why it is not to be made.
+    pub(super) async fn recorded(
+        &self,
+        mcp: &Mcp,
+        caller: &Caller,
+        until: Instant,
+    ) -> Result<Record, &'static str> {
+        let arguments = Value::Object(self.arguments.clone());
+        let record = recorded(mcp, caller, &self.tool.name, &arguments, until).await?;
+        if self.named != self.tool.name {
+            record.called_as(self.named);
+        }
+        Ok(record)
     }
 
     /// # Errors
@@ -147,27 +173,35 @@ impl Mcp {
             return Err(RpcError::new(RpcError::PARAMS, said));
         };
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
-        let limited = self.limits.call(&caller.key()).err();
-        if let Some(limited) = &limited
-            && !self.limits.is_recorded(&caller.key())
+        let key = caller.key();
+        let place = self.limits.call(&key).and_then(|()| {
+            let full =
+                || format!("{CALLS} calls are under way already; try again when some are done");
+            self.under_way.enter(&key, CALLS).ok_or_else(full)
+        });
+        if let Err(why) = &place
+            && !self.limits.is_recorded(&key)
         {
-            return Ok(CallResult::error(limited));
+            return Ok(CallResult::error(why));
         }
-        let record = match self.audit.begin(caller, &tool.name, &arguments).await {
+        let call = Call::new(self, caller.service, tool, &arguments);
+        let record = match &call {
+            Ok(call) => call.recorded(self, caller, until).await,
+            Err(_) => recorded(self, caller, &tool.name, &arguments, until).await,
+        };
+        let record = match record {
             Ok(record) => Arc::new(record),
             Err(full) => return Ok(CallResult::error(full)),
         };
-        let done = match limited {
-            Some(limited) => Err(Stop::Denied(limited)),
-            None => {
-                self.carry_out(caller, tool, arguments, &record, until)
-                    .await
-            }
+        let done = match (place, call) {
+            (Err(why), _) => Err(Stop::Denied(why)),
+            (_, Err(wrong)) => Err(Stop::Said(wrong)),
+            (Ok(_place), Ok(call)) => self.carry_out(caller, &call, &record, until).await,
         };
         if let Err(stop) = &done {
             stop.note(&record);
         }
-        let result = done.unwrap_or_else(|stop| stop.result(caller.service));
+        let result = done.unwrap_or_else(|stop| stop.result(self, caller));
         record.end(&result);
         Ok(result)
     }
@@ -175,20 +209,14 @@ impl Mcp {
     async fn carry_out(
         &self,
         caller: &Caller,
-        tool: &Tool,
-        arguments: Value,
+        call: &Call<'_>,
         record: &Arc<Record>,
         until: Instant,
     ) -> Result<CallResult, Stop> {
-        let call = Call::new(self, caller.service, tool, arguments).map_err(Stop::Said)?;
-        let Some(_place) = self.under_way.enter(&caller.key(), CALLS) else {
-            let said = format!("{CALLS} calls are under way already; try again when some are done");
-            return Err(Stop::Denied(said));
-        };
-        match self.once(caller, &call, record, until).await {
+        match self.once(caller, call, record, until).await {
             // Looking twice does no harm. Anything else whoever calls has to decide.
             Err(stop) if stop.is_lost() && call.tool.lane == Lane::Read => {
-                self.once(caller, &call, record, until).await
+                self.once(caller, call, record, until).await
             }
             done => done,
         }
@@ -204,7 +232,8 @@ impl Mcp {
         let admitted = call.admitted(self, caller).await?;
         if call.tool.class == Class::Service {
             let key = caller.key();
-            return Ok(serve(self, &key, call, &admitted, caller.bounds.time).await);
+            let left = until.saturating_duration_since(Instant::now());
+            return Ok(serve(self, &key, call, &admitted, left).await);
         }
         let steps = match call.tool.class {
             Class::Batch => Some(batch::steps(self, caller, &call.arguments)?),
@@ -235,13 +264,34 @@ async fn serve(
     }
 }
 
-async fn wait(arguments: &Arguments, longest: Duration) -> CallResult {
-    let time = arguments.get("ms").and_then(Value::as_u64).unwrap_or(0);
-    let time = Duration::from_millis(time).min(LONGEST_WAIT).min(longest);
+async fn wait(arguments: &Arguments, left: Duration) -> CallResult {
+    let asked = arguments.get("ms").and_then(Value::as_u64).unwrap_or(0);
+    let asked = Duration::from_millis(asked).min(LONGEST_WAIT);
+    let time = asked.min(left);
     tokio::time::sleep(time).await;
-    CallResult::text(format!("waited {} ms", time.as_millis())).with(
-        &serde_json::json!({ "waitedMs": u64::try_from(time.as_millis()).unwrap_or(u64::MAX) }),
-    )
+    let (waited, whole) = (time.as_millis(), asked.as_millis());
+    let said = match time == asked {
+        true => format!("waited {waited} ms"),
+        false => format!("waited only {waited} of {whole} ms: no time is left"),
+    };
+    let result = CallResult::text(said).with(&json!({ "waitedMs": waited }));
+    result.failed_if(time < asked)
+}
+
+/// The record of a call that is about to be made, once there is room for it.
+///
+/// # Errors
+/// Why it is not to be made.
+async fn recorded(
+    mcp: &Mcp,
+    caller: &Caller,
+    tool: &str,
+    arguments: &Value,
+    until: Instant,
+) -> Result<Record, &'static str> {
+    let until = until.min(Instant::now() + ROOM);
+    let record = timeout_at(until, mcp.audit.begin(caller, tool, arguments)).await;
+    record.unwrap_or(Err(NO_ROOM))
 }
 
 /// Makes a call, which is no batch, within a turn.
@@ -249,8 +299,22 @@ async fn wait(arguments: &Arguments, longest: Duration) -> CallResult {
 /// # Errors
 /// Why it has come to its end early.
 pub(super) async fn within(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop> {
+    if call.tool.class != Class::Composed {
+        return alone(turn, call).await;
+    }
+    let whole = turn.until;
+    turn.until = whole.min(Instant::now() + call.tool.limit(&call.arguments));
+    let done = alone(turn, call).await;
+    turn.until = whole;
+    done
+}
+
+async fn alone(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop> {
     let name = call.tool.name.as_str();
     if call.tool.class == Class::Service {
+        if turn.left().is_zero() {
+            return Err(turn.no_time());
+        }
         let key = turn.caller.key();
         return Ok(serve(turn.mcp, &key, call, turn.admitted(), turn.left()).await);
     }
@@ -271,9 +335,5 @@ pub(super) async fn within(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallR
         let wait = asked.get("timeout").and_then(Value::as_u64).unwrap_or(WAIT);
         asked.insert("timeout".to_owned(), wait.min(most).max(1).into());
     }
-    let result = turn.result(name, &asked).await?;
-    Ok(match call.tool.untrusted {
-        true => result.marked(),
-        false => result,
-    })
+    turn.result(name, &asked).await
 }

@@ -1,7 +1,7 @@
 //! What tools there are. The list is the same for everybody and at every time: some clients ask for it once, when nothing is
 //! connected yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jsonschema::Validator;
@@ -88,6 +88,8 @@ pub struct Tool {
     /// It may bring a picture, which comes in one piece.
     pub picture: bool,
     time: Option<Duration>,
+    /// The names of its arguments.
+    takes: BTreeSet<String>,
     arguments: Validator,
 }
 
@@ -101,12 +103,22 @@ impl Tool {
                 let characters = text.map_or(0, |text| text.chars().count());
                 BEFORE_TYPING + CHARACTER * u32::try_from(characters).unwrap_or(u32::MAX)
             }
+            (None, "browser_wait_for") => {
+                let time = |name| arguments.get(name).and_then(Value::as_u64);
+                let wait = time("timeMs").unwrap_or(0) + time("timeoutMs").unwrap_or(WAIT);
+                Duration::from_millis(wait).saturating_add(AFTER_A_WAIT)
+            }
             (None, _) => {
                 let wait = arguments.get("timeout").and_then(Value::as_u64);
                 Duration::from_millis(wait.unwrap_or(WAIT)).saturating_add(AFTER_A_WAIT)
             }
         };
         limit.min(LONGEST)
+    }
+
+    /// Whether it has an argument of that name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.takes.contains(name)
     }
 
     /// What is wrong with the arguments of a call: the field and the rule.
@@ -170,6 +182,12 @@ impl Catalogue {
                 untrusted: row.untrusted,
                 picture: row.picture,
                 time: (row.timeout_ms > 0).then(|| Duration::from_millis(row.timeout_ms)),
+                takes: row.input_schema["properties"]
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .cloned()
+                    .collect(),
                 arguments,
             };
             tools.insert((row.service, row.name), tool);

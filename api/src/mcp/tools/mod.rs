@@ -4,6 +4,7 @@
 //! `computer` make it of several tools of the executor.
 
 mod batch;
+mod bounded;
 mod browser;
 mod call;
 mod catalogue;
@@ -16,4 +17,4 @@ mod turn;
 
 pub use call::{Bounds, Caller};
 pub use catalogue::{Catalogue, CatalogueError};
-pub use result::{CallResult, UNTRUSTED};
+pub use result::{CallResult, Meta};

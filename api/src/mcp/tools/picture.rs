@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,6 +10,8 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::webp::WebPEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, GenericImageView, ImageFormat, ImageReader, Limits};
+use moka::sync::Cache;
+use schema::ids::Uid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -18,6 +21,8 @@ use super::turn::Stop;
 pub(super) const EDGE: u32 = 1568;
 /// Longest edge of a picture that is read at all, in pixels.
 const LARGEST: u32 = 16_384;
+/// Most pixels of a picture that is read at all.
+const PIXELS: u64 = 24_000_000;
 /// Most memory that decoding one picture may take, in bytes: what comes of it takes up to three times as much.
 const MEMORY: u64 = 128 * 1024 * 1024;
 /// Characters of base64 in which the size of a picture stands.
@@ -28,8 +33,20 @@ const AT_ONCE: usize = 2;
 const MOST: usize = 1_000_000;
 /// The qualities that are tried one after the other until a picture is small enough.
 const QUALITIES: [u8; 2] = [80, 60];
+/// Those that are tried before a picture that must keep its size is given up.
+const LOW_QUALITIES: [u8; 2] = [40, 20];
+/// Most users whose places are remembered, and for how long.
+const USERS: u64 = 10_000;
+const KEPT: Duration = Duration::from_secs(600);
 
 static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
+/// One place for each user, so that nobody's pictures take them all.
+static OF_USERS: LazyLock<Cache<Uid, Arc<Semaphore>>> = LazyLock::new(|| {
+    Cache::builder()
+        .max_capacity(USERS)
+        .time_to_idle(KEPT)
+        .build()
+});
 
 /// How a picture is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -61,6 +78,8 @@ pub(super) struct Wanted {
     pub(super) quality: Option<u8>,
     /// Most characters of base64.
     pub(super) most: usize,
+    /// It must not get smaller than that: places are read in it.
+    pub(super) exact: bool,
 }
 
 impl Default for Wanted {
@@ -72,6 +91,7 @@ impl Default for Wanted {
             format: None,
             quality: None,
             most: MOST.div_ceil(3) * 4,
+            exact: false,
         }
     }
 }
@@ -93,12 +113,14 @@ pub(super) struct Picture {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) async fn fit(data: String, wanted: Wanted) -> Result<Picture, Stop> {
-    // It is never closed.
+pub(super) async fn fit(user: &Uid, data: String, wanted: Wanted) -> Result<Picture, Stop> {
+    let of_user = OF_USERS.get_with_by_ref(user, || Arc::new(Semaphore::new(1)));
+    // They are never closed.
+    let of_user = of_user.acquire_owned().await;
     let place = Arc::clone(&PLACES).acquire_owned().await;
     let done = tokio::task::spawn_blocking(move || {
         // Nobody stops what has begun, also when nobody waits for it any more.
-        let _place = place;
+        let _places = (of_user, place);
         make(data, &wanted)
     })
     .await;
@@ -134,6 +156,12 @@ fn make(data: String, wanted: &Wanted) -> Result<Picture, Stop> {
         .map_err(|_| unreadable())?
         .into_dimensions()
         .map_err(|_| unreadable())?;
+    if u64::from(whole.0) * u64::from(whole.1) > PIXELS {
+        return Err(Stop::said(format!(
+            "the picture has {}x{} pixels, which is more than {PIXELS}",
+            whole.0, whole.1
+        )));
+    }
     let target = size(whole, wanted);
     if wanted.region.is_none()
         && target == whole
@@ -175,6 +203,12 @@ fn make(data: String, wanted: &Wanted) -> Result<Picture, Stop> {
                 });
             }
         }
+        if wanted.exact {
+            return Err(Stop::said(
+                "the picture cannot be made small enough without another size, in which places would be wrong; \
+                 use computer_screenshot",
+            ));
+        }
         target = (target.0.div_ceil(2), target.1.div_ceil(2));
         if target.0.max(target.1) < 16 {
             return Err(Stop::said("the picture cannot be made small enough"));
@@ -195,10 +229,11 @@ impl Format {
 
 /// The size that a picture of this one gets.
 fn size((width, height): (u32, u32), wanted: &Wanted) -> (u32, u32) {
+    let within = |most: u32, length: u32| f64::from(most) / f64::from(length.max(1));
     let edge = match wanted.width {
-        // Whoever says a width knows what is good for them.
-        Some(most) => f64::from(most) / f64::from(width.max(1)),
-        None => f64::from(wanted.edge) / f64::from(width.max(height).max(1)),
+        // Whoever says a width knows what is good for them; the height is bounded, too.
+        Some(most) => within(most, width).min(within(most.max(wanted.edge), height)),
+        None => within(wanted.edge, width.max(height)),
     };
     if edge >= 1.0 {
         return (width, height);
@@ -236,7 +271,8 @@ fn written<'a>(
     };
     let exact = exact.map(|(mime, bytes)| (STANDARD.encode(bytes), mime));
     let asked = wanted.quality.into_iter();
-    let lower = QUALITIES.into_iter().filter({
+    let low = wanted.exact.then_some(LOW_QUALITIES).into_iter().flatten();
+    let lower = QUALITIES.into_iter().chain(low).filter({
         let asked = wanted.quality;
         move |it| asked.is_none_or(|asked| *it < asked)
     });
@@ -360,6 +396,43 @@ mod tests {
     }
 
     #[test]
+    fn a_tall_picture_is_bounded_in_its_height_too() {
+        let wanted = Wanted {
+            width: Some(1000),
+            ..Wanted::default()
+        };
+        let made = make(plain(500, 15_680), &wanted).unwrap();
+        assert_eq!((made.width, made.height), (50, EDGE));
+    }
+
+    #[test]
+    fn a_picture_in_which_places_are_read_keeps_its_size_or_is_refused() {
+        let wanted = |most| Wanted {
+            most,
+            exact: true,
+            ..Wanted::default()
+        };
+        let made = make(noise(1000, 700), &wanted(500_000)).unwrap();
+        assert_eq!((made.width, made.height), (1000, 700));
+        assert!(made.data.len() <= 500_000, "{}", made.data.len());
+        assert!(make(noise(1000, 700), &wanted(50_000)).is_err());
+    }
+
+    #[tokio::test]
+    async fn one_users_pictures_leave_a_place_to_others() {
+        let (alice, bob) = (Uid::random(), Uid::random());
+        let held = OF_USERS.get_with_by_ref(&alice, || Arc::new(Semaphore::new(1)));
+        let _held = held.acquire_owned().await;
+        let wanted = Wanted::default();
+        let fitted = |user| {
+            let fitted = fit(user, plain(10, 10), wanted);
+            tokio::time::timeout(Duration::from_millis(200), fitted)
+        };
+        assert!(fitted(&alice).await.is_err());
+        assert!(fitted(&bob).await.is_ok());
+    }
+
+    #[test]
     fn what_is_no_picture_is_refused() {
         let huge = {
             // The head of a PNG of 100,000 × 100,000 pixels.
@@ -376,7 +449,8 @@ mod tests {
             edge: 10,
             ..Wanted::default()
         };
-        for data in ["", "?", "AAAA", &huge, &cut] {
+        let many = plain(6001, 4000);
+        for data in ["", "?", "AAAA", &huge, &cut, &many] {
             assert!(make(data.to_owned(), &small).is_err(), "{}", data.len());
         }
         let outside = Wanted {

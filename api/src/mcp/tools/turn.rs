@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
 use super::picture::{Picture, Wanted};
-use super::{CallResult, Caller, picture, text};
+use super::result::{picture_or_result, read};
+use super::{CallResult, Caller, picture, status, text};
 use crate::executors::{Ask, Failure, Job, Lane, Outcome, Refusal, Service, Share};
 use crate::long_work::work_on;
 use crate::mcp::Mcp;
@@ -30,7 +31,8 @@ pub(super) struct Turn<'a> {
     job: Job,
     admitted: Admitted<'a>,
     record: Arc<Record>,
-    until: Instant,
+    /// When everything has to be done.
+    pub(super) until: Instant,
     /// A part of it was done by the executor already, which changes something.
     acted: bool,
     /// How many pictures have to fit into the answer.
@@ -52,13 +54,27 @@ pub(super) enum Stop {
     TooLong(usize),
     /// The executor cannot do it, or the arguments are wrong.
     Said(String),
-    /// The page says what is wrong.
+    /// The executor or the page says what is wrong.
     Quoted(String),
+    /// Its time is up, after a part of it was done, or before.
+    NoTime { acted: bool },
+    /// A part of it was done, which is said; then came what is in it.
+    After(&'static str, Box<Stop>),
 }
 
 impl Stop {
     pub(super) fn said(text: impl Into<String>) -> Self {
         Self::Said(text.into())
+    }
+
+    /// The words of an executor or a page, as many of them as a result has.
+    pub(super) fn quoted(text: &str) -> Self {
+        Self::Quoted(text::part(text, (0, text::USUAL)).text)
+    }
+
+    /// The same, when something was done before.
+    pub(super) fn after(self, done: &'static str) -> Self {
+        Self::After(done, Box::new(self))
     }
 
     /// The connection was lost with a question on its way.
@@ -70,20 +86,25 @@ impl Stop {
     }
 
     /// The same as a result.
-    pub(super) fn result(self, service: Service) -> CallResult {
+    pub(super) fn result(self, mcp: &Mcp, caller: &Caller) -> CallResult {
+        let service = caller.service;
         let of = name(service);
         CallResult::error(match self {
             Self::Quoted(text) => {
-                let part = text::part(&text, (0, text::USUAL));
-                return CallResult {
-                    is_error: true,
-                    ..CallResult::quoting(None, &part.text)
-                };
+                return CallResult::quoting(None, &text).failed_if(true);
+            }
+            Self::After(done, stop) => return stop.result(mcp, caller).after(done),
+            Self::Refused(refusal @ (Refusal::NotConnected | Refusal::NotAllowed)) => {
+                return status::why_not(&mcp.hub, &caller.key(), refused(refusal, service));
             }
             Self::Refused(refusal) => refused(refusal, service),
             Self::Failed(failure, limit) => failed(failure, of, limit),
             Self::TooLong(most) => {
                 format!("the call is longer than the {most} bytes that {of} takes")
+            }
+            Self::NoTime { acted: false } => "no time is left; nothing was done".to_owned(),
+            Self::NoTime { acted: true } => {
+                "no time is left; only the first part of it was done".to_owned()
             }
             Self::Said(text) | Self::Denied(text) => text,
         })
@@ -94,7 +115,12 @@ impl Stop {
         match self {
             Self::Denied(_) | Self::Refused(Refusal::NotAllowed) => record.refused(),
             Self::Failed(failure, _) => record.failed(*failure),
-            Self::Refused(_) | Self::TooLong(_) | Self::Said(_) | Self::Quoted(_) => {}
+            Self::After(_, stop) => stop.note(record),
+            Self::Refused(_)
+            | Self::TooLong(_)
+            | Self::Said(_)
+            | Self::Quoted(_)
+            | Self::NoTime { .. } => {}
         }
     }
 }
@@ -141,12 +167,18 @@ impl<'a> Turn<'a> {
         &self.admitted
     }
 
+    /// It acts at this place of the screen, which its arguments do not say.
+    pub(super) fn acts_at(&self, place: [i64; 2]) {
+        self.record.at_place(place);
+    }
+
     /// Makes a picture fit.
     ///
     /// # Errors
     /// When it cannot be read, and when no time is left.
     pub(super) async fn fit(&self, data: String, wanted: Wanted) -> Result<Picture, Stop> {
-        let fitted = timeout_at(self.until, picture::fit(data, wanted)).await;
+        let fitted = picture::fit(&self.caller.account.uid, data, wanted);
+        let fitted = timeout_at(self.until, fitted).await;
         fitted.unwrap_or_else(|_| {
             Err(Stop::said(
                 "there was no time left to make the picture fit; try again",
@@ -166,30 +198,45 @@ impl<'a> Turn<'a> {
         usual.min(answer / self.pictures.max(1) / 4 * 4)
     }
 
+    /// That nothing more can be asked.
+    pub(super) fn no_time(&self) -> Stop {
+        Stop::NoTime { acted: self.acted }
+    }
+
     /// Has the executor do one of its own tools, as long as the catalogue gives it.
     ///
     /// # Errors
     /// When there is no answer.
     pub(super) async fn ask(&mut self, tool: &str, arguments: &Arguments) -> Result<Outcome, Stop> {
-        self.ask_within(Duration::MAX, tool, arguments).await
+        let found = self.mcp.catalogue.find(self.caller.service, tool);
+        let limit = found.map_or(Duration::MAX, |tool| tool.limit(arguments));
+        self.ask_within(limit, tool, arguments).await
     }
 
-    async fn ask_within(
+    /// The same, within a time that has nothing to do with what the catalogue gives.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub(super) async fn ask_within(
         &mut self,
-        longest: Duration,
+        limit: Duration,
         tool: &str,
         arguments: &Arguments,
     ) -> Result<Outcome, Stop> {
         let found = self.mcp.catalogue.find(self.caller.service, tool);
-        let limit = found.map_or(self.left(), |tool| tool.limit(arguments));
-        let limit = limit.min(self.left()).min(longest);
+        let acts = self.admitted.acts() && found.is_none_or(|tool| tool.lane == Lane::Act);
+        let limit = limit.min(self.left());
+        // What is sent now would be done, and nobody would hear of it.
+        if limit.is_zero() {
+            return Err(self.no_time());
+        }
         let params = encoded(arguments)?;
         let (job, record) = (&mut self.job, &self.record);
         let asked = self.admitted.ask(job, tool, &params, limit, record);
         match asked.await {
             Ok(answer) => {
                 self.share.join(answer.share);
-                self.acted |= self.admitted.acts();
+                self.acted |= acts;
                 Ok(answer.outcome)
             }
             // Whoever has called is not to believe that nothing was done.
@@ -200,43 +247,39 @@ impl<'a> Turn<'a> {
                 Err(Stop::Failed(Failure::Lost, limit))
             }
             Err(NotAsked::Denied(why)) => Err(Stop::Denied(why)),
+            Err(NotAsked::Ask(Ask::Failed(Failure::NoTime))) => Err(self.no_time()),
             Err(NotAsked::Ask(Ask::Failed(failure))) => Err(Stop::Failed(failure, limit)),
             Err(NotAsked::Ask(Ask::TooLong(most))) => Err(Stop::TooLong(most)),
         }
     }
 
-    /// The same, and reads what is answered.
+    /// The same as [`Self::ask`], and makes something of what is answered, which is read for that.
     ///
     /// # Errors
     /// When there is no answer, an error, or one that cannot be read.
-    pub(super) async fn read<T: DeserializeOwned + Send + 'static>(
+    pub(super) async fn read<T: DeserializeOwned, R: Send + 'static>(
         &mut self,
         tool: &str,
         arguments: &Arguments,
-    ) -> Result<T, Stop> {
-        self.read_within(Duration::MAX, tool, arguments).await
+        make: impl FnOnce(T) -> R + Send + 'static,
+    ) -> Result<R, Stop> {
+        let outcome = self.ask(tool, arguments).await?;
+        made_of(tool, outcome, |tool, outcome| {
+            Ok(make(read(tool, &outcome)?))
+        })
+        .await
     }
 
-    /// The same, within a time.
+    /// Has the executor take a picture, which comes in base64; or the result, when it has none.
     ///
     /// # Errors
-    /// As [`Self::read`].
-    pub(super) async fn read_within<T: DeserializeOwned + Send + 'static>(
-        &mut self,
-        longest: Duration,
-        tool: &str,
-        arguments: &Arguments,
-    ) -> Result<T, Stop> {
-        match self.ask_within(longest, tool, arguments).await? {
-            Outcome::Error(message) => Err(Stop::Said(message)),
-            Outcome::Result(raw) => {
-                let read = work_on(raw.get().len(), move || {
-                    serde_json::from_str(raw.get()).ok()
-                });
-                let read = read.await.flatten();
-                read.ok_or_else(|| Stop::said(format!("the answer to {tool} cannot be read")))
-            }
-        }
+    /// When there is no answer.
+    pub(super) async fn picture(&mut self, tool: &str) -> Result<Result<String, CallResult>, Stop> {
+        let outcome = self.ask(tool, &Arguments::new()).await?;
+        made_of(tool, outcome, |tool, outcome| {
+            Ok(picture_or_result(tool, outcome))
+        })
+        .await
     }
 
     /// Has the executor do one of its own tools, whose result it is.
@@ -249,22 +292,28 @@ impl<'a> Turn<'a> {
         arguments: &Arguments,
     ) -> Result<CallResult, Stop> {
         let outcome = self.ask(tool, arguments).await?;
-        made_of(tool, outcome, CallResult::of).await
+        let found = self.mcp.catalogue.find(self.caller.service, tool);
+        let untrusted = found.is_none_or(|tool| tool.untrusted);
+        made_of(tool, outcome, move |tool, outcome| {
+            let result = CallResult::of(tool, outcome);
+            Ok(if untrusted { result.marked() } else { result })
+        })
+        .await
     }
 }
 
-/// What is made of a tool's answer.
+/// What is made of a tool's answer, where long ones hold up nobody else.
 ///
 /// # Errors
-/// When it cannot be read.
+/// What is wrong with it.
 pub(super) async fn made_of<T: Send + 'static>(
     tool: &str,
     outcome: Outcome,
-    make: impl FnOnce(&str, Outcome) -> T + Send + 'static,
+    make: impl FnOnce(&str, Outcome) -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
     let (owned, bytes) = (tool.to_owned(), outcome.bytes());
     let made = work_on(bytes, move || make(&owned, outcome)).await;
-    made.ok_or_else(|| Stop::said(format!("the answer to {tool} cannot be read")))
+    made.unwrap_or_else(|| Err(Stop::said(format!("the answer to {tool} cannot be read"))))
 }
 
 /// The arguments that are in `fields`.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::page::{self, Failed, Script};
 use crate::mcp::tools::CallResult;
+use crate::mcp::tools::bounded::{Few, Named};
 use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text::{self, Part};
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, only};
@@ -31,7 +32,7 @@ struct Link {
 
 #[derive(Deserialize)]
 struct Links {
-    links: Vec<Link>,
+    links: Few<Link>,
 }
 
 fn told(part: &Part, ours: Option<&str>) -> CallResult {
@@ -43,36 +44,44 @@ fn told(part: &Part, ours: Option<&str>) -> CallResult {
 
 pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let asked = text::asked(given)?;
-    let found = visible_text(turn, &only(given, &["selector"])).await?;
-    Ok(told(&text::part(&found, asked), None))
+    let made = move |found: &str| told(&text::part(found, asked), None);
+    visible_text(turn, &only(given, &["selector"]), made).await
 }
 
-/// The text of the page, or of one element.
-pub(super) async fn visible_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<String, Stop> {
+/// Makes something of the text of the page, or of one element.
+pub(super) async fn visible_text<R: Send + 'static>(
+    turn: &mut Turn<'_>,
+    given: &Arguments,
+    make: impl FnOnce(&str) -> R + Send + 'static,
+) -> Result<R, Stop> {
     let outcome = turn.ask("browser_get_content", given).await?;
-    let text = made_of("browser_get_content", outcome, text_of_answer).await?;
-    text.map_err(Stop::Said)
+    made_of("browser_get_content", outcome, |tool, outcome| {
+        Ok(make(&text_of_answer(tool, outcome)?))
+    })
+    .await
 }
 
 pub(super) async fn links(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let contains = given.get("contains").and_then(Value::as_str);
+    let contains = contains.map(ToOwned::to_owned);
     let limit = given.get("limit").and_then(Value::as_u64);
+    let limit = limit.map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
     // What is left out must not count.
     let own = match contains {
         None => &["selector", "limit"][..],
         Some(_) => &["selector"][..],
     };
-    let mut found: Links = turn.read("browser_get_links", &only(given, own)).await?;
-    let there = |link: &Link| {
-        contains.is_none_or(|part| link.text.contains(part) || link.href.contains(part))
+    let made = move |Links {
+                         links: Few(mut found),
+                     }| {
+        if let Some(part) = contains {
+            found.retain(|link: &Link| link.text.contains(&part) || link.href.contains(&part));
+        }
+        found.truncate(limit);
+        CallResult::quoting(None, &lines(&found)).with(&json!({ "links": found }))
     };
-    found.links.retain(there);
-    if let Some(limit) = limit {
-        found
-            .links
-            .truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    }
-    Ok(CallResult::quoting(None, &lines(&found.links)).with(&json!({ "links": found.links })))
+    turn.read("browser_get_links", &only(given, own), made)
+        .await
 }
 
 fn lines(links: &[Link]) -> String {
@@ -91,17 +100,19 @@ struct Outline {
 
 pub(super) async fn snapshot(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let asked = text::asked(given)?;
-    let outline: Outline =
-        match page::run(turn, Script::Snapshot, &Value::Object(given.clone())).await {
-            Ok(outline) => outline,
-            Err(Failed::Blocked) => return text_and_links(turn, given, asked).await,
-            Err(Failed::Stop(stop)) => return Err(stop),
-        };
-    let whole = format!("{}\n{}\n{}", outline.url, outline.title, outline.outline);
-    let more = outline.more.then_some(
-        "The page is too large for one outline: give selector, depth or interactiveOnly to see the rest.",
-    );
-    Ok(told(&text::part(&whole, asked), more))
+    let made = move |it: Outline| {
+        let whole = format!("{}\n{}\n{}", it.url, it.title, it.outline);
+        let more = it.more.then_some(
+            "The page is too large for one outline: give selector, depth or interactiveOnly to see the rest.",
+        );
+        told(&text::part(&whole, asked), more)
+    };
+    let whole = Value::Object(given.clone());
+    match page::run(turn, Script::Snapshot, whole, made).await {
+        Ok(outline) => Ok(outline),
+        Err(Failed::Blocked) => text_and_links(turn, given, asked).await,
+        Err(Failed::Stop(stop)) => Err(stop),
+    }
 }
 
 async fn text_and_links(
@@ -110,11 +121,15 @@ async fn text_and_links(
     asked: (usize, usize),
 ) -> Result<CallResult, Stop> {
     let within = only(given, &["selector"]);
-    let content = visible_text(turn, &within).await?;
-    let mut found: Links = turn.read("browser_get_links", &within).await?;
-    found.links.truncate(LINKS);
-    let whole = format!("{content}\n{}", lines(&found.links));
-    Ok(told(&text::part(&whole, asked), Some(NO_SCRIPTS)))
+    let content = visible_text(turn, &within, ToOwned::to_owned).await?;
+    let made = move |Links {
+                         links: Few(mut found),
+                     }| {
+        found.truncate(LINKS);
+        let whole = format!("{content}\n{}", lines(&found));
+        told(&text::part(&whole, asked), Some(NO_SCRIPTS))
+    };
+    turn.read("browser_get_links", &within, made).await
 }
 
 /// An element that was found.
@@ -136,9 +151,6 @@ pub(super) async fn find(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallR
     }
     let mut asked = given.clone();
     asked.entry("limit").or_insert(json!(20));
-    let found: Vec<Found> = page::run(turn, Script::Find, &Value::Object(asked))
-        .await
-        .map_err(Failed::stop)?;
     let line = |it: &Found| {
         let mark = it.mark.as_ref().map(|mark| format!(" [ref={mark}]"));
         let name = Value::from(it.name.as_str());
@@ -149,8 +161,9 @@ pub(super) async fn find(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallR
             it.context
         )
     };
-    let lines: Vec<_> = found.iter().map(line).collect();
-    Ok(listed(&lines, &json!({ "elements": found })))
+    let made = move |Few(found): Few<Found>| listed(&found, line);
+    let found = page::run(turn, Script::Find, Value::Object(asked), made);
+    found.await.map_err(Failed::stop)
 }
 
 /// An element that a selector matches.
@@ -159,37 +172,34 @@ struct Matched {
     #[serde(rename = "ref")]
     mark: Option<String>,
     text: String,
-    attributes: serde_json::Map<String, Value>,
+    attributes: Named<Option<String>>,
 }
 
 pub(super) async fn query(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let mut asked = given.clone();
     asked.entry("limit").or_insert(json!(50));
-    let found: Vec<Matched> = page::run(turn, Script::Query, &Value::Object(asked))
-        .await
-        .map_err(Failed::stop)?;
     let line = |it: &Matched| {
         let mark = it.mark.as_ref().map(|mark| format!("[ref={mark}] "));
-        let attributes = match it.attributes.is_empty() {
+        let attributes = match it.attributes.0.is_empty() {
             true => String::new(),
-            false => format!(" {}", Value::Object(it.attributes.clone())),
+            false => format!(" {}", json!(it.attributes)),
         };
         format!("- {}{}{attributes}", mark.unwrap_or_default(), it.text)
     };
-    let lines: Vec<_> = found.iter().map(line).collect();
-    Ok(listed(&lines, &json!({ "elements": found })))
+    let made = move |Few(found): Few<Matched>| listed(&found, line);
+    let found = page::run(turn, Script::Query, Value::Object(asked), made);
+    found.await.map_err(Failed::stop)
 }
 
-fn listed(lines: &[String], facts: &Value) -> CallResult {
-    match lines.is_empty() {
-        true => CallResult::text("nothing on the page matches").with(facts),
-        false => {
-            let part = text::part(&lines.join("\n"), (0, text::USUAL));
-            let cut =
-                (part.next.is_some()).then(|| "The list is cut: give a lower limit.".to_owned());
-            CallResult::quoting(cut, &part.text).with(facts)
-        }
+fn listed<T: Serialize>(found: &[T], line: impl Fn(&T) -> String) -> CallResult {
+    let facts = json!({ "elements": found });
+    if found.is_empty() {
+        return CallResult::text("nothing on the page matches").with(&facts);
     }
+    let lines: Vec<_> = found.iter().map(line).collect();
+    let part = text::part(&lines.join("\n"), (0, text::USUAL));
+    let cut = (part.next.is_some()).then(|| "The list is cut: give a lower limit.".to_owned());
+    CallResult::quoting(cut, &part.text).with(&facts)
 }
 
 #[derive(Deserialize)]
@@ -205,14 +215,16 @@ pub(super) async fn html(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallR
     let mut asked = only(given, &["selector", "outer"]);
     asked.insert("from".to_owned(), json!(from));
     asked.insert("most".to_owned(), json!(most));
-    let found: Html = page::run(turn, Script::Html, &Value::Object(asked))
-        .await
-        .map_err(Failed::stop)?;
-    let to = from.saturating_add(most);
-    let part = Part {
-        text: found.text,
-        next: (to < found.length).then_some(to),
-        length: found.length,
+    let made = move |found: Html| {
+        let to = from.saturating_add(most);
+        let part = Part {
+            // A page may say more than it was asked for.
+            text: text::part(&found.text, (0, most)).text,
+            next: (to < found.length).then_some(to),
+            length: found.length,
+        };
+        told(&part, None)
     };
-    Ok(told(&part, None))
+    let found = page::run(turn, Script::Html, Value::Object(asked), made);
+    found.await.map_err(Failed::stop)
 }

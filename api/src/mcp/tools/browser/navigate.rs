@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::look;
-use crate::mcp::tools::CallResult;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn};
+use crate::mcp::tools::result::read;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of};
+use crate::mcp::tools::{CallResult, text};
 
 /// The controlled tab.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -24,14 +25,22 @@ pub(super) struct Tab {
 
 impl Tab {
     /// Address and title, which the page has chosen.
-    pub(super) fn told(&self) -> CallResult {
-        let said = format!("{}\n{}", self.url, self.title);
-        CallResult::quoting(Some("The controlled tab:".to_owned()), &said)
+    pub(super) fn told(&self, ours: &str) -> CallResult {
+        let line = |said: &str| text::part(said, (0, LINE)).text;
+        let said = format!("{}\n{}", line(&self.url), line(&self.title));
+        CallResult::quoting(Some(format!("{ours}The controlled tab:")), &said)
     }
 }
 
+/// Most characters of an address, and of a title.
+const LINE: usize = 500;
+/// What is said where the second half has failed: whoever opens it again may do twice what opening it does.
+const OPENED: &str = "the page was opened; then: ";
 /// How long an executor may take to say which tab that is.
 const TAB: Duration = Duration::from_secs(5);
+
+/// Which tool says it.
+const CURRENT_TAB: &str = "browser_current_tab";
 
 /// The controlled tab, if it can be had: it is only told beside what was asked for.
 pub(super) async fn tab(turn: &mut Turn<'_>) -> Option<Tab> {
@@ -40,8 +49,11 @@ pub(super) async fn tab(turn: &mut Turn<'_>) -> Option<Tab> {
         tab: Tab,
     }
     let nothing = Arguments::new();
-    let asked = turn.read_within::<Answer>(TAB, "browser_current_tab", &nothing);
-    Some(asked.await.ok()?.tab)
+    let outcome = turn.ask_within(TAB, CURRENT_TAB, &nothing).await.ok()?;
+    let answer = made_of(CURRENT_TAB, outcome, |tool, outcome| {
+        read::<Answer>(tool, &outcome)
+    });
+    Some(answer.await.ok()?.tab)
 }
 
 pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
@@ -52,8 +64,11 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
         return Ok(result);
     }
     let shown = match snapshot {
-        true => Some(look::snapshot(turn, &Arguments::new()).await?),
-        false => tab(turn).await.map(|tab| tab.told()),
+        true => {
+            let shown = look::snapshot(turn, &Arguments::new()).await;
+            Some(shown.map_err(|stop| stop.after(OPENED))?)
+        }
+        false => tab(turn).await.map(|tab| tab.told("")),
     };
     if let Some(shown) = shown {
         result.content.extend(shown.content);

@@ -8,9 +8,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::executors::Outcome;
-use crate::long_work::work_on;
-use crate::mcp::tools::turn::{Stop, Turn, arguments};
+use crate::mcp::tools::bounded::{LONGEST, too_long};
+use crate::mcp::tools::turn::{Stop, Turn, arguments, made_of};
 
+/// The executor's tool.
+const TOOL: &str = "browser_execute";
 const LIBRARY: &str = include_str!("page/lib.js");
 
 /// A script.
@@ -85,44 +87,52 @@ impl Failed {
     }
 }
 
+/// One of both. Pages decide what it is, so it is no enum that has all of it in memory first.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Said<T> {
-    Ok { ok: T },
-    Failed { failed: String },
+struct Said<T> {
+    ok: Option<T>,
+    failed: Option<String>,
 }
 
-/// Runs a script in the controlled tab.
+/// Runs a script in the controlled tab, and makes something of what it brings. It may take all the time that is left.
 ///
 /// # Errors
 /// When the page runs none, when there is no answer, and what the script itself says.
-pub(super) async fn run<T: DeserializeOwned + Send + 'static>(
+pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     turn: &mut Turn<'_>,
     script: Script,
-    given: &Value,
-) -> Result<T, Failed> {
-    let source = script.with(given);
+    given: Value,
+    make: impl FnOnce(T) -> R + Send + 'static,
+) -> Result<R, Failed> {
+    let source = script.with(&given);
     let asked = arguments(serde_json::json!({ "script": source }));
-    let raw = match turn.ask("browser_execute", &asked).await? {
+    let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
+    let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
+    made_of(TOOL, outcome, read).await?
+}
+
+/// What a script has brought.
+fn brought<T: DeserializeOwned>(outcome: Outcome) -> Result<T, Failed> {
+    let raw = match outcome {
+        Outcome::Error(message) => return Err(failure(&message)),
         Outcome::Result(raw) => raw,
-        Outcome::Error(message) => return Err(failure(message)),
     };
-    let bytes = raw.get().len();
-    let read = move || {
-        let text = said(raw.get())?;
+    if raw.get().len() > LONGEST {
+        return Err(Stop::said(too_long(TOOL)).into());
+    }
+    let text = said(raw.get()).map_err(|message| failure(&message))?;
+    match serde_json::from_str(&text) {
+        Ok(Said { ok: Some(ok), .. }) => Ok(ok),
+        Ok(Said {
+            failed: Some(failed),
+            ..
+        }) => Err(Stop::quoted(&failed).into()),
         // Neither a page nor an executor makes anything else of it.
-        let nothing = |_| "the page answers nothing that can be read".to_owned();
-        serde_json::from_str::<Said<T>>(&text).map_err(nothing)
-    };
-    match work_on(bytes, read).await {
-        Some(Ok(Said::Ok { ok })) => Ok(ok),
-        Some(Ok(Said::Failed { failed })) => Err(Failed::Stop(Stop::Quoted(failed))),
-        Some(Err(message)) => Err(failure(message)),
-        None => Err(Stop::said("the page answers nothing that can be read").into()),
+        _ => Err(Stop::said("the page answers nothing that can be read").into()),
     }
 }
 
-fn failure(message: String) -> Failed {
+fn failure(message: &str) -> Failed {
     let blocked = [
         "Content Security Policy",
         "unsafe-eval",
@@ -132,7 +142,7 @@ fn failure(message: String) -> Failed {
     ];
     match blocked.iter().any(|sign| message.contains(sign)) {
         true => Failed::Blocked,
-        false => Failed::Stop(Stop::Quoted(message)),
+        false => Failed::Stop(Stop::quoted(message)),
     }
 }
 
@@ -203,7 +213,7 @@ mod tests {
     #[case("This document requires 'TrustedScript' assignment.", true)]
     #[case("no tab is controlled", false)]
     fn blocked_scripts_are_known(#[case] message: &str, #[case] blocked: bool) {
-        let found = failure(message.to_owned());
+        let found = failure(message);
         assert_eq!(matches!(found, Failed::Blocked), blocked);
     }
 }

@@ -1,15 +1,15 @@
 //! `browser_screenshot`: a picture of the tab that is in front, or of one element of the page.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use url::Url;
 
 use super::navigate::{self, Tab};
 use super::page::{self, Script};
 use crate::mcp::tools::CallResult;
+use crate::mcp::tools::bounded::Few;
 use crate::mcp::tools::picture::{self, Format, Region, Wanted};
-use crate::mcp::tools::result::picture_or_result;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, typed};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,21 +49,27 @@ impl Place {
     }
 }
 
+/// Most windows whose tabs in front are looked at.
+const WINDOWS: usize = 50;
+
 /// A picture is of the tab in front, also when another one is controlled: that one's page has to be allowed, too.
 async fn may_see_front(turn: &mut Turn<'_>, controlled: Option<&Tab>) -> Result<(), Stop> {
     #[derive(Deserialize)]
     struct Answer {
-        tabs: Vec<Tab>,
+        tabs: Few<Tab>,
     }
-    let open: Answer = turn.read("browser_tabs_list", &Arguments::new()).await?;
     // Each window has one; which of them is seen is not known if the window of the controlled tab is not.
     let window = controlled.and_then(|tab| tab.window_id);
-    let may_be =
-        |tab: &&Tab| tab.active == Some(true) && (window.is_none() || tab.window_id == window);
-    let fronts: Option<Vec<Url>> = (open.tabs.iter().filter(may_be))
-        .map(|tab| Url::parse(&tab.url).ok())
-        .collect();
-    match fronts.filter(|fronts| !fronts.is_empty()) {
+    let fronts = move |open: Answer| {
+        let may_be =
+            |tab: &&Tab| tab.active == Some(true) && (window.is_none() || tab.window_id == window);
+        (open.tabs.0.iter().filter(may_be))
+            .map(|tab| Url::parse(&tab.url).ok())
+            .collect::<Option<Vec<Url>>>()
+    };
+    let nothing = Arguments::new();
+    let fronts = turn.read("browser_tabs_list", &nothing, fronts).await?;
+    match fronts.filter(|fronts| (1..=WINDOWS).contains(&fronts.len())) {
         Some(fronts) => fronts
             .iter()
             .try_for_each(|page| turn.admitted().on(page))
@@ -82,7 +88,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
         None => None,
         Some(selector) => {
             let asked = json!({ "selector": selector });
-            let found = page::run(turn, Script::Place, &asked).await;
+            let found = page::run(turn, Script::Place, asked, |place| place).await;
             Some(found.map_err(page::Failed::stop)?)
         }
     };
@@ -96,8 +102,7 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
     if !shown {
         may_see_front(turn, tab.as_ref()).await?;
     }
-    let outcome = turn.ask("browser_screenshot", &Arguments::new()).await?;
-    let data = match made_of("browser_screenshot", outcome, picture_or_result).await? {
+    let data = match turn.picture("browser_screenshot").await? {
         Ok(data) => data,
         Err(result) => return Ok(result),
     };
@@ -125,11 +130,9 @@ pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallRe
                 }
                 _ => "",
             };
-            let said = format!("{}\n{}", tab.url, tab.title);
-            CallResult::quoting(Some(format!("{size}{warning} The controlled tab:")), &said)
+            tab.told(&format!("{size}{warning} "))
         }
     };
-    let facts: Value = facts;
     Ok(result.with(&facts).showing(picture))
 }
 

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::page::{self, Failed, Script};
 use super::{look, navigate};
+use crate::executors::Failure;
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
 
@@ -15,6 +16,8 @@ use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
 const USUAL: Duration = Duration::from_secs(10);
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
+/// How much longer than everything a look may take.
+const LOOK: Duration = Duration::from_secs(2);
 /// What is left for the answer.
 const ANSWER: Duration = Duration::from_secs(1);
 
@@ -53,7 +56,7 @@ impl Given {
             return Ok(true);
         }
         let asked = Value::Object(whole.clone());
-        match page::run(turn, Script::Condition, &asked).await {
+        match page::run(turn, Script::Condition, asked, |holds| holds).await {
             Ok(holds) => Ok(holds),
             Err(Failed::Blocked) => self.holds_without_scripts(turn).await,
             Err(Failed::Stop(stop)) => Err(stop),
@@ -74,17 +77,22 @@ impl Given {
             {
                 return Err(Failed::Blocked.stop());
             }
-            let asked = arguments(json!({"selector": selector, "timeout": 0}));
-            if !turn.read::<Found>("browser_wait", &asked).await?.found {
+            // 0 means the usual time to executors.
+            let asked = arguments(json!({"selector": selector, "timeout": 1}));
+            let found = |it: Found| it.found;
+            if !turn.read("browser_wait", &asked, found).await? {
                 return Ok(false);
             }
         }
         if self.text.is_none() && self.text_gone.is_none() {
             return Ok(true);
         }
-        let said = look::visible_text(turn, &Arguments::new()).await?;
-        let there = |text: &Option<String>| text.as_ref().map(|text| said.contains(text.as_str()));
-        Ok(there(&self.text) != Some(false) && there(&self.text_gone) != Some(true))
+        let (text, gone) = (self.text.clone(), self.text_gone.clone());
+        let holds = move |said: &str| {
+            let there = |text: Option<String>| text.map(|text| said.contains(&text));
+            there(text) != Some(false) && there(gone) != Some(true)
+        };
+        look::visible_text(turn, &Arguments::new(), holds).await
     }
 }
 
@@ -102,12 +110,16 @@ pub(super) async fn run(turn: &mut Turn<'_>, whole: &Arguments) -> Result<CallRe
     }
     let limit = given.timeout_ms.map_or(USUAL, Duration::from_millis);
     let until = Instant::now() + limit.min(turn.left().saturating_sub(ANSWER));
+    turn.until = turn.until.min(until + LOOK);
     // Between two pages a tab answers nothing: what it says then is told only if it goes on.
     let mut trouble = None;
     let met = loop {
         match given.holds(turn, whole).await {
             Ok(true) => break true,
-            Ok(false) => trouble = None,
+            // A page that shows a dialog answers nothing.
+            Ok(false) | Err(Stop::Failed(Failure::TimedOut, _) | Stop::NoTime { .. }) => {
+                trouble = None;
+            }
             Err(Stop::Quoted(said)) if !said.starts_with("selector:") => trouble = Some(said),
             Err(stop) => return Err(stop),
         }
@@ -126,8 +138,5 @@ pub(super) async fn run(turn: &mut Turn<'_>, whole: &Arguments) -> Result<CallRe
         true => format!("it holds, after {elapsed} ms"),
         false => format!("it does not hold after {elapsed} ms"),
     };
-    Ok(CallResult {
-        is_error: !met,
-        ..CallResult::text(said).with(&facts)
-    })
+    Ok(CallResult::text(said).with(&facts).failed_if(!met))
 }

@@ -8,6 +8,9 @@ use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, only, typed};
 
+/// Most characters that may be asked for.
+const MOST: usize = 200_000;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Given {
@@ -17,6 +20,12 @@ struct Given {
     limit: Option<usize>,
     #[serde(default)]
     max_chars: Option<usize>,
+}
+
+impl Given {
+    fn most(&self) -> usize {
+        self.max_chars.unwrap_or(text::USUAL)
+    }
 }
 
 /// Lines of a file.
@@ -32,7 +41,7 @@ struct Lines {
 }
 
 fn lines(whole: &str, given: &Given) -> Lines {
-    let most = given.max_chars.unwrap_or(text::USUAL);
+    let most = given.most();
     let all = whole.lines().count();
     let wanted = whole.split_inclusive('\n').skip(given.offset);
     let (mut text, mut shown, mut length) = (String::new(), 0, 0);
@@ -66,26 +75,33 @@ pub(super) async fn read(turn: &mut Turn<'_>, arguments: &Arguments) -> Result<C
     let given: Given = typed(arguments)?;
     let asked = only(arguments, &["path"]);
     let outcome = turn.ask("computer_file_read", &asked).await?;
-    let whole = made_of("computer_file_read", outcome, text_of_answer).await?;
-    let whole = whole.map_err(Stop::Said)?;
-    let lines = lines(&whole, &given);
+    made_of("computer_file_read", outcome, move |tool, outcome| {
+        Ok(told(&text_of_answer(tool, outcome)?, &given))
+    })
+    .await
+}
+
+fn told(whole: &str, given: &Given) -> CallResult {
+    let lines = lines(whole, given);
     let next = given.offset + lines.shown;
     let more = next < lines.all;
+    let at = given.offset;
+    let on = match more {
+        true => format!("; go on with offset {next}"),
+        false => String::new(),
+    };
     let note = match (lines.cut, more) {
+        (true, _) if given.most() >= MOST => Some(format!(
+            "Line {at} is longer than what is read of a line, and cut{on}."
+        )),
         (true, _) => Some(format!(
-            "Line {} is cut: give a greater maxChars.",
-            given.offset
+            "Line {at} is cut: give a greater maxChars, at most {MOST}{on}."
         )),
-        (false, true) => Some(format!(
-            "Lines {} to {} of {}; go on with offset {next}.",
-            given.offset,
-            next - 1,
-            lines.all
-        )),
+        (false, true) => Some(format!("Lines {at} to {} of {}{on}.", next - 1, lines.all)),
         (false, false) => None,
     };
     let facts = json!({"lines": lines.all, "nextOffset": more.then_some(next), "truncated": more || lines.cut});
-    Ok(CallResult::quoting(note, &lines.text).with(&facts))
+    CallResult::quoting(note, &lines.text).with(&facts)
 }
 
 #[cfg(test)]
@@ -121,5 +137,23 @@ mod tests {
             cut,
         };
         assert_eq!(lines("a\nbb\nccc", &given), expected);
+    }
+    #[test]
+    fn nobody_is_told_to_ask_for_more_than_may_be_asked_for() {
+        let whole = format!("{}\nlast\n", "x".repeat(MOST + 1));
+        for (max_chars, said) in [
+            (None, "give a greater maxChars"),
+            (Some(MOST), "go on with offset 1"),
+        ] {
+            let given = Given {
+                offset: 0,
+                limit: None,
+                max_chars,
+            };
+            let result = told(&whole, &given);
+            let text = serde_json::to_string(&result.content).unwrap();
+            assert!(text.contains(said), "{max_chars:?}");
+            assert_eq!(text.contains("greater"), max_chars.is_none());
+        }
     }
 }

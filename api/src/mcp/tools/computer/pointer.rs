@@ -21,7 +21,9 @@ impl Screen {
     /// # Errors
     /// When there is no answer.
     pub(super) async fn of(turn: &mut Turn<'_>) -> Result<Self, Stop> {
-        let screen: Self = turn.read("computer_screen_size", &Arguments::new()).await?;
+        let nothing = Arguments::new();
+        let asked = turn.read("computer_screen_size", &nothing, |screen: Self| screen);
+        let screen = asked.await?;
         match screen.width > 0 && screen.height > 0 {
             true => Ok(screen),
             false => Err(Stop::said("the desktop has no screen")),
@@ -53,6 +55,14 @@ pub(super) async fn run(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResu
     };
     if let Some(scale) = scale {
         scaled(&mut asked, scale);
+        let number = |name: &str| asked.get(name).and_then(Value::as_i64);
+        let place = [
+            number("x").or(number("startX")),
+            number("y").or(number("startY")),
+        ];
+        if let [Some(x), Some(y)] = place {
+            turn.acts_at([x, y]);
+        }
     }
     turn.result(&call.tool.name, &asked).await
 }

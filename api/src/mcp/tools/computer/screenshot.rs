@@ -6,8 +6,7 @@ use serde_json::json;
 use super::pointer::{self, Screen};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::picture::{self, Format, Region, Wanted};
-use crate::mcp::tools::result::picture_or_result;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, typed};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, typed};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,13 +33,14 @@ pub(super) async fn run(
     let given: Given = typed(arguments)?;
     let region = pointer::region(arguments)?;
     let screen = Screen::of(turn).await?;
-    // In pixels of the screen.
-    let region = match in_usual_pictures {
-        true => region.map(|all| all.map(|length| scaled(length, screen.usual_scale()))),
-        false => region,
+    // Pixels of the screen for each of those in which places are given.
+    let unit = match in_usual_pictures {
+        true => screen.usual_scale(),
+        false => 1.0,
     };
-    let outcome = turn.ask("computer_screenshot", &Arguments::new()).await?;
-    let data = match made_of("computer_screenshot", outcome, picture_or_result).await? {
+    // In pixels of the screen.
+    let region = region.map(|all| all.map(|length| scaled(length, unit)));
+    let data = match turn.picture("computer_screenshot").await? {
         Ok(data) => data,
         Err(result) => return Ok(result),
     };
@@ -64,6 +64,7 @@ pub(super) async fn run(
         format: given.format,
         quality: given.quality,
         most: turn.most_of_a_picture(),
+        exact: in_usual_pictures && region.is_none(),
     };
     let picture = turn.fit(data, wanted).await?;
     let [x, y, shown] = match region {
@@ -72,13 +73,22 @@ pub(super) async fn run(
     };
     let scale = f64::from(picture.width) / f64::from(shown.max(1));
     let place = match region {
+        None if in_usual_pictures => "Coordinates are those of this picture.".to_owned(),
         None => format!(
             "To act at a place in it, give imageWidth {}.",
             picture.width
         ),
-        Some(_) => format!(
-            "It shows the screen from {x},{y} on: the place a,b in it is {x} + a / {scale:.4}, {y} + b / {scale:.4} on the screen."
-        ),
+        Some(_) => {
+            let (x, y) = (f64::from(x) / unit, f64::from(y) / unit);
+            let of = match in_usual_pictures {
+                true => "in pictures of the whole screen",
+                false => "on the screen",
+            };
+            let scale = scale * unit;
+            format!(
+                "It shows the screen from {x:.0},{y:.0} on: the place a,b in it is {x:.0} + a / {scale:.4}, {y:.0} + b / {scale:.4} {of}."
+            )
+        }
     };
     let said = format!(
         "A picture of {}x{} pixels of a screen of {}x{}. {place}",
