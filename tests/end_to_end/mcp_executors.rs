@@ -83,8 +83,8 @@ async fn frames_are_those_that_executors_know_and_what_they_do_not_know_harms_no
     assert_eq!(results[0]["structuredContent"], json!({"success": true}));
     assert_eq!(results[1]["content"][0]["text"], "ok");
     assert_eq!(results[2]["content"][0]["text"], "3");
-    assert_eq!(failure(&results[3]), "no such tab");
-    assert_eq!(failure(&results[4]), "nested");
+    assert!(failure(&results[3]).contains("\nno such tab\n"));
+    assert!(failure(&results[4]).contains("\nnested\n"));
     // The second answer to the first question was too late; that of nobody was none.
     let seen = admin.get("/api/admin/executors").await.expect(200);
     assert_eq!(seen["executors"][0]["late_answers"], 1, "{seen}");
@@ -124,7 +124,7 @@ async fn l52_a_large_screenshot_passes_and_one_that_is_too_large_ends_the_connec
     assert!(bytes.len() <= 1_000_000, "{}", bytes.len());
     let seen = image::load_from_memory(&bytes).unwrap();
     assert_eq!(
-        result["structuredContent"]["width"],
+        result["_meta"]["agentyard/facts"]["width"],
         seen.width(),
         "{result}"
     );
@@ -230,7 +230,8 @@ async fn l48_calls_at_a_replaced_executor_fail_at_once_and_the_newer_one_is_aske
         newer.answer(&asked, json!({"tab": {"id": 2}})).await;
     };
     let (result, ()) = tokio::join!(called, executed);
-    assert_eq!(result["structuredContent"]["tab"]["id"], 2, "{result}");
+    let facts = &result["_meta"]["agentyard/facts"];
+    assert_eq!(facts["tab"]["id"], 2, "{result}");
 }
 
 #[tokio::test]
@@ -252,7 +253,8 @@ async fn pings_of_a_desktop_are_answered_while_it_is_asked_and_while_it_answers(
         desktop.answer(&asked, json!({"text": "done"})).await;
     };
     let (result, ()) = tokio::join!(called, executed);
-    assert_eq!(result["structuredContent"]["text"], "done", "{result}");
+    let facts = &result["_meta"]["agentyard/facts"];
+    assert_eq!(facts["text"], "done", "{result}");
 }
 
 #[tokio::test]

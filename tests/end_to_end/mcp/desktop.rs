@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,14 +12,15 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::support::{Person, Yard, answer, question};
+use super::support::{Person, Yard, answer, facts, question};
 use crate::support::Stage;
+use crate::support::wait::until;
 
 /// The screen, in the pixels of clicks; its pictures have twice as many.
 const SCREEN: (u32, u32) = (1920, 1080);
 
 struct Scene {
-    _yard: Yard,
+    yard: Yard,
     alice: Person,
     asked: Arc<Mutex<Vec<Value>>>,
     _executor: JoinSet<()>,
@@ -45,7 +47,7 @@ impl Scene {
             }
         });
         Self {
-            _yard: yard,
+            yard,
             alice,
             asked,
             _executor: executor,
@@ -101,9 +103,9 @@ async fn places_that_are_read_in_a_picture_are_clicked_on_the_screen() {
     let scene = Scene::open(&stage).await;
     let (shot, _) = scene.call("computer_screenshot", json!({})).await;
     assert_eq!(size(&shot), (1568, 882));
-    let facts = &shot["structuredContent"];
+    let told = facts(&shot);
     assert_eq!(
-        (&facts["width"], &facts["screenWidth"]),
+        (&told["width"], &told["screenWidth"]),
         (&json!(1568), &json!(1920))
     );
     assert!(
@@ -118,9 +120,9 @@ async fn places_that_are_read_in_a_picture_are_clicked_on_the_screen() {
         )
         .await;
     assert_eq!(size(&part), (960, 540));
-    let facts = &part["structuredContent"];
+    let told = facts(&part);
     assert_eq!(
-        (&facts["originX"], &facts["originY"], &facts["scale"]),
+        (&told["originX"], &told["originY"], &told["scale"]),
         (&json!(960), &json!(540), &json!(2.0))
     );
 
@@ -141,13 +143,24 @@ async fn places_that_are_read_in_a_picture_are_clicked_on_the_screen() {
         .await;
     let click = json!({"x": 960, "y": 540, "button": "left", "clicks": 1});
     assert_eq!(done[1], json!(["computer_mouse_click", click]));
+    // The audit trail has what was done, and where on the screen.
+    until("it is recorded", Duration::from_secs(10), async || {
+        let path = "/api/admin/audit?object=computer/computer_mouse_click";
+        let found = scene.yard.admin.get(path).await.expect(200);
+        let entries = found["entries"].as_array().unwrap().iter();
+        let details: Vec<_> = entries.map(|entry| entry["detail"].to_string()).collect();
+        details
+            .iter()
+            .any(|it| it.contains("called=computer") && it.contains("at=960,540"))
+    })
+    .await;
     let (shot, _) = scene
         .call(
             "computer",
             json!({"action": "zoom", "region": [0, 0, 784, 441]}),
         )
         .await;
-    assert_eq!(shot["structuredContent"]["scale"], json!(1568.0 / 960.0));
+    assert_eq!(facts(&shot)["scale"], json!(1568.0 / 960.0));
     let (_, done) = scene
         .call("computer_scroll", json!({"direction": "down", "amount": 2}))
         .await;
@@ -170,21 +183,16 @@ async fn text_on_the_screen_is_found_and_clicked() {
     let (found, done) = scene
         .call(
             "computer_find_text",
-            json!({"text": "file", "region": "0,0,100,100"}),
+            json!({"text": "file", "region": "0,0,100,30"}),
         )
         .await;
-    assert!(
-        text(&found).contains("File at 10,20\nSave file at 30,40"),
-        "{found}"
-    );
-    assert_eq!(
-        done,
-        [json!(["computer_screen_text", {"region": "0,0,100,100"}])]
-    );
+    assert!(text(&found).contains("\nFile at 10,20\n---"), "{found}");
+    // Desktop clients know no regions.
+    assert_eq!(done, [json!(["computer_screen_text", {}])]);
     let (read, _) = scene
         .call("computer_screen_text", json!({"minConfidence": 0.5}))
         .await;
-    assert_eq!(read["structuredContent"]["count"], 2, "{read}");
+    assert_eq!(facts(&read)["count"], 2, "{read}");
     let (clicked, done) = scene
         .call(
             "computer_click_text",
@@ -195,7 +203,7 @@ async fn text_on_the_screen_is_found_and_clicked() {
         done[1],
         json!(["computer_mouse_click", {"x": 30, "y": 40, "clicks": 2}])
     );
-    assert_eq!(clicked["structuredContent"]["matched"], "Save file");
+    assert_eq!(facts(&clicked)["matched"], "Save file");
     for arguments in [json!({"text": "Open"}), json!({"text": "Cancel", "nth": 1})] {
         let (missed, done) = scene.call("computer_click_text", arguments).await;
         assert!(text(&missed).contains("nothing was clicked"), "{missed}");
@@ -245,7 +253,7 @@ async fn files_are_read_by_lines_and_batches_hold_the_desktop() {
     ]);
     let (batch, done) = scene.call("computer_batch", json!({"steps": steps})).await;
     assert_eq!(batch.get("isError"), None, "{batch}");
-    assert_eq!(batch["structuredContent"]["notMade"], 0);
+    assert_eq!(facts(&batch)["notMade"], 0);
     let tools: Vec<_> = done.iter().map(|it| it[0].as_str().unwrap()).collect();
     assert_eq!(
         tools,

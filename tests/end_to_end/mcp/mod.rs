@@ -15,7 +15,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::support::Stage;
-use support::{Events, Yard, answer, ended, question, refused};
+use support::{Events, Yard, answer, ended, facts, question, refused};
 
 #[tokio::test]
 async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
@@ -48,6 +48,7 @@ async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
         .call("browser", "browser_current_tab", json!({}))
         .await;
     assert_eq!(missing["isError"], true, "{missing}");
+    assert_eq!(facts(&missing)["connected"], false, "{missing}");
     let mut executor = alice.executor("browser").await;
     let status = alice.call("browser", "browser_status", json!({})).await;
     assert_eq!(status["structuredContent"]["connected"], true, "{status}");
@@ -67,7 +68,7 @@ async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
         answer(&mut executor, &asked, json!({"tab": tab})).await;
     };
     let (result, ()) = tokio::join!(called, executed);
-    assert_eq!(result["structuredContent"], json!({"success": true}));
+    assert_eq!(facts(&result), &json!({"success": true}));
     let shown = result["content"][1]["text"].as_str().unwrap();
     assert!(shown.contains("An example"), "{shown}");
     assert_eq!(result.get("isError"), None);
@@ -198,7 +199,7 @@ async fn a_rotated_token_ends_sockets_and_streams_and_opens_nothing() {
         answer(&mut others, &asked, json!({"tab": {"id": 1}})).await;
     };
     let (result, ()) = tokio::join!(called, executed);
-    assert_eq!(result["structuredContent"]["tab"]["id"], 1, "{result}");
+    assert_eq!(facts(&result)["tab"]["id"], 1, "{result}");
 }
 
 #[tokio::test]

@@ -165,6 +165,14 @@ impl Person {
     }
 }
 
+/// The facts for programs in a result: models are shown them only where they say everything.
+pub fn facts(result: &Value) -> &Value {
+    match &result["structuredContent"] {
+        Value::Null => &result["_meta"]["agentyard/facts"],
+        shown => shown,
+    }
+}
+
 /// The next question.
 pub async fn question(socket: &mut Socket) -> Value {
     loop {
