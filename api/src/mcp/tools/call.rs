@@ -337,3 +337,24 @@ async fn alone(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop>
     }
     turn.result(name, &asked).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::turn::arguments;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_for_which_no_time_is_left_has_failed() {
+        let asked = arguments(json!({"ms": 1500}));
+        for (left, is_error, said) in [
+            (2000, false, "waited 1500 ms"),
+            (1000, true, "waited only 1000 of 1500 ms"),
+            (0, true, "waited only 0 of 1500 ms"),
+        ] {
+            let result = wait(&asked, Duration::from_millis(left)).await;
+            assert_eq!(result.is_error, is_error);
+            let told = serde_json::to_string(&result).unwrap();
+            assert!(told.contains(said), "{told}");
+        }
+    }
+}
