@@ -10,7 +10,7 @@ use crate::ids::{PlainName, Timestamp, Uid};
 use crate::meta;
 use crate::skill::impact::{self, Impact, Scope};
 use crate::statement::{
-    execute, fetch_all, fetch_optional, like_pattern, scalar, scalars, statements,
+    execute, fetch_all, fetch_optional, finish, like_pattern, scalar, scalars, statements,
 };
 use crate::user;
 
@@ -36,6 +36,9 @@ macro_rules! below {
     };
 }
 
+/// So many users one statement asks for.
+const USERS: usize = 50;
+
 statements! {
     /// Finds a group by the key of its name.
     FIND = select_group!("", "WHERE g.name_key = $1");
@@ -57,9 +60,14 @@ statements! {
     /// The skills that a group and those above it are bound to.
     SKILLS_ABOVE = "WITH RECURSIVE up (uid) AS (SELECT uid FROM user_groups WHERE uid = $1 UNION SELECT g.parent_uid FROM up JOIN user_groups g ON g.uid = up.uid WHERE g.parent_uid IS NOT NULL) \
                     SELECT DISTINCT b.skill_uid FROM up JOIN group_skills b ON b.group_uid = up.uid ORDER BY b.skill_uid";
-    /// The names of the groups that a user is in, and of those above them.
-    NAMES_OF_USER = "WITH RECURSIVE up (uid) AS (SELECT group_uid FROM group_members WHERE user_uid = $1 UNION SELECT g.parent_uid FROM up JOIN user_groups g ON g.uid = up.uid WHERE g.parent_uid IS NOT NULL) \
-                     SELECT g.name FROM up JOIN user_groups g ON g.uid = up.uid ORDER BY g.name_key";
+    /// The names of the groups that some users are in, and of those above them.
+    NAMES_ABOVE = "WITH RECURSIVE up (user_uid, uid) AS (SELECT user_uid, group_uid FROM group_members WHERE user_uid IN (\
+                    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+                    $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, \
+                    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, \
+                    $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50) \
+                   UNION SELECT up.user_uid, g.parent_uid FROM up JOIN user_groups g ON g.uid = up.uid WHERE g.parent_uid IS NOT NULL) \
+                   SELECT up.user_uid, g.name FROM up JOIN user_groups g ON g.uid = up.uid ORDER BY up.user_uid, g.name_key";
     /// The groups in a group become top-level groups.
     RELEASE_CHILDREN = "UPDATE user_groups SET parent_uid = NULL WHERE parent_uid = $1";
     /// Removes a group and its memberships.
@@ -102,12 +110,22 @@ pub async fn list(
     Ok((rows, total))
 }
 
-/// The names of the groups that a user is in, and of those above them.
+/// The names of the groups that users are in, and of those above them, each with the user.
 pub async fn names_above(
     connection: &mut Connection,
-    user: &Uid,
-) -> Result<Vec<PlainName>, DbError> {
-    scalars!(connection, NAMES_OF_USER, user)
+    users: &[Uid],
+) -> Result<Vec<(Uid, PlainName)>, DbError> {
+    let mut found = Vec::new();
+    for some in users.chunks(USERS) {
+        let mut query = sqlx::query_as(NAMES_ABOVE);
+        // A value for each place: the first user fills those that are left.
+        for index in 0..USERS {
+            query = query.bind(some.get(index).or(some.first()));
+        }
+        let mut names: Vec<(Uid, PlainName)> = finish!(query.fetch_all(&mut *connection))?;
+        found.append(&mut names);
+    }
+    Ok(found)
 }
 
 /// Records a group.

@@ -8,7 +8,6 @@
 use std::convert::Infallible;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt, TryStreamExt};
@@ -21,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::support::{Person, Socket, Yard, answer, node};
@@ -35,13 +34,9 @@ const TOOLS: [(&str, &str); 8] = [
     ("test_embedded_resource", "browser_go_forward"),
     ("test_multiple_content_types", "browser_tab_new"),
     ("test_error_handling", "browser_get_links"),
-    ("test_tool_with_progress", LATE),
+    ("test_tool_with_progress", "browser_get_content"),
     ("test_trigger_tool_change", "browser_reload"),
 ];
-
-/// A tool whose answer may take long: progress is told of what takes more than 20 seconds, every 10 seconds.
-const LATE: &str = "browser_wait";
-const TIME: Duration = Duration::from_secs(52);
 
 /// A PNG of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -81,9 +76,6 @@ async fn perform(alice: Arc<Person>, mut socket: Socket) {
                 answer(&mut socket, &asked, json!({"tab": tab})).await;
             }
             Some(tool) => {
-                if tool == LATE {
-                    sleep(TIME).await;
-                }
                 answer(&mut socket, &asked, json!({"content": content(tool)})).await;
                 if tool == "browser_reload" {
                     socket = alice.executor("browser").await;
@@ -119,10 +111,6 @@ impl Upstream {
             && let Some(name) = message["params"]["name"].as_str().and_then(ours)
         {
             message["params"]["name"] = json!(name);
-            if name == LATE {
-                let longest = u64::try_from(TIME.as_millis()).unwrap() + 1_000;
-                message["params"]["arguments"] = json!({"selector": "#late", "timeout": longest});
-            }
             body = message.to_string().into();
         }
         if let Some(header) = head.headers.get_mut("mcp-name")
@@ -192,7 +180,7 @@ async fn suite(arguments: &[&str], baseline: &str) -> String {
         .arg(stage.path().join("results"))
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let run = timeout(seconds(180), command.output()).await;
+    let run = timeout(seconds(100), command.output()).await;
     let run = run.expect("the suite comes to its end").unwrap();
     let printed = String::from_utf8_lossy(&run.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&run.stderr);

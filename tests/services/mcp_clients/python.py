@@ -35,10 +35,11 @@ async def v1():
         protocol_version = server_info = None
 
         async def cancel(self, scope):
-            """This SDK leaves it to the application to say so."""
+            """This SDK leaves it to the application to say so, and to wait no longer."""
             params = types.CancelledNotificationParams(requestId=self._request_id - 1)
             note = types.CancelledNotification(method="notifications/cancelled", params=params)
             await self.send_notification(types.ClientNotification(note))
+            scope.cancel()
 
     async with contextlib.AsyncExitStack() as stack:
         if KIND == "sse":

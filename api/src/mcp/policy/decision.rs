@@ -1,13 +1,14 @@
 //! What rules mean for a tool and for a page.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::LazyLock;
 
-use schema::config::policy::{Mode, UrlPattern};
+use schema::config::policy::{Mode, ToolPattern, UrlPattern, canonical_host};
 use url::{Host, Url};
 
 use super::own::Own;
 use super::rules::InEffect;
+use crate::executors::Service;
 
 /// Pages that are denied unless an administrator wants them: see the file.
 static BUILTIN: LazyLock<Vec<UrlPattern>> = LazyLock::new(|| {
@@ -22,14 +23,16 @@ const PRIVATE_NAMES: [&str; 5] = ["localhost", "local", "internal", "lan", "home
 /// Why something is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error("an administrator has switched it off")]
-    Off,
+    #[error("an administrator has switched off the {} tools", of(*.0))]
+    Off(Service),
     #[error("an administrator allows only tools that change nothing")]
     ReadOnly,
     #[error("an administrator does not allow this tool")]
     Tool,
     #[error("only http and https addresses may be visited")]
     Scheme,
+    #[error("what an empty page shows may be another page's; open an address first")]
+    Blank,
     #[error("the console and the API of this service may not be visited")]
     Own,
     #[error("an administrator does not allow this address")]
@@ -40,14 +43,21 @@ pub(crate) enum Denied {
     Private,
 }
 
+fn of(service: Service) -> &'static str {
+    match service {
+        Service::Browser => "browser",
+        Service::Computer => "desktop",
+    }
+}
+
 impl InEffect {
     /// Whether a tool may be called. It has several names if it was called in other words than those in which it is carried out.
     pub(crate) fn tool(&self, names: &[&str], read_only: bool) -> Result<(), Denied> {
-        let listed = |list: &[schema::config::policy::ToolPattern]| {
+        let listed = |list: &[ToolPattern]| {
             (list.iter()).any(|pattern| names.iter().any(|name| pattern.matches(name)))
         };
         match self.mode {
-            Mode::Off => return Err(Denied::Off),
+            Mode::Off => return Err(Denied::Off(self.service)),
             Mode::ReadOnly if !read_only => return Err(Denied::ReadOnly),
             Mode::ReadOnly | Mode::Auto => {}
         }
@@ -61,16 +71,22 @@ impl InEffect {
         }
     }
 
-    /// Whether a page may be visited.
-    pub(crate) fn page(&self, url: &Url, own: &Own) -> Result<(), Denied> {
-        // Nothing is there.
-        if url.as_str() == "about:blank" {
-            return Ok(());
+    /// Whether a page may be opened. What is empty may be: nothing is there yet.
+    pub(crate) fn opens(&self, url: &Url, own: &Own) -> Result<(), Denied> {
+        match self.page(url, own) {
+            Err(Denied::Blank) => Ok(()),
+            judged => judged,
         }
-        let Some(host) = url
-            .host()
-            .filter(|_| matches!(url.scheme(), "http" | "https"))
-        else {
+    }
+
+    /// Whether something may be done on a page.
+    pub(crate) fn page(&self, url: &Url, own: &Own) -> Result<(), Denied> {
+        // Another page can open it and write into it.
+        if url.scheme() == "about" && url.path() == "blank" {
+            return Err(Denied::Blank);
+        }
+        let web = matches!(url.scheme(), "http" | "https");
+        let Some(host) = url.host().filter(|_| web).map(canonical_host) else {
             return Err(Denied::Scheme);
         };
         if own.has(url) {
@@ -96,10 +112,9 @@ impl InEffect {
 }
 
 /// Whether a host is in a private network, or the machine itself, as far as its name tells.
-pub(super) fn is_private(host: &Host<&str>) -> bool {
+fn is_private(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => {
-            let name = name.trim_end_matches('.');
             let within = |end: &&str| {
                 name.strip_suffix(*end)
                     .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -107,15 +122,12 @@ pub(super) fn is_private(host: &Host<&str>) -> bool {
             !name.contains('.') || PRIVATE_NAMES.iter().any(within)
         }
         Host::Ipv4(ip) => is_private_v4(*ip),
-        Host::Ipv6(ip) => match ip.to_ipv4_mapped() {
-            Some(ip) => is_private_v4(ip),
-            None => {
-                ip.is_loopback()
-                    || ip.is_unspecified()
-                    || ip.is_unique_local()
-                    || ip.is_unicast_link_local()
-            }
-        },
+        Host::Ipv6(ip) => {
+            ip.is_loopback()
+                || ip.is_unspecified()
+                || ip.is_unique_local()
+                || ip.is_unicast_link_local()
+        }
     }
 }
 
@@ -126,16 +138,13 @@ fn is_private_v4(ip: Ipv4Addr) -> bool {
 }
 
 /// Whether a host is the machine on which it is looked up.
-pub(super) fn is_loopback(host: &Host<&str>) -> bool {
+pub(super) fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
     match host {
         Host::Domain(name) => {
-            let name = name.trim_end_matches('.');
+            let name = name.as_ref();
             name == "localhost" || name.ends_with(".localhost")
         }
         Host::Ipv4(ip) => ip.is_loopback() || ip.is_unspecified(),
-        Host::Ipv6(ip) => {
-            let ip = IpAddr::V6(*ip).to_canonical();
-            ip.is_loopback() || ip.is_unspecified()
-        }
+        Host::Ipv6(ip) => ip.is_loopback() || ip.is_unspecified(),
     }
 }

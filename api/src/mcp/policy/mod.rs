@@ -10,7 +10,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,30 +93,31 @@ impl Gate {
         {
             return Ok(known);
         }
-        let groups = match settings.policies.asks_for_groups() {
-            true => group::names_above(&mut *self.db.read().await?, &key.user).await?,
-            false => Vec::new(),
-        };
-        let rules = settings.policies.in_effect(key.service, &groups, user);
+        let user_uid = std::slice::from_ref(&key.user);
+        let groups = self.groups(&settings.policies, user_uid).await?;
+        let groups = groups.get(&key.user).map_or(&[][..], Vec::as_slice);
+        let rules = settings.policies.in_effect(key.service, groups, user);
         let rules = Arc::new(rules);
         self.known
             .insert(key.clone(), (settings, Arc::clone(&rules)));
         Ok(rules)
     }
 
-    /// In which groups that have rules users are, or below them.
-    async fn members(&self, policies: &Policies) -> Result<HashMap<Uid, Vec<PlainName>>, DbError> {
-        let mut members: HashMap<Uid, Vec<PlainName>> = HashMap::new();
-        let mut connection = self.db.snapshot().await?;
-        for name in policies.groups() {
-            let Some(found) = group::find(&mut connection, &name).await? else {
-                continue;
-            };
-            for user in group::with_descendants(&mut connection, &found.uid).await? {
-                members.entry(user).or_default().push(name.clone());
-            }
+    /// The groups that users are in, or below, if groups have rules.
+    async fn groups(
+        &self,
+        policies: &Policies,
+        users: &[Uid],
+    ) -> Result<HashMap<Uid, Vec<PlainName>>, DbError> {
+        let mut groups: HashMap<Uid, Vec<PlainName>> = HashMap::new();
+        if users.is_empty() || !policies.asks_for_groups() {
+            return Ok(groups);
         }
-        Ok(members)
+        let mut connection = self.db.read().await?;
+        for (user, group) in group::names_above(&mut connection, users).await? {
+            groups.entry(user).or_default().push(group);
+        }
+        Ok(groups)
     }
 }
 
@@ -140,7 +141,7 @@ impl Mcp {
         self.gate.in_effect(key, user).await
     }
 
-    /// What agents may do with each of these at all, by the groups of now: the database is read as often as there are groups with rules.
+    /// What agents may do with each of these at all, by the groups of now.
     ///
     /// # Errors
     /// When groups matter and cannot be read.
@@ -148,12 +149,11 @@ impl Mcp {
         self.gate.known.invalidate_all();
         let settings = self.gate.settings.borrow().clone();
         let policies = &settings.policies;
-        let members = match executors.is_empty() || !policies.asks_for_groups() {
-            true => HashMap::new(),
-            false => self.gate.members(policies).await?,
-        };
+        let users: HashSet<&Uid> = executors.iter().map(|it| &it.key.user).collect();
+        let users: Vec<Uid> = users.into_iter().cloned().collect();
+        let groups = self.gate.groups(policies, &users).await?;
         let mode = |executor: &Connected| {
-            let groups = members
+            let groups = groups
                 .get(&executor.key.user)
                 .map_or(&[][..], Vec::as_slice);
             let user = &executor.about.user;
@@ -196,7 +196,7 @@ impl Mcp {
                 && let Some(url) = arguments.get("url").and_then(Value::as_str)
             {
                 let url = Url::parse(url).map_err(|_| refused(Denied::Scheme))?;
-                rules.page(&url, &own).map_err(refused)?;
+                rules.opens(&url, &own).map_err(refused)?;
             }
         }
         if !read_only {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use schema::config::policy::canonical_host;
 use url::{Host, Url};
 
 use super::decision::is_loopback;
@@ -9,7 +10,7 @@ use super::decision::is_loopback;
 /// Where this service is, as far as it knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Own {
-    /// Hosts, with a port if only that is the service's.
+    /// Hosts, with a port if only that and those of listeners are the service's.
     hosts: Vec<(Host, Option<u16>)>,
     /// Ports of listeners, and the address if it is not all of them.
     listeners: Vec<SocketAddr>,
@@ -27,7 +28,7 @@ impl Own {
     /// Also where this address leads.
     pub fn add_url(&mut self, url: &str) {
         if let Ok(url) = Url::parse(url)
-            && let Some(host) = url.host()
+            && let Some(host) = url.host().map(canonical_host)
         {
             self.hosts
                 .push((host.to_owned(), url.port_or_known_default()));
@@ -36,11 +37,7 @@ impl Own {
 
     /// Also at this host, with any port.
     pub fn add_address(&mut self, address: IpAddr) {
-        let host = match address {
-            IpAddr::V4(ip) => Host::Ipv4(ip),
-            IpAddr::V6(ip) => Host::Ipv6(ip),
-        };
-        self.hosts.push((host, None));
+        self.hosts.push((host_of(address).to_owned(), None));
     }
 
     /// Also where clients have found it: the value of a header `Host`. Without a port, whether it was reached by TLS is not known.
@@ -57,38 +54,36 @@ impl Own {
 
     /// Whether a page is there.
     pub(super) fn has(&self, url: &Url) -> bool {
-        let Some(host) = url.host() else {
+        let Some(host) = url.host().map(canonical_host) else {
             return false;
         };
         let port = url.port_or_known_default();
+        let listens = |listener: &SocketAddr| Some(listener.port()) == port;
+        let listened = self.listeners.iter().any(listens);
+        // Behind a proxy, a listener is another way to the same service, and the browser sends the same cookies there.
         let named = |(own, at): &(Host, Option<u16>)| {
-            let same = match (own, &host) {
-                (Host::Domain(own), Host::Domain(host)) => {
-                    own.trim_end_matches('.') == host.trim_end_matches('.')
-                }
-                (own, host) => *own == host.to_owned(),
-            };
-            let both = is_loopback(&own_ref(own)) && is_loopback(&host);
-            (same || both) && at.is_none_or(|at| Some(at) == port)
+            is_same(own, &host) && (listened || at.is_none_or(|at| Some(at) == port))
         };
-        let listens = |listener: &SocketAddr| {
-            let ip = listener.ip();
-            let here = match (ip.is_unspecified() || ip.is_loopback(), &host) {
-                (true, host) => is_loopback(host),
-                (false, Host::Ipv4(host)) => ip == IpAddr::V4(*host),
-                (false, Host::Ipv6(host)) => ip == IpAddr::V6(*host).to_canonical(),
-                (false, Host::Domain(_)) => false,
-            };
-            here && Some(listener.port()) == port
-        };
-        self.hosts.iter().any(named) || self.listeners.iter().any(listens)
+        let here = |listener: &SocketAddr| is_same(&host_of(listener.ip()), &host);
+        self.hosts.iter().any(named)
+            || (self.listeners.iter()).any(|listener| listens(listener) && here(listener))
     }
 }
 
-fn own_ref(host: &Host) -> Host<&str> {
-    match host {
-        Host::Domain(name) => Host::Domain(name),
-        Host::Ipv4(ip) => Host::Ipv4(*ip),
-        Host::Ipv6(ip) => Host::Ipv6(*ip),
-    }
+fn host_of(address: IpAddr) -> Host<&'static str> {
+    canonical_host(match address {
+        IpAddr::V4(ip) => Host::Ipv4(ip),
+        IpAddr::V6(ip) => Host::Ipv6(ip),
+    })
+}
+
+/// Whether the service is at both, if it is at the first one. Each loopback address stands for all.
+fn is_same<S: AsRef<str>>(own: &Host<S>, host: &Host<&str>) -> bool {
+    let equal = match (own, host) {
+        (Host::Domain(own), Host::Domain(host)) => own.as_ref() == *host,
+        (Host::Ipv4(own), Host::Ipv4(host)) => own == host,
+        (Host::Ipv6(own), Host::Ipv6(host)) => own == host,
+        _ => false,
+    };
+    equal || (is_loopback(own) && is_loopback(host))
 }

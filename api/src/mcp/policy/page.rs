@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use moka::sync::Cache;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use url::Url;
 
 use super::{Admitted, WITHOUT_PAGE};
-use crate::executors::{Answer, Ask, Failure, Job, Outcome, Service};
+use crate::executors::{Answer, Ask, ConnectionId, Failure, Job, Outcome, Service};
 use crate::mcp::audit::Record;
 
 /// Which tool says what is in the tab.
@@ -28,6 +29,25 @@ pub(in crate::mcp) enum NotAsked {
     Ask(Ask),
 }
 
+/// While a page is changed, what was read before is not believed, nor is it afterwards, even if the call is given up meanwhile.
+pub(super) struct Changing<'a> {
+    pages: &'a Cache<ConnectionId, Url>,
+    connection: ConnectionId,
+}
+
+impl<'a> Changing<'a> {
+    pub(super) fn begin(pages: &'a Cache<ConnectionId, Url>, connection: ConnectionId) -> Self {
+        pages.invalidate(&connection);
+        Self { pages, connection }
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.pages.invalidate(&self.connection);
+    }
+}
+
 impl Admitted<'_> {
     /// Has the executor do one of its own tools for it, unless the page in the tab is denied.
     ///
@@ -44,17 +64,16 @@ impl Admitted<'_> {
         let begun = Instant::now();
         let executor = job.executor();
         record.at(executor.as_ref());
+        let _changing = executor
+            .filter(|_| self.acts)
+            .map(|(connection, _)| Changing::begin(&self.mcp.gate.pages, connection));
         if self.service == Service::Browser && !WITHOUT_PAGE.contains(&tool) {
             let url = self.page(job, limit.min(LONGEST)).await?;
             record.on(&url);
             self.on(&url).map_err(NotAsked::Denied)?;
         }
         let limit = limit.saturating_sub(begun.elapsed());
-        let answer = job.ask(tool, params, limit).await;
-        if let Some((connection, _)) = executor.filter(|_| self.acts) {
-            self.mcp.gate.pages.invalidate(&connection);
-        }
-        answer.map_err(NotAsked::Ask)
+        job.ask(tool, params, limit).await.map_err(NotAsked::Ask)
     }
 
     /// Whether it may be done on a page.
@@ -73,7 +92,7 @@ impl Admitted<'_> {
         self.rules.page(url, &self.own).map_err(denied)
     }
 
-    /// The page in the tab. Whoever only reads may be told of a page that was there a second ago.
+    /// The page in the tab. Whoever only reads may be told of a page that was there a second ago, and tells others who do.
     async fn page(&self, job: &mut Job, limit: Duration) -> Result<Url, NotAsked> {
         let pages = &self.mcp.gate.pages;
         let connection = job.executor().map(|(connection, _)| connection);
@@ -101,7 +120,9 @@ impl Admitted<'_> {
             Outcome::Result(raw) => address(raw).ok_or_else(|| unknown("the answer has none"))?,
             Outcome::Error(why) => return Err(unknown(why)),
         };
-        pages.insert(answer.connection, url.clone());
+        if !self.acts {
+            pages.insert(answer.connection, url.clone());
+        }
         Ok(url)
     }
 }

@@ -39,6 +39,7 @@ pub(super) type AllOf<T> = Vec<Vec<T>>;
 /// The rules in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InEffect {
+    pub(super) service: Service,
     pub(crate) mode: Mode,
     pub(super) tools: AllOf<ToolPattern>,
     pub(super) no_tools: Vec<ToolPattern>,
@@ -53,11 +54,6 @@ impl Policies {
     /// Whether it matters in which groups users are.
     pub(super) fn asks_for_groups(&self) -> bool {
         !self.groups.is_empty()
-    }
-
-    /// The groups that have rules.
-    pub(super) fn groups(&self) -> impl Iterator<Item = PlainName> {
-        self.groups.keys().filter_map(|name| name.parse().ok())
     }
 
     /// The rules for a user who is in these groups, or below them.
@@ -80,6 +76,7 @@ impl Policies {
             self.users.get(&user.key()).map(of).into_iter().collect(),
         ];
         InEffect {
+            service,
             mode: newest(&layers, |rules| rules.mode)
                 .into_iter()
                 .min()

@@ -78,7 +78,7 @@ fn devices_are_those_that_each_group_allows() {
 }
 
 #[rstest]
-#[case("off", "browser_get_content", true, Err(Denied::Off))]
+#[case("off", "browser_get_content", true, Err(Denied::Off(Service::Browser)))]
 #[case("read-only", "browser_get_content", true, Ok(()))]
 #[case("read-only", "browser_click", false, Err(Denied::ReadOnly))]
 #[case("auto", "browser_click", false, Ok(()))]
@@ -108,7 +108,9 @@ fn own() -> Own {
 
 #[rstest]
 #[case("https://example.org/", Ok(()))]
-#[case("about:blank", Ok(()))]
+#[case("about:blank", Err(Denied::Blank))]
+#[case("about:blank#x", Err(Denied::Blank))]
+#[case("about:config", Err(Denied::Scheme))]
 #[case("file:///etc/passwd", Err(Denied::Scheme))]
 #[case("chrome://settings", Err(Denied::Scheme))]
 #[case("javascript:alert(1)", Err(Denied::Scheme))]
@@ -117,11 +119,21 @@ fn own() -> Own {
 #[case("https://yard.example/api/mcp/token", Err(Denied::Own))]
 #[case("https://YARD.example.:443/", Err(Denied::Own))]
 #[case("https://yard.example:8443/", Ok(()))]
+#[case("http://yard.example:8080/", Err(Denied::Own))]
+#[case("https://yard.example.:8081/", Err(Denied::Own))]
+#[case("http://other.example:8081/", Err(Denied::Own))]
+#[case("http://other.example/", Ok(()))]
+#[case("https://else.example:8080/", Ok(()))]
 #[case("http://other.example:8080/manage", Err(Denied::Own))]
 #[case("http://localhost:8080/", Err(Denied::Own))]
 #[case("http://a.localhost:8080/", Err(Denied::Own))]
 #[case("http://2130706433:8080/", Err(Denied::Own))]
 #[case("http://[::ffff:127.0.0.1]:8080/", Err(Denied::Own))]
+#[case("http://[::127.0.0.1]:8080/", Err(Denied::Own))]
+#[case("http://[64:ff9b::7f00:1]:8080/", Err(Denied::Own))]
+#[case("http://[64:ff9b::a58:1]:9/", Err(Denied::Own))]
+#[case("http://[::ffff:192.0.2.7]:8081/", Err(Denied::Own))]
+#[case("http://[2001:db8::7]:8081/", Ok(()))]
 #[case("http://localhost:3000/", Ok(()))]
 #[case("http://192.0.2.7:8081/", Err(Denied::Own))]
 #[case("http://10.88.0.1:9/", Err(Denied::Own))]
@@ -132,10 +144,40 @@ fn own() -> Own {
 #[case("https://evil.example/", Err(Denied::Url))]
 #[case("https://a.evil.example/%61dmin", Ok(()))]
 #[case("https://wiki.example/%41dmin", Err(Denied::Url))]
+#[case("https://wiki.example/admin;x=1", Err(Denied::Url))]
+#[case("https://wiki.example/a/..%2fadmin", Err(Denied::Url))]
+#[case("http://[::ffff:203.0.113.9]/", Err(Denied::Url))]
 fn pages_are_judged_by_their_address(#[case] page: &str, #[case] expected: Result<(), Denied>) {
-    let urls = json!({"deny": ["evil.example", "wiki.example/admin"]});
+    let urls = json!({"deny": ["evil.example", "wiki.example/admin", "203.0.113.9"]});
     let rules = in_effect(json!({"browser": {"urls": urls}}), &[]);
     assert_eq!(rules.page(&url(page), &own()), expected, "{page}");
+}
+
+#[test]
+fn a_service_of_its_own_name_is_denied_at_its_listeners_ports_too() {
+    let mut own = Own::listening(vec!["0.0.0.0:8443".parse().unwrap()]);
+    own.add_url("https://agents.example.org");
+    let judged = |page: &str| in_effect(json!({}), &[]).page(&url(page), &own);
+    assert_eq!(judged("https://agents.example.org:8443/"), Err(Denied::Own));
+    assert_eq!(judged("https://agents.example.org:9443/"), Ok(()));
+    assert_eq!(judged("https://others.example.org:8443/"), Ok(()));
+}
+
+#[test]
+fn an_empty_page_may_be_opened_and_nothing_else_that_is_no_web_page() {
+    let rules = in_effect(json!({"browser": {"urls": {"allow": ["a.example"]}}}), &[]);
+    let opens = |page: &str| rules.opens(&url(page), &Own::default());
+    assert_eq!(opens("about:blank"), Ok(()));
+    assert_eq!(opens("about:config"), Err(Denied::Scheme));
+    assert_eq!(opens("https://b.example/"), Err(Denied::Url));
+}
+
+#[rstest]
+#[case(Service::Browser, "browser")]
+#[case(Service::Computer, "desktop")]
+fn it_is_said_which_tools_are_switched_off(#[case] service: Service, #[case] said: &str) {
+    let said = format!("an administrator has switched off the {said} tools");
+    assert_eq!(Denied::Off(service).to_string(), said);
 }
 
 #[rstest]
@@ -146,6 +188,9 @@ fn pages_are_judged_by_their_address(#[case] page: &str, #[case] expected: Resul
 #[case("http://[::1]:3000/")]
 #[case("http://0.0.0.0/")]
 #[case("http://localhost/")]
+#[case("http://[::ffff:10.0.0.1]/")]
+#[case("http://[::169.254.169.254]/")]
+#[case("http://[64:ff9b::a00:1]/")]
 #[case("http://intranet/")]
 #[case("http://printer.local./")]
 fn private_addresses_can_be_denied(#[case] page: &str) {
@@ -223,4 +268,19 @@ fn the_address_of_the_tab_is_found_in_an_answer(
 ) {
     let raw = RawValue::from_string(answer.to_owned()).unwrap();
     assert_eq!(page::address(&raw).as_ref().map(Url::as_str), expected);
+}
+
+#[test]
+fn a_page_that_was_read_before_or_during_a_change_is_not_believed() {
+    let pages = Cache::new(10);
+    let [changed, other] = [ConnectionId(1), ConnectionId(2)];
+    for connection in [changed, other] {
+        pages.insert(connection, url("https://a.example/"));
+    }
+    let changing = page::Changing::begin(&pages, changed);
+    assert_eq!(pages.get(&changed), None);
+    pages.insert(changed, url("https://a.example/"));
+    drop(changing);
+    assert_eq!(pages.get(&changed), None);
+    assert!(pages.get(&other).is_some());
 }
