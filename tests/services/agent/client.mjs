@@ -18,7 +18,7 @@ async function use(service, url, transport) {
   for (;;) {
     const result = await client.callTool({ name: TOOLS[service], arguments: {} });
     if (!result.isError) {
-      const said = { service, transport, tools: tools.length, result: result.structuredContent };
+      const said = { service, transport, tools: tools.length, result: (result.structuredContent ?? result._meta?.["agentyard/facts"]) };
       console.log(`mcp: ${JSON.stringify(said)}`);
       return client.close();
     }
