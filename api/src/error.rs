@@ -107,8 +107,8 @@ pub enum ApiError {
     #[error("the old password is wrong")]
     WrongPassword,
     /// The policy has switched the service off for the user (403 `switched_off`).
-    #[error("an administrator has switched this off")]
-    SwitchedOff,
+    #[error("{0}")]
+    SwitchedOff(String),
     /// The session's role may not do this (403 `wrong_role`).
     #[error("{0}")]
     WrongRole(&'static str),
@@ -413,7 +413,7 @@ impl ApiError {
             Self::NameOfAnother => (S::CONFLICT, "name_taken"),
             Self::SignInRefused(_) => (S::UNAUTHORIZED, "sign_in_refused"),
             Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
-            Self::SwitchedOff => (S::FORBIDDEN, "switched_off"),
+            Self::SwitchedOff(_) => (S::FORBIDDEN, "switched_off"),
             Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
             Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
             Self::OriginRefused => (S::FORBIDDEN, "origin_refused"),

@@ -13,7 +13,7 @@ use super::{Failure, Result};
 pub enum ExecutorCommand {
     /// Disconnect executors; calls that are under way there fail
     #[command(
-        after_help = "An executor may connect again; `agentyard user token rotate` keeps it away until it has the new token.\n\nExamples:\n  agentyard get executors --search alice\n  agentyard executor disconnect 17"
+        after_help = "An executor may connect again. To keep those of a user away, set `mode` to `off` in `mcp.policy`.\n\nExamples:\n  agentyard get executors --search alice\n  agentyard executor disconnect 17"
     )]
     Disconnect {
         /// Ids of connections, as `get executors` shows them

@@ -49,8 +49,8 @@ pub async fn user(server: &Server, command: UserCommand) -> Result {
     let path = "/api/admin/users/mcp-token/rotate";
     let answer = server.post(path, &body).await?;
     screen::print(&format!(
-        "MCP token of {} rotated: the previous one is no longer valid, and the MCP clients, browsers and desktops that used it \
-         are disconnected; desktop clients need the new one, which only the user can read (GET /api/mcp/token)\n",
+        "MCP token of {} rotated: the previous one is no longer valid, and MCP clients, browsers and desktops that use it \
+         are being disconnected; desktop clients need the new one, which only the user can read (GET /api/mcp/token)\n",
         clean(&name)
     ))?;
     let how = How {

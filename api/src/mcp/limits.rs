@@ -84,7 +84,7 @@ impl Limits {
         self.acting.take(key).map_err(|after| {
             let after = after.as_secs() + 1;
             format!(
-                "more than {ACTING} calls in a minute that change something; nothing was done, try again in {after} seconds"
+                "more than {ACTING} calls in a minute that change something; nothing was done, try again in {after} s"
             )
         })
     }
@@ -176,7 +176,7 @@ mod tests {
         }
         tokio::time::advance(Duration::from_secs(59)).await;
         let said = limits.act(&alice).unwrap_err();
-        assert!(said.ends_with("try again in 2 seconds"), "{said}");
+        assert!(said.ends_with("try again in 2 s"), "{said}");
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(limits.act(&alice), Ok(()));
     }

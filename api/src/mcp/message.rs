@@ -44,6 +44,8 @@ pub struct Params {
     pub raw: Box<RawValue>,
     /// The tool that is called.
     pub name: Option<String>,
+    /// If that is a batch, the tools of its steps; `None` where they cannot be read.
+    pub steps: Option<Vec<String>>,
     /// What is said about the request.
     pub meta: Meta,
 }
@@ -71,22 +73,43 @@ impl Params {
         struct Fields<'a> {
             #[serde(borrow)]
             name: Option<&'a RawValue>,
+            #[serde(borrow)]
+            arguments: Option<&'a RawValue>,
             #[serde(borrow, rename = "_meta")]
             meta: Option<&'a RawValue>,
         }
         let fields: Fields<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-        let name = fields
+        let name: Option<String> = fields
             .name
             .and_then(|name| serde_json::from_str(name.get()).ok());
+        let steps = fields
+            .arguments
+            .filter(|_| name.as_ref().is_some_and(|name| name.ends_with("_batch")))
+            .and_then(steps);
         let meta = fields
             .meta
             .and_then(|meta| serde_json::from_str(meta.get()).ok());
         Self {
             name,
             meta: meta.unwrap_or_default(),
+            steps,
             raw,
         }
     }
+}
+
+/// The tools that the arguments of a batch name.
+fn steps(arguments: &RawValue) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Arguments {
+        steps: Vec<Step>,
+    }
+    #[derive(Deserialize)]
+    struct Step {
+        tool: String,
+    }
+    let arguments: Arguments = serde_json::from_str(arguments.get()).ok()?;
+    Some(arguments.steps.into_iter().map(|step| step.tool).collect())
 }
 
 /// Why a body is no message.

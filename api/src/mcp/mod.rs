@@ -46,6 +46,7 @@ use calls::Calls;
 pub(crate) use get::{come_again, get, goes_on};
 use limits::Limits;
 use old_sse::OldSessions;
+pub(crate) use policy::Denied;
 use policy::Gate;
 pub use policy::{Own, Policies};
 pub(crate) use post::{Request, end_session, post};

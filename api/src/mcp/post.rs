@@ -355,10 +355,9 @@ pub(super) fn bounds(accepted: Accepted, may_stream: bool) -> Bounds {
 
 /// Whether an answer may become a stream of events when it does not come soon.
 pub(super) fn may_stream(request: &Request, accepted: Accepted, params: Option<&Params>) -> bool {
-    let named = params.and_then(|params| params.name.as_deref());
     let catalogue = &request.deps.mcp.catalogue;
-    let tool = named.and_then(|name| catalogue.find(request.service, name));
-    accepted.events && !tool.is_some_and(|tool| tool.picture)
+    let picture = params.is_some_and(|params| catalogue.may_show(request.service, params));
+    accepted.events && !picture
 }
 
 /// Answers one request of a client that has begun with a handshake.

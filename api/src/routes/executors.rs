@@ -30,7 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             disconnect,
         )
         .title(Area::Mcp, "Disconnect an executor")
-        .about("Calls that are at it fail. It may connect again: to keep it away, rotate the user's MCP token.")
+        .about("Its calls under way fail. It may connect again: to keep it away, set `mode` to `off` in `mcp.policy`.")
         .fails(&[Failure(404, "not_found", "no such executor is connected")]),
         Route::get("user_executors", "/api/user/executors", own)
             .title(Area::Account, "List my connected executors")
@@ -62,9 +62,9 @@ pub struct Executor {
     platform: Option<String>,
     /// Which installation it is, if it has said so.
     instance: Option<String>,
-    /// Tool calls that are at it now.
+    /// Its tool calls under way.
     calls: usize,
-    /// Answers of it that came when nobody waited for them any more.
+    /// Answers received after the time limit of their call, or after it was cancelled.
     late_answers: u64,
 }
 

@@ -15,7 +15,7 @@ use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{self, About, Key, Service};
 use crate::input::{Input, Nothing};
-use crate::mcp::{self, Request};
+use crate::mcp::{self, Denied, Request};
 use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
@@ -287,7 +287,7 @@ async fn connect(
         service,
     };
     if deps.mcp.rules(&key, &about.user).await?.mode == Mode::Off {
-        return Err(ApiError::SwitchedOff);
+        return Err(ApiError::SwitchedOff(Denied::Off(service).to_string()));
     }
     let place = deps.mcp.enter_socket(&key)?;
     let present = deps.mcp.enter(&who);

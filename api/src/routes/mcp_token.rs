@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("mcp_token_rotate", "/api/mcp/token/rotate", rotate)
             .title(Area::Account, "Rotate my MCP token")
             .about(
-                "The present token ends at once, with all connections that were opened with it. The agent's files get \
+                "The current token is revoked at once, and all connections opened with it are closed. The agent's files get \
                  the new one, and the agent restarts; programs elsewhere need to be given it.",
             )
             .waits()
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Users, "Rotate a user's MCP token")
         .about(
-            "The present token ends at once, with all connections that were opened with it. The agent's files get the \
+            "The current token is revoked at once, and all connections opened with it are closed. The agent's files get the \
              new one, which no administrator sees, and the agent restarts.",
         )
         .waits()

@@ -29,7 +29,7 @@ use super::tools::Caller;
 use crate::executors::{Connected, ConnectionId, Devices, Key, Service};
 use crate::settings::WebSettings;
 
-use decision::Denied;
+pub(crate) use decision::Denied;
 pub use own::Own;
 pub(in crate::mcp) use page::NotAsked;
 pub(crate) use rules::InEffect;

@@ -112,13 +112,16 @@ impl Admitted<'_> {
         let answer = match job.ask(CURRENT_TAB, nothing, limit).await {
             Ok(answer) => answer,
             Err(Ask::Failed(Failure::TimedOut)) => return Err(unknown("no answer in time")),
+            Err(error @ (Ask::Failed(Failure::NoTime | Failure::Held) | Ask::TooLong(_))) => {
+                return Err(NotAsked::Ask(error));
+            }
             // Of the call itself nothing was sent.
             Err(Ask::Failed(_)) => return Err(NotAsked::Ask(Ask::Failed(Failure::Gone))),
-            Err(error @ Ask::TooLong(_)) => return Err(NotAsked::Ask(error)),
         };
         let url = match &answer.outcome {
             Outcome::Result(raw) => address(raw).ok_or_else(|| unknown("the answer has none"))?,
-            Outcome::Error(why) => return Err(unknown(why)),
+            // Its words are those of a stranger, who has nothing to tell in a refusal.
+            Outcome::Error(_) => return Err(unknown("the executor has answered with an error")),
         };
         if !self.acts {
             pages.insert(answer.connection, url.clone());

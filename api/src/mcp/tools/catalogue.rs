@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::executors::{Lane, Service};
+use crate::mcp::message::Params;
 
 /// The tools, in the order in which they are listed.
 const TOOLS: &str = include_str!("catalogue.json");
@@ -209,5 +210,38 @@ impl Catalogue {
     /// A tool of a service.
     pub fn find(&self, service: Service, name: &str) -> Option<&Tool> {
         self.tools.get(&(service, name.to_owned()))
+    }
+
+    /// Whether a call may bring a picture; a batch, if one of its steps may.
+    pub fn may_show(&self, service: Service, call: &Params) -> bool {
+        let shows = |name: &String| self.find(service, name).is_some_and(|tool| tool.picture);
+        match &call.steps {
+            Some(steps) => steps.iter().any(shows),
+            None => call.name.as_ref().is_some_and(shows),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(r#"{"name": "browser_screenshot"}"#, true)]
+    #[case(r#"{"name": "browser_get_content", "arguments": {"steps": [{"tool": "browser_screenshot"}]}}"#, false)]
+    #[case(r#"{"name": "browser_batch", "arguments": {"steps": [{"tool": "browser_click"}, {"tool": "browser_wait"}]}}"#, false)]
+    #[case(r#"{"name": "browser_batch", "arguments": {"steps": [{"tool": "browser_click"}, {"tool": "browser_screenshot"}]}}"#, true)]
+    #[case(
+        r#"{"name": "browser_batch", "arguments": {"steps": [{"tool": 1}]}}"#,
+        true
+    )]
+    #[case(r#"{"name": "browser_batch"}"#, true)]
+    #[case("{}", false)]
+    fn a_batch_may_bring_a_picture_if_a_step_may(#[case] call: &str, #[case] may: bool) {
+        let call = Params::read(RawValue::from_string(call.to_owned()).unwrap());
+        let catalogue = Catalogue::read().unwrap();
+        assert_eq!(catalogue.may_show(Service::Browser, &call), may);
     }
 }
