@@ -17,6 +17,7 @@ pub mod input;
 mod long_work;
 pub mod mcp;
 pub mod openapi;
+mod parts;
 mod pieces;
 pub mod ports;
 pub mod quota;

@@ -74,6 +74,7 @@ impl Event {
 }
 
 /// A boxed stream of events.
+type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 
 /// A boxed stream of pieces of a body.
@@ -88,7 +89,8 @@ enum Payload {
     Page(String, HeaderValue),
     Events(Events),
     Pieces(Pieces),
-    Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Frames(Frames),
+    LastFrames(Frames),
     Empty,
     /// The value could not be serialised; reported when the response is built.
     Broken(serde_json::Error),
@@ -184,7 +186,16 @@ impl Reply {
     /// An event stream whose pieces are as they go over the wire, because several clients get the same
     /// ones. It keeps itself alive; it ends with the stream given, or when the service shuts down.
     pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self::new(Payload::Frames(Box::pin(frames)))
+        Self::event_stream(Payload::Frames(Box::pin(frames)))
+    }
+
+    /// The same for one that still has something to say when the service shuts down, and ends by itself soon after.
+    pub(crate) fn last_frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self::event_stream(Payload::LastFrames(Box::pin(frames)))
+    }
+
+    fn event_stream(payload: Payload) -> Self {
+        Self::new(payload)
             .header(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))
             .header(
                 HeaderName::from_static("x-accel-buffering"),
@@ -286,11 +297,9 @@ impl Reply {
                 warp::reply::stream(Shared(Mutex::new(Box::pin(pieces)))).into_response()
             }
             Payload::Frames(frames) => {
-                let frames = frames
-                    .take_until(shutdown.clone().cancelled_owned())
-                    .map(Ok::<_, std::convert::Infallible>);
-                warp::reply::stream(Shared(Mutex::new(Box::pin(frames)))).into_response()
+                flowing(frames.take_until(shutdown.clone().cancelled_owned()))
             }
+            Payload::LastFrames(frames) => flowing(frames),
             Payload::Broken(error) => return Err(ApiError::internal(error)),
         };
         *response.status_mut() = self.status;
@@ -314,6 +323,11 @@ fn disposition(name: &str) -> String {
     const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
     let exact = utf8_percent_encode(name, ATTRIBUTE);
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{exact}")
+}
+
+fn flowing(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let frames = frames.map(Ok::<_, std::convert::Infallible>);
+    warp::reply::stream(Shared(Mutex::new(Box::pin(frames)))).into_response()
 }
 
 fn typed(bytes: impl Into<Bytes>, content_type: &'static str) -> Response {

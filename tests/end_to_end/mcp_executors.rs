@@ -293,3 +293,24 @@ async fn l49_an_answer_that_comes_when_its_time_is_up_is_counted_and_reaches_nob
     let seen = admin.get("/api/admin/executors").await.expect(200);
     assert_eq!(seen["executors"][0]["late_answers"], 1, "{seen}");
 }
+
+#[tokio::test]
+async fn a_wait_for_an_address_ends_when_the_browser_is_gone() {
+    let stage = Stage::new();
+    let (service, admin) = open(&stage).await;
+    let alice = McpUser::create(&service, &admin, "alice").await;
+    let mut browser = alice.executor("browser").await;
+    let arguments = json!({"url": "/done", "timeoutMs": 60_000});
+    let waiting = alice.call("browser", "browser_wait_for", arguments);
+    let gone = async {
+        let tab = json!({"tab": {"id": 1, "url": "https://example.org/"}});
+        let asked = browser.question().await;
+        browser.answer(&asked, tab).await;
+        drop(browser);
+    };
+    let (result, ()) = timeout(seconds(20), async { tokio::join!(waiting, gone) })
+        .await
+        .expect("it does not wait to its end");
+    let said = failure(&result);
+    assert!(said.contains("no browser is connected"), "{said}");
+}

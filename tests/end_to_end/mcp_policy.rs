@@ -124,6 +124,12 @@ impl Person {
 
 impl Executor {
     async fn answer(&mut self, expected: &str, result: Value) -> Value {
+        let question = self.question(expected).await;
+        self.reply(&question, result).await;
+        question
+    }
+
+    async fn question(&mut self, expected: &str) -> Value {
         loop {
             let message = timeout(SOON, self.0.next())
                 .await
@@ -133,10 +139,13 @@ impl Executor {
             };
             let question: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(question["tool"], expected);
-            let frame = json!({"id": question["id"], "result": result}).to_string();
-            self.0.send(Message::Text(frame.into())).await.unwrap();
             return question;
         }
+    }
+
+    async fn reply(&mut self, question: &Value, result: Value) {
+        let frame = json!({"id": question["id"], "result": result}).to_string();
+        self.0.send(Message::Text(frame.into())).await.unwrap();
     }
 
     /// Answers these whenever they are asked, and is asked nothing else.
@@ -334,6 +343,75 @@ async fn denied_pages_are_refused_before_the_browser_is_asked_and_after_it_was_l
     };
     let (result, _) = tokio::join!(called, executed);
     assert_eq!(result["content"][0]["text"], "clicked");
+}
+
+#[tokio::test]
+async fn what_is_read_while_another_call_leads_to_a_denied_page_is_not_told() {
+    const BANK: &str = "https://my.bank.example/accounts";
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    yard.policy(json!({"browser": {"urls": {"deny": ["*.bank.example"]}}}))
+        .await;
+    let alice = yard.person("alice").await;
+    let mut browser = alice.executor("browser").await;
+    let tab = |url: &str| json!({"tab": {"id": 1, "url": url}});
+    let select = || alice.call("browser", "browser_tab_select", json!({"tabId": 2}));
+    let denied = "(my.bank.example): an administrator does not allow this address";
+
+    // The tab is selected between the look at its address and what is read.
+    let read = alice.refused("browser", "browser_get_content", json!({}), denied);
+    let executed = async {
+        let looked = browser.question("browser_current_tab").await;
+        let selected = async {
+            let selected = browser.question("browser_tab_select").await;
+            browser.reply(&looked, tab(PAGE)).await;
+            browser.reply(&selected, json!({"success": true})).await;
+            let balance = json!({"content": "balance: 12"});
+            browser.answer("browser_get_content", balance).await;
+            browser.shows(BANK).await;
+        };
+        tokio::join!(select(), selected);
+    };
+    tokio::join!(read, executed);
+
+    // It is being selected when the look begins.
+    let selected = select();
+    let executed = async {
+        let selected = browser.question("browser_tab_select").await;
+        let read = alice.refused("browser", "browser_get_content", json!({}), denied);
+        let executed = async {
+            browser.shows(PAGE).await;
+            let balance = json!({"content": "balance: 12"});
+            browser.answer("browser_get_content", balance).await;
+            browser.shows(BANK).await;
+            browser.reply(&selected, json!({"success": true})).await;
+        };
+        tokio::join!(read, executed);
+    };
+    tokio::join!(selected, executed);
+
+    // Where it has led to a page that may be read, that is what is told.
+    let read = alice.call("browser", "browser_get_content", json!({}));
+    let executed = async {
+        let looked = browser.question("browser_current_tab").await;
+        let selected = async {
+            let selected = browser.question("browser_tab_select").await;
+            browser.reply(&looked, tab(PAGE)).await;
+            browser.reply(&selected, json!({"success": true})).await;
+            let old = json!({"content": "between two pages"});
+            browser.answer("browser_get_content", old).await;
+            browser.shows(PAGE).await;
+            let new = json!({"content": "the other page"});
+            browser.answer("browser_get_content", new).await;
+        };
+        tokio::join!(select(), selected);
+    };
+    let (result, ()) = tokio::join!(read, executed);
+    let told = result.to_string();
+    assert!(
+        told.contains("the other page") && !told.contains("between two"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use crate::auth::{client_address, cors, csrf, mcp_token, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    BodyBudget, Fields, Message, Meta, RawInput, Share, decode_segment, read_fields,
+    AgentsBudget, BodyBudget, Fields, Message, Meta, RawInput, Share, decode_segment, read_fields,
     read_into_workspace, read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
 use crate::mcp;
@@ -45,7 +45,7 @@ pub struct Api {
     /// Memory for the bodies of routes that anybody may use.
     anybody: BodyBudget,
     /// Memory for the bodies of routes that take MCP tokens: calls of tools take minutes.
-    agents: BodyBudget,
+    agents: AgentsBudget,
     /// Memory for the bodies of all other routes.
     sessions: BodyBudget,
 }
@@ -85,7 +85,7 @@ impl Api {
             deps,
             anybody: BodyBudget::of_anybody(),
             sessions: BodyBudget::of_sessions(),
-            agents: BodyBudget::of_agents(),
+            agents: AgentsBudget::default(),
         })
     }
 
@@ -216,7 +216,7 @@ impl Api {
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
         // Kept until the handler is done with what was in the body.
-        let mut share = self.share(route);
+        let mut share = self.share(route, &identity);
         let mut message = Message::default();
         let mut fields = match route.body {
             BodyKind::Fields => {
@@ -243,7 +243,7 @@ impl Api {
                 if begun.elapsed() > PROMPT {
                     self.identify(head, route).await?;
                 }
-                let share = std::mem::replace(&mut share, self.share(route));
+                let share = std::mem::replace(&mut share, self.anybody.share());
                 message = Message {
                     bytes,
                     share: Some(Arc::new(share)),
@@ -282,11 +282,13 @@ impl Api {
     }
 
     /// Of the memory for bodies that the route's callers share.
-    fn share(&self, route: &Route) -> Share {
+    fn share(&self, route: &Route, identity: &Identity) -> Share {
+        if let Identity::Bearer(bearer) = identity {
+            return self.agents.share(&bearer.account.uid);
+        }
         match route.access {
-            Access::Public | Access::Visitor => self.anybody.share(),
+            Access::Public | Access::Visitor | Access::McpToken => self.anybody.share(),
             Access::Login | Access::OrdinaryUser | Access::Superadmin => self.sessions.share(),
-            Access::McpToken => self.agents.share(),
         }
     }
 

@@ -2,8 +2,7 @@
 //!
 //! A message takes its share while it is read, piece by piece, and keeps it until what became of it is sent to whoever has asked.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -11,6 +10,8 @@ use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
+
+use crate::parts::Parts;
 
 /// Bytes of a permit.
 const PERMIT: usize = 1024;
@@ -27,40 +28,15 @@ const PIECE: u32 = 256;
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     all: Arc<Semaphore>,
-    users: Arc<Mutex<Users>>,
-}
-
-/// The parts of the users who have connections, or messages that are not sent yet.
-#[derive(Debug, Default)]
-struct Users {
-    parts: HashMap<Uid, Weak<Semaphore>>,
-    /// So many entries are there before those are removed that nobody has any more.
-    most: usize,
+    users: Parts,
 }
 
 impl Default for Budget {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(ALL)),
-            users: Arc::default(),
+            users: Parts::new(OF_USER),
         }
-    }
-}
-
-impl Budget {
-    /// The part of a user: the same for all who have it at once.
-    fn part(&self, user: &Uid) -> Arc<Semaphore> {
-        let mut users = lock(&self.users);
-        if let Some(part) = users.parts.get(user).and_then(Weak::upgrade) {
-            return part;
-        }
-        if users.parts.len() >= users.most {
-            users.parts.retain(|_, part| part.strong_count() > 0);
-            users.most = 2 * users.parts.len() + 64;
-        }
-        let part = Arc::new(Semaphore::new(OF_USER));
-        users.parts.insert(user.clone(), Arc::downgrade(&part));
-        part
     }
 }
 
@@ -124,7 +100,7 @@ impl Unfinished {
     pub(super) fn new(budget: &Budget, user: &Uid) -> Self {
         Self {
             state: Arc::default(),
-            budgets: [budget.part(user), Arc::clone(&budget.all)].map(PollSemaphore::new),
+            budgets: [budget.users.of(user), Arc::clone(&budget.all)].map(PollSemaphore::new),
         }
     }
 
@@ -260,8 +236,8 @@ mod tests {
         assert!(room(&mut again).await);
         drop((again, others));
         for _ in 0..1000 {
-            budget.part(&Uid::random());
+            budget.users.of(&Uid::random());
         }
-        assert!(lock(&budget.users).parts.len() <= 64);
+        assert!(budget.users.remembered() <= 64);
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Budget, Share};
+use super::changes::Changes;
 use super::frame::{self, Hello, Outcome};
 use super::registry::{
     Close, ConnectionId, Devices, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol,
@@ -101,8 +102,14 @@ pub(super) enum Order {
     Send(String),
     /// To ask this, under a number.
     Ask(u64, String),
-    /// To end.
-    Close(Close),
+}
+
+/// What comes to a connection.
+pub(super) struct Orders {
+    /// What to send, one after the other.
+    pub(super) frames: mpsc::Receiver<Order>,
+    /// That it is to end, which waits for nothing that is being sent.
+    pub(super) close: oneshot::Receiver<Close>,
 }
 
 struct Socket {
@@ -110,6 +117,8 @@ struct Socket {
     about: Arc<About>,
     hello: Option<Box<Hello>>,
     orders: mpsc::Sender<Order>,
+    close: oneshot::Sender<Close>,
+    changes: Arc<Changes>,
 }
 
 /// What a job waits for.
@@ -295,8 +304,9 @@ impl Hub {
     }
 
     /// An executor has connected: what to tell it comes through the channel.
-    pub(super) fn connect(&self, key: Key, about: About) -> (ConnectionId, mpsc::Receiver<Order>) {
-        let (orders, receiver) = mpsc::channel(WAITING);
+    pub(super) fn connect(&self, key: Key, about: About) -> (ConnectionId, Orders) {
+        let (orders, frames) = mpsc::channel(WAITING);
+        let (close, closed) = oneshot::channel();
         let (address, token) = (about.address, about.token);
         let connection = {
             let mut state = self.lock();
@@ -306,6 +316,8 @@ impl Hub {
                 about: Arc::new(about),
                 hello: None,
                 orders,
+                close,
+                changes: Arc::default(),
             };
             state.sockets.insert(connection, socket);
             connection
@@ -316,7 +328,11 @@ impl Hub {
             address,
             token,
         });
-        (connection, receiver)
+        let orders = Orders {
+            frames,
+            close: closed,
+        };
+        (connection, orders)
     }
 
     pub(super) fn introduce(&self, connection: ConnectionId, hello: Box<Hello>) {
@@ -517,10 +533,9 @@ impl State {
         }
     }
 
-    /// The connection ends with its last sender, also when it has no room for being told why.
     fn close(&mut self, connection: ConnectionId, close: Close) {
         if let Some(socket) = self.sockets.remove(&connection) {
-            let _ = socket.orders.try_send(Order::Close(close));
+            let _ = socket.close.send(close);
         }
     }
 }
@@ -540,6 +555,14 @@ impl Job {
         let connection = state.registry.executor_of(self.id)?;
         let hello = state.sockets.get(&connection)?.hello.as_ref();
         Some((connection, hello.map(|hello| hello.instance.clone())))
+    }
+
+    /// What is begun at the executor that may change what others see there. Nothing, once it is gone.
+    pub fn changes(&self) -> Arc<Changes> {
+        let state = self.hub.lock();
+        let connection = state.registry.executor_of(self.id);
+        let socket = connection.and_then(|connection| state.sockets.get(&connection));
+        socket.map_or_else(Arc::default, |socket| Arc::clone(&socket.changes))
     }
 
     /// Asks the executor, and waits for the answer at most `limit` long.

@@ -4,6 +4,7 @@
 //! carries it out.
 
 mod budget;
+mod changes;
 mod frame;
 mod hub;
 mod registry;
@@ -13,6 +14,7 @@ mod tests;
 mod traffic;
 
 pub use budget::Share;
+pub use changes::{Changes, Since};
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job, News};
 pub(crate) use registry::DEVICES;

@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::budget::{Share, Unfinished};
 use super::frame::{self, Frame};
-use super::hub::{About, Hub, Order};
+use super::hub::{About, Hub, Order, Orders};
 use super::registry::{Close, ConnectionId, Key};
 use super::traffic::{Traffic, Watched};
 use crate::long_work::work_on;
@@ -78,7 +78,7 @@ enum End {
 /// is dropped.
 pub(crate) struct Expected {
     registered: Registered,
-    orders: mpsc::Receiver<Order>,
+    orders: Orders,
 }
 
 /// An executor is about to connect.
@@ -110,9 +110,13 @@ where
     let io = Watched::new(io, traffic.clone(), unfinished.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut writer, mut reader) = socket.split();
+    let Orders { frames, close } = orders;
     let end = tokio::select! {
+        biased;
+        // Whoever is gone from the hub is told nothing more.
+        told = close => End::Told(told.unwrap_or(Close::Slow)),
         end = registered.read(&mut reader, &unfinished) => end,
-        end = write(&mut writer, orders, &traffic) => end,
+        end = write(&mut writer, frames, &traffic) => end,
         end = registered.watch(&traffic, &unfinished) => end,
     };
     drop(registered);
@@ -215,7 +219,7 @@ impl Registered {
 
 async fn write<S>(
     writer: &mut Writer<S>,
-    mut orders: mpsc::Receiver<Order>,
+    mut frames: mpsc::Receiver<Order>,
     traffic: &Traffic,
 ) -> End
 where
@@ -225,14 +229,13 @@ where
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let message = tokio::select! {
-            order = orders.recv() => match order {
+            order = frames.recv() => match order {
                 Some(Order::Send(text)) => Message::Text(text.into()),
                 Some(Order::Ask(id, question)) => {
                     Message::Text(frame::numbered(id, &question).into())
                 }
-                Some(Order::Close(close)) => return End::Told(close),
-                // There was no room for saying why.
-                None => return End::Told(Close::Slow),
+                // It is told to end.
+                None => std::future::pending().await,
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
         };

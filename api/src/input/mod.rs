@@ -24,7 +24,7 @@ use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{FILE, read_fields, read_message, read_query, read_upload};
-pub(crate) use budget::{BodyBudget, Share};
+pub(crate) use budget::{AgentsBudget, BodyBudget, Share};
 pub use fields::Fields;
 pub use into_workspace::ReceivedFiles;
 pub(crate) use into_workspace::{MOST_FILES, read_into_workspace};

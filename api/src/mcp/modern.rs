@@ -193,11 +193,17 @@ async fn call(request: Request, id: &RawValue, params: Option<Params>) -> Reply 
     let may_stream = post::may_stream(&request, accepted, params.as_ref());
     let progress = Progress::of(params.as_ref());
     let caller = request.caller(post::bounds(accepted, may_stream), None);
-    let (mcp, id) = (request.deps.mcp.clone(), id.to_owned());
+    let (deps, memory, id) = (request.deps, request.memory, id.to_owned());
     let asked = id.clone();
     let answer = async move {
+        // As long as what was in the body is there.
+        let _memory = memory;
         let params = params.as_ref().map(|params| &*params.raw);
-        match mcp.call_tool(&caller, params).await {
+        let called = tokio::select! {
+            called = deps.mcp.call_tool(&caller, params) => called,
+            stopped = post::last_moment(&deps.shutdown) => Err(stopped),
+        };
+        match called {
             Ok(result) => {
                 let mut complete = Complete::new(result);
                 complete.meta.extend(complete.result.meta());

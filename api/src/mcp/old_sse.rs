@@ -107,6 +107,7 @@ impl Attached {
             () = self.open.ended() => None,
             () = self.session.over.cancelled() => None,
             answer = self.answers.recv() => answer.map(|(frame, _)| frame),
+            () = last_answered(&self.deps.shutdown, &self.session) => self.answers.try_recv().ok().map(|(frame, _)| frame),
             () = wait_until(unused) => {
                 self.unused_until = None;
                 self.session.used.is_cancelled().then(events::comment)
@@ -114,6 +115,14 @@ impl Attached {
             () = sleep(events::KEEP_ALIVE) => Some(events::comment()),
         }
     }
+}
+
+/// Waits until the service ends, and then until all requests are answered, which have a last moment.
+async fn last_answered(shutdown: &CancellationToken, session: &Session) {
+    shutdown.cancelled().await;
+    let all = u32::try_from(WAITING).unwrap_or(u32::MAX);
+    // It is never closed.
+    let _ = session.under_way.acquire_many(all).await;
 }
 
 async fn wait_until(moment: Option<Instant>) {
@@ -179,7 +188,7 @@ pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
         let frame = attached.next().await?;
         Some((frame, attached))
     });
-    Ok(Reply::frames(
+    Ok(Reply::last_frames(
         stream::once(async move { first }).chain(rest),
     ))
 }

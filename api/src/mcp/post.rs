@@ -314,11 +314,10 @@ pub(super) fn go(
     request.deps.tasks.spawn(async move {
         let _memory = memory;
         let params = params.as_ref().map(|params| &*params.raw);
-        let stopped = || RpcError::new(RpcError::INTERNAL, "the service restarts");
         let answered = tokio::select! {
             answered = mcp.answer(&caller, &id, &method, params) => Some(answered),
             () = call.cancelled() => None,
-            () = last_moment(&ends) => Some(Err(stopped())),
+            stopped = last_moment(&ends) => Some(Err(stopped)),
         };
         let answered = answered
             .map(|answered| answered.unwrap_or_else(|error| failure(Some(&id), &error).into()));
@@ -336,10 +335,11 @@ pub(super) fn go(
     }
 }
 
-/// Waits until the service ends, and as long as calls may then still take.
-async fn last_moment(shutdown: &CancellationToken) {
+/// Waits until the service ends, and as long as calls may then still take. What is said of those that have not ended.
+pub(super) async fn last_moment(shutdown: &CancellationToken) -> RpcError {
     shutdown.cancelled().await;
     sleep(LAST_CALLS).await;
+    RpcError::new(RpcError::INTERNAL, "the service restarts")
 }
 
 /// What an answer may be. Pictures come in one piece, so a call for one never becomes a stream later on.
@@ -399,9 +399,9 @@ pub(super) async fn reply(
         Some(text) if accepted.json => json(text),
         Some(answer) => {
             let event = event(id, answer);
-            Reply::frames(stream::once(async move { event }))
+            Reply::last_frames(stream::once(async move { event }))
         }
-        None => Reply::frames(late(id.to_owned(), progress, answer)),
+        None => Reply::last_frames(late(id.to_owned(), progress, answer)),
     }
 }
 

@@ -228,3 +228,48 @@ async fn a_client_of_a_handshake_that_goes_away_cancels_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn at_the_end_of_the_service_answers_still_arrive_and_what_takes_too_long_is_told() {
+    let stage = Stage::new();
+    let mut yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    let mut browser = alice.executor("browser").await;
+    let (mut events, url) = alice.stream().await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "browser_tab_close", "arguments": {"tabId": 7}}});
+    let accepted = alice.posts(&url, call.to_string()).await;
+    assert_eq!(accepted.status(), StatusCode::ACCEPTED);
+    let asked = question(&mut browser).await;
+    // Of a client that begins without a handshake, which waits for nothing but time.
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let wait = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "computer_wait", "arguments": {"ms": 30_000}, "_meta": meta}});
+    let waiting = alice
+        .request(Method::POST, "computer")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "computer_wait")
+        .json(&wait)
+        .send();
+    let ending = async {
+        sleep(Duration::from_millis(300)).await;
+        yard.service.terminate();
+        sleep(Duration::from_millis(500)).await;
+        answer(&mut browser, &asked, json!({"success": true})).await;
+        let said: Value = serde_json::from_str(&events.next().await.1).unwrap();
+        assert_eq!(
+            (&said["id"], &said["error"]),
+            (&json!(1), &Value::Null),
+            "{said}"
+        );
+    };
+    let begun = Instant::now();
+    let (waited, ()) = tokio::join!(waiting, ending);
+    let said: Value = waited.unwrap().json().await.unwrap();
+    assert_eq!(said["error"]["message"], "the service restarts", "{said}");
+    let ended = yard.service.ended_within(seconds(8)).await;
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(begun.elapsed() < seconds(8), "{:?}", begun.elapsed());
+}

@@ -405,6 +405,7 @@ impl Registry {
             let why = Refusal::Revoked;
             self.refuse(&key, why, |job| job.token <= token, effects);
         }
+        self.end_jobs(now, user, token, effects);
         let connections: Vec<_> = self
             .connections
             .iter()
@@ -424,6 +425,32 @@ impl Registry {
             // Nobody is waited for who has just been sent away.
             if let Some(slot) = self.slots.get_mut(&key) {
                 slot.gone = None;
+            }
+        }
+    }
+
+    /// Ends the calls with a token that have their turn at connections, also at those that have come with a newer one.
+    fn end_jobs(&mut self, now: Moment, user: &Uid, token: i64, effects: &mut Vec<Effect>) {
+        let of_user = self.connections.values().filter(|it| it.key.user == *user);
+        let jobs = of_user.flat_map(|connection| connection.jobs.iter().copied());
+        for job in jobs.collect::<Vec<_>>() {
+            let Some(entry) = self.jobs.get_mut(&job).filter(|job| job.token <= token) else {
+                continue;
+            };
+            match std::mem::replace(&mut entry.state, State::Over) {
+                State::Granted(connection) => self.release(connection, job),
+                State::Asked {
+                    connection,
+                    id,
+                    until,
+                } => {
+                    self.timers.remove(&(until, Timer::Job(job)));
+                    let why = Failure::Lost;
+                    effects.push(Effect::Failed { job, why });
+                    self.give_up(now, connection, id, effects);
+                    self.release(connection, job);
+                }
+                State::Waiting(_) | State::Over => {}
             }
         }
     }

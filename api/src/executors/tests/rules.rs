@@ -239,6 +239,29 @@ async fn who_takes_a_long_message_slowly_is_waited_for_and_who_takes_nothing_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_sent_away_while_it_takes_a_long_message_is_gone_at_once() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
+    let served =
+        TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about())));
+    turn().await;
+    let call = async {
+        let params = json!({ "text": "x".repeat(MIB) });
+        yard.call(&key, "browser_type", params).await.err()
+    };
+    let sent_away = async {
+        sleep(SECOND).await;
+        theirs.read_exact(&mut [0; 32 * 1024]).await.unwrap();
+        let connection = yard.hub.connected()[0].connection;
+        yard.hub.dismiss(connection, Close::SwitchedOff);
+        timeout(3 * SECOND, served).await.unwrap().unwrap();
+    };
+    let (failed, ()) = tokio::join!(call, sent_away);
+    assert_eq!(failed, Some(Ask::Failed(Failure::Lost)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_those_that_know_it_are_told_that_nobody_waits() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);

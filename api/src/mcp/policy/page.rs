@@ -1,6 +1,7 @@
 //! Which page an executor would act on. A page can lead anywhere by itself, so what a call was allowed to open says nothing about
 //! where the next one acts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{Admitted, WITHOUT_PAGE};
-use crate::executors::{Answer, Ask, ConnectionId, Failure, Job, Outcome, Service};
+use crate::executors::{Answer, Ask, Changes, ConnectionId, Failure, Job, Outcome, Service};
 use crate::mcp::audit::Record;
 
 /// Which tool says what is in the tab.
@@ -19,12 +20,16 @@ const CURRENT_TAB: &str = "browser_current_tab";
 const LONGEST_ANSWER: usize = 64 * 1024;
 /// How long that may take.
 const LONGEST: Duration = Duration::from_secs(5);
+/// How often something is read whose page is changed meanwhile.
+const LOOKS: usize = 2;
 
 /// Why an executor has not done what it was to do.
 #[derive(Debug)]
 pub(in crate::mcp) enum NotAsked {
     /// The policy keeps it from the page in the tab.
     Denied(String),
+    /// Others have changed the page, again and again.
+    Changed,
     /// It has no answer.
     Ask(Ask),
 }
@@ -33,18 +38,29 @@ pub(in crate::mcp) enum NotAsked {
 pub(super) struct Changing<'a> {
     pages: &'a Cache<ConnectionId, Url>,
     connection: ConnectionId,
+    changes: Arc<Changes>,
 }
 
 impl<'a> Changing<'a> {
-    pub(super) fn begin(pages: &'a Cache<ConnectionId, Url>, connection: ConnectionId) -> Self {
+    pub(super) fn begin(
+        pages: &'a Cache<ConnectionId, Url>,
+        connection: ConnectionId,
+        changes: Arc<Changes>,
+    ) -> Self {
+        changes.begin();
         pages.invalidate(&connection);
-        Self { pages, connection }
+        Self {
+            pages,
+            connection,
+            changes,
+        }
     }
 }
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.pages.invalidate(&self.connection);
+        self.changes.end();
     }
 }
 
@@ -61,19 +77,46 @@ impl Admitted<'_> {
         limit: Duration,
         record: &Record,
     ) -> Result<Answer, NotAsked> {
-        let begun = Instant::now();
+        let until = Instant::now() + limit;
+        let left = || until.saturating_duration_since(Instant::now());
         let executor = job.executor();
         record.at(executor.as_ref());
-        let _changing = executor
-            .filter(|_| self.acts)
-            .map(|(connection, _)| Changing::begin(&self.mcp.gate.pages, connection));
-        if self.service == Service::Browser && !WITHOUT_PAGE.contains(&tool) {
-            let url = self.page(job, limit.min(LONGEST)).await?;
-            record.on(&url);
-            self.on(&url).map_err(NotAsked::Denied)?;
+        let changes = job.changes();
+        let _changing = executor.filter(|_| self.acts).map(|(connection, _)| {
+            Changing::begin(&self.mcp.gate.pages, connection, Arc::clone(&changes))
+        });
+        if self.service != Service::Browser || WITHOUT_PAGE.contains(&tool) {
+            return job.ask(tool, params, limit).await.map_err(NotAsked::Ask);
         }
-        let limit = limit.saturating_sub(begun.elapsed());
-        job.ask(tool, params, limit).await.map_err(NotAsked::Ask)
+        for _ in 0..LOOKS {
+            let since = changes.now();
+            self.on_page(job, left(), record).await?;
+            let answer = job.ask(tool, params, left()).await;
+            let answer = answer.map_err(NotAsked::Ask)?;
+            if self.acts {
+                return Ok(answer);
+            }
+            // Readers look beside whoever acts, which may have led them to another page: what they saw there is not to be told.
+            if since.was_changing() {
+                self.on_page(job, left(), record).await?;
+            }
+            if !changes.went_on(since) {
+                return Ok(answer);
+            }
+        }
+        Err(NotAsked::Changed)
+    }
+
+    /// Whether it may be done on the page in the tab.
+    async fn on_page(
+        &self,
+        job: &mut Job,
+        limit: Duration,
+        record: &Record,
+    ) -> Result<(), NotAsked> {
+        let url = self.page(job, limit.min(LONGEST)).await?;
+        record.on(&url);
+        self.on(&url).map_err(NotAsked::Denied)
     }
 
     /// Whether it may be done on a page.
@@ -96,8 +139,11 @@ impl Admitted<'_> {
     async fn page(&self, job: &mut Job, limit: Duration) -> Result<Url, NotAsked> {
         let pages = &self.mcp.gate.pages;
         let connection = job.executor().map(|(connection, _)| connection);
+        let changes = job.changes();
+        let since = changes.now();
+        let stays = || !since.was_changing() && !changes.went_on(since);
         if let Some(url) = connection
-            .filter(|_| !self.acts)
+            .filter(|_| !self.acts && stays())
             .and_then(|it| pages.get(&it))
         {
             return Ok(url);
@@ -123,8 +169,12 @@ impl Admitted<'_> {
             // Its words are those of a stranger, who has nothing to tell in a refusal.
             Outcome::Error(_) => return Err(unknown("the executor has answered with an error")),
         };
-        if !self.acts {
+        if !self.acts && stays() {
             pages.insert(answer.connection, url.clone());
+            // A change that was begun meanwhile has forgotten what was known before, but not this.
+            if !stays() {
+                pages.invalidate(&answer.connection);
+            }
         }
         Ok(url)
     }

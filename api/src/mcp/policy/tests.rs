@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::executors::Changes;
 
 fn in_effect(policy: Value, groups: &[&str]) -> InEffect {
     let policies: Policies = serde_json::from_value::<schema::config::policy::Policy>(policy)
@@ -277,10 +278,16 @@ fn a_page_that_was_read_before_or_during_a_change_is_not_believed() {
     for connection in [changed, other] {
         pages.insert(connection, url("https://a.example/"));
     }
-    let changing = page::Changing::begin(&pages, changed);
+    let changes = Arc::<Changes>::default();
+    let before = changes.now();
+    let changing = page::Changing::begin(&pages, changed, Arc::clone(&changes));
     assert_eq!(pages.get(&changed), None);
+    let meanwhile = changes.now();
+    assert!(changes.went_on(before) && meanwhile.was_changing() && !before.was_changing());
     pages.insert(changed, url("https://a.example/"));
     drop(changing);
     assert_eq!(pages.get(&changed), None);
     assert!(pages.get(&other).is_some());
+    // Whoever has looked meanwhile hears of it by having seen it begun.
+    assert!(!changes.went_on(meanwhile) && !changes.now().was_changing());
 }

@@ -25,8 +25,10 @@ const LARGEST: u32 = 16_384;
 const PIXELS: u64 = 24_000_000;
 /// Most memory that decoding one picture may take, in bytes: what comes of it takes up to three times as much.
 const MEMORY: u64 = 128 * 1024 * 1024;
-/// Characters of base64 in which the size of a picture stands.
+/// Characters of base64 in which the size of a picture stands, and most memory that looking for it may take, in bytes: there may be
+/// something packed before it.
 const HEAD: usize = 256 * 1024;
+const MEMORY_OF_HEAD: u64 = 1024 * 1024;
 /// Pictures that are worked on at once; they take a core each.
 const AT_ONCE: usize = 2;
 /// Most bytes of a picture.
@@ -136,11 +138,22 @@ pub(super) fn width(data: &str) -> Result<u32, Stop> {
     let head = data.get(..HEAD.min(data.len() / 4 * 4));
     let head = head.and_then(|head| STANDARD.decode(head).ok());
     let head = head.ok_or_else(unreadable)?;
-    let reader = ImageReader::new(Cursor::new(&head)).with_guessed_format();
-    let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+    let size = reader(&head, MEMORY_OF_HEAD).and_then(|reader| reader.into_dimensions().ok());
     size.map(|(width, _)| width)
         .filter(|width| *width > 0)
         .ok_or_else(unreadable)
+}
+
+/// What reads a picture, and takes no more memory for that.
+fn reader(bytes: &[u8], memory: u64) -> Option<ImageReader<Cursor<&[u8]>>> {
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let mut reader = reader.ok()?;
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(LARGEST);
+    limits.max_image_height = Some(LARGEST);
+    limits.max_alloc = Some(memory);
+    reader.limits(limits);
+    Some(reader)
 }
 
 fn unreadable() -> Stop {
@@ -149,13 +162,9 @@ fn unreadable() -> Stop {
 
 fn make(data: String, wanted: &Wanted) -> Result<Picture, Stop> {
     let bytes = STANDARD.decode(&data).map_err(|_| unreadable())?;
-    let reader = || ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
-    let format = reader().ok().and_then(|reader| reader.format());
-    let format = format.ok_or_else(unreadable)?;
-    let whole = reader()
-        .map_err(|_| unreadable())?
-        .into_dimensions()
-        .map_err(|_| unreadable())?;
+    let reader = || reader(&bytes, MEMORY).ok_or_else(unreadable);
+    let format = reader()?.format().ok_or_else(unreadable)?;
+    let whole = reader()?.into_dimensions().map_err(|_| unreadable())?;
     if u64::from(whole.0) * u64::from(whole.1) > PIXELS {
         return Err(Stop::said(format!(
             "the picture has {}x{} pixels, which is more than {PIXELS}",
@@ -177,13 +186,7 @@ fn make(data: String, wanted: &Wanted) -> Result<Picture, Stop> {
             whole,
         });
     }
-    let mut reader = reader().map_err(|_| unreadable())?;
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(LARGEST);
-    limits.max_image_height = Some(LARGEST);
-    limits.max_alloc = Some(MEMORY);
-    reader.limits(limits);
-    let mut picture = reader.decode().map_err(|_| unreadable())?;
+    let mut picture = reader()?.decode().map_err(|_| unreadable())?;
     if let Some(region) = wanted.region {
         picture = cropped(&picture, region)?;
     }
@@ -302,7 +305,7 @@ fn lossless(picture: &DynamicImage, format: Format) -> Result<Vec<u8>, Stop> {
 
 #[cfg(test)]
 mod tests {
-    use image::RgbImage;
+    use image::{ImageDecoder, ImageEncoder, RgbImage};
 
     use super::*;
 
@@ -319,6 +322,24 @@ mod tests {
 
     fn written_as_png(picture: &DynamicImage) -> String {
         STANDARD.encode(lossless(picture, Format::Png).unwrap())
+    }
+
+    #[test]
+    fn what_is_packed_before_a_picture_is_not_unpacked_beyond_a_limit() {
+        let mut bytes = Vec::new();
+        let mut encoder = image::codecs::png::PngEncoder::new(&mut bytes);
+        encoder.set_icc_profile(vec![0; 32 * 1024 * 1024]).unwrap();
+        let picture = DynamicImage::from(RgbImage::new(8, 8));
+        picture.write_with_encoder(encoder).unwrap();
+        assert!(STANDARD.encode(&bytes).len() < HEAD, "{}", bytes.len());
+        let packed = |memory| {
+            let decoder = reader(&bytes, memory).unwrap().into_decoder();
+            decoder.ok()?.icc_profile().ok()?.map(|it| it.len())
+        };
+        assert_eq!(packed(MEMORY), Some(32 * 1024 * 1024));
+        assert_eq!(packed(MEMORY_OF_HEAD), None);
+        // Its size is found, or it is none that can be read.
+        assert!(!matches!(width(&STANDARD.encode(&bytes)), Ok(other) if other != 8));
     }
 
     fn plain(width: u32, height: u32) -> String {

@@ -247,6 +247,9 @@ impl<'a> Turn<'a> {
                 Err(Stop::Failed(Failure::Lost, limit))
             }
             Err(NotAsked::Denied(why)) => Err(Stop::Denied(why)),
+            Err(NotAsked::Changed) => Err(Stop::said(
+                "other calls changed the page while it was read; try again when they are done",
+            )),
             Err(NotAsked::Ask(Ask::Failed(Failure::NoTime))) => Err(self.no_time()),
             Err(NotAsked::Ask(Ask::Failed(failure))) => Err(Stop::Failed(failure, limit)),
             Err(NotAsked::Ask(Ask::TooLong(most))) => Err(Stop::TooLong(most)),

@@ -492,8 +492,30 @@ fn what_came_with_a_newer_token_goes_on() {
         "{effects:?}"
     );
     assert!(!effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
+    // Whoever has had their turn there with the old one asks nothing more.
+    assert_eq!(bench.ask(1), [failed(1, Failure::Gone)]);
     let effects = bench.leave(1);
     assert!(effects.contains(&granted(3)), "{effects:?}");
+}
+
+#[test]
+fn what_was_asked_with_a_revoked_token_fails_also_at_an_executor_with_a_newer_one() {
+    let mut bench = Bench::default();
+    bench.apply(Event::Connected {
+        connection: ConnectionId(1),
+        key: key(Service::Browser),
+        address: TABLET,
+        token: TOKEN + 1,
+    });
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.ask(1);
+    let (user, token) = (uid(1), TOKEN);
+    let effects = bench.apply(Event::Revoked { user, token });
+    assert!(effects.contains(&failed(1, Failure::Lost)), "{effects:?}");
+    assert_eq!(bench.connected(Service::Browser), [1]);
+    assert_eq!(bench.answer(1, 1), []);
+    bench.leave(1);
+    assert_eq!(bench.later(LIMIT), []);
 }
 
 #[test]

@@ -44,16 +44,24 @@ const CURRENT_TAB: &str = "browser_current_tab";
 
 /// The controlled tab, if it can be had: it is only told beside what was asked for.
 pub(super) async fn tab(turn: &mut Turn<'_>) -> Option<Tab> {
+    current_tab(turn).await.ok()
+}
+
+/// The controlled tab.
+///
+/// # Errors
+/// Why it cannot be had.
+pub(super) async fn current_tab(turn: &mut Turn<'_>) -> Result<Tab, Stop> {
     #[derive(Deserialize)]
     struct Answer {
         tab: Tab,
     }
     let nothing = Arguments::new();
-    let outcome = turn.ask_within(TAB, CURRENT_TAB, &nothing).await.ok()?;
+    let outcome = turn.ask_within(TAB, CURRENT_TAB, &nothing).await?;
     let answer = made_of(CURRENT_TAB, outcome, |tool, outcome| {
         read::<Answer>(tool, &outcome)
     });
-    Some(answer.await.ok()?.tab)
+    Ok(answer.await?.tab)
 }
 
 pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {

@@ -47,7 +47,12 @@ impl Given {
 
     async fn holds(&self, turn: &mut Turn<'_>, whole: &Arguments) -> Result<bool, Stop> {
         if let Some(wanted) = &self.url {
-            let tab = navigate::tab(turn).await;
+            let tab = match navigate::current_tab(turn).await {
+                Ok(tab) => Some(tab),
+                Err(stop) if stop.is_lost() => return Err(stop),
+                // Between two pages it may have none.
+                Err(_) => None,
+            };
             if !tab.is_some_and(|tab| tab.url.contains(wanted.as_str())) {
                 return Ok(false);
             }
