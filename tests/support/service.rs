@@ -280,6 +280,12 @@ impl Service {
         self.memory_line("VmRSS:")
     }
 
+    /// The same without the pages of the program itself, which the system takes back and reads again as it likes.
+    #[allow(dead_code)] // For benchmarks.
+    pub fn own_memory(&self) -> u64 {
+        self.memory_line("RssAnon:")
+    }
+
     /// The most memory that it has used, in bytes, since [`Service::forget_peak`].
     pub fn peak_memory(&self) -> u64 {
         self.memory_line("VmHWM:")

@@ -50,7 +50,7 @@ pub async fn run(service: &Service, admin: &Client) {
 /// Memory once it no longer changes by what has just happened.
 async fn settled(service: &Service) -> u64 {
     tokio::time::sleep(seconds(3)).await;
-    service.memory()
+    service.own_memory()
 }
 
 async fn shown(what: &str, count: usize, before: u64, service: &Service, goal: u64) {
