@@ -412,6 +412,33 @@ async fn what_is_read_while_another_call_leads_to_a_denied_page_is_not_told() {
         told.contains("the other page") && !told.contains("between two"),
         "{told}"
     );
+
+    // Nobody waits any more for its being selected: a client without a handshake cancels by going away.
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let select_and_go = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "browser_tab_select", "arguments": {"tabId": 2}, "_meta": meta}});
+    let sent = alice
+        .request(Method::POST, "browser")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "browser_tab_select")
+        .json(&select_and_go)
+        .send();
+    let selected = tokio::select! {
+        answered = sent => panic!("{answered:?}"),
+        selected = browser.question("browser_tab_select") => selected,
+    };
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let read = alice.refused("browser", "browser_get_content", json!({}), denied);
+    let executed = async {
+        browser.shows(PAGE).await;
+        let balance = json!({"content": "balance: 12"});
+        browser.answer("browser_get_content", balance).await;
+        browser.shows(BANK).await;
+        browser.reply(&selected, json!({"success": true})).await;
+    };
+    tokio::join!(read, executed);
 }
 
 #[tokio::test]

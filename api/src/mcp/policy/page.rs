@@ -39,6 +39,8 @@ pub(super) struct Changing<'a> {
     pages: &'a Cache<ConnectionId, Url>,
     connection: ConnectionId,
     changes: Arc<Changes>,
+    /// It was sent, and not answered: the executor may still be at it when the call is over.
+    may_go_on: bool,
 }
 
 impl<'a> Changing<'a> {
@@ -53,14 +55,37 @@ impl<'a> Changing<'a> {
             pages,
             connection,
             changes,
+            may_go_on: false,
         }
+    }
+
+    /// Asks what changes the page.
+    async fn ask(
+        &mut self,
+        job: &mut Job,
+        tool: &str,
+        params: &RawValue,
+        limit: Duration,
+    ) -> Result<Answer, Ask> {
+        self.may_go_on = true;
+        let answer = job.ask(tool, params, limit).await;
+        self.may_go_on = matches!(
+            answer,
+            Err(Ask::Failed(
+                Failure::TimedOut | Failure::Lost | Failure::Replaced
+            ))
+        );
+        answer
     }
 }
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.pages.invalidate(&self.connection);
-        self.changes.end();
+        // Otherwise it counts as going on for as long as the executor is connected.
+        if !self.may_go_on {
+            self.changes.end();
+        }
     }
 }
 
@@ -82,20 +107,26 @@ impl Admitted<'_> {
         let executor = job.executor();
         record.at(executor.as_ref());
         let changes = job.changes();
-        let _changing = executor.filter(|_| self.acts).map(|(connection, _)| {
+        let mut changing = executor.filter(|_| self.acts).map(|(connection, _)| {
             Changing::begin(&self.mcp.gate.pages, connection, Arc::clone(&changes))
         });
         if self.service != Service::Browser || WITHOUT_PAGE.contains(&tool) {
-            return job.ask(tool, params, limit).await.map_err(NotAsked::Ask);
+            let answer = match &mut changing {
+                Some(changing) => changing.ask(job, tool, params, limit).await,
+                None => job.ask(tool, params, limit).await,
+            };
+            return answer.map_err(NotAsked::Ask);
+        }
+        if let Some(changing) = &mut changing {
+            self.on_page(job, left(), record).await?;
+            let answer = changing.ask(job, tool, params, left()).await;
+            return answer.map_err(NotAsked::Ask);
         }
         for _ in 0..LOOKS {
             let since = changes.now();
             self.on_page(job, left(), record).await?;
             let answer = job.ask(tool, params, left()).await;
             let answer = answer.map_err(NotAsked::Ask)?;
-            if self.acts {
-                return Ok(answer);
-            }
             // Readers look beside whoever acts, which may have led them to another page: what they saw there is not to be told.
             if since.was_changing() {
                 self.on_page(job, left(), record).await?;
