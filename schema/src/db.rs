@@ -530,13 +530,12 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
         .idle_timeout(None)
         .max_lifetime(None)
         .after_connect(|connection, _| Box::pin(set_up_sqlite(connection)))
-        .after_release(|connection, _| {
-            Box::pin(async move {
-                // After the ROLLBACK that the end of an unfinished transaction has queued. If that failed,
-                // its connection stays in a transaction for ever.
-                connection.ping().await?;
-                Ok(!connection.is_in_transaction())
-            })
+        // No server is at the other end that could have gone away, and to ask costs two changes of threads.
+        .test_before_acquire(false)
+        .before_acquire(|connection, _| {
+            // It went back after the ROLLBACK that the end of an unfinished transaction has queued. If that failed,
+            // its connection stays in a transaction for ever.
+            Box::pin(async move { Ok(!connection.is_in_transaction()) })
         })
         .connect(url)
         .await

@@ -30,18 +30,25 @@ const MAX_STREAMS: u32 = 100;
 /// How often an HTTP/2 peer must show that it is there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
 
-/// Serves a connection to its end.
-pub(super) async fn serve(incoming: Incoming, stack: Stack, watcher: Watcher, limits: Limits) {
-    let head = limits.head;
+/// Serves a connection to its end. Each kind is boxed by itself: one of TLS takes more memory than a plain one, which would be all
+/// connections'.
+pub(super) fn serve(
+    incoming: Incoming,
+    stack: Stack,
+    watcher: Watcher,
+    limits: Limits,
+) -> BoxFuture<'static, ()> {
     let peer = incoming.peer;
     match incoming.transport {
-        Transport::Tcp(stream) => talk(stream, peer, stack, watcher, limits).await,
-        Transport::Unix(stream) => talk(stream, peer, stack, watcher, limits).await,
-        Transport::Tls(stream, tls) => match timeout(head, tls.acceptor().accept(stream)).await {
-            Ok(Ok(stream)) => talk(stream, peer, stack, watcher, limits).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!("a TLS handshake took too long"),
-        },
+        Transport::Tcp(stream) => Box::pin(talk(stream, peer, stack, watcher, limits)),
+        Transport::Unix(stream) => Box::pin(talk(stream, peer, stack, watcher, limits)),
+        Transport::Tls(stream, tls) => Box::pin(async move {
+            match timeout(limits.head, tls.acceptor().accept(stream)).await {
+                Ok(Ok(stream)) => talk(stream, peer, stack, watcher, limits).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            }
+        }),
     }
 }
 
