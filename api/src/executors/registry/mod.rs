@@ -233,7 +233,7 @@ impl Registry {
             return;
         };
         let greets = newest.greets_until();
-        let (key, address) = (newest.key.clone(), newest.address);
+        let (key, address, token) = (newest.key.clone(), newest.address, newest.token);
         let slot = self.slots.entry(key.clone()).or_default();
         let displaced = |other: &ConnectionId| {
             let other = self.connections.get(other).filter(|_| *other != id);
@@ -262,6 +262,8 @@ impl Registry {
             });
             self.remove(now, other, Failure::Replaced, effects);
         }
+        // Theirs was revoked, then: no job is ever at an executor with a newer token.
+        self.refuse(&key, Refusal::Revoked, |job| job.token < token, effects);
         effects.push(Effect::Changed { key: key.clone() });
         self.wait_until(&key, |job, usable, until| {
             let turn = job.entered.after(TURN);
@@ -405,7 +407,6 @@ impl Registry {
             let why = Refusal::Revoked;
             self.refuse(&key, why, |job| job.token <= token, effects);
         }
-        self.end_jobs(now, user, token, effects);
         let connections: Vec<_> = self
             .connections
             .iter()
@@ -425,32 +426,6 @@ impl Registry {
             // Nobody is waited for who has just been sent away.
             if let Some(slot) = self.slots.get_mut(&key) {
                 slot.gone = None;
-            }
-        }
-    }
-
-    /// Ends the calls with a token that have their turn at connections, also at those that have come with a newer one.
-    fn end_jobs(&mut self, now: Moment, user: &Uid, token: i64, effects: &mut Vec<Effect>) {
-        let of_user = self.connections.values().filter(|it| it.key.user == *user);
-        let jobs = of_user.flat_map(|connection| connection.jobs.iter().copied());
-        for job in jobs.collect::<Vec<_>>() {
-            let Some(entry) = self.jobs.get_mut(&job).filter(|job| job.token <= token) else {
-                continue;
-            };
-            match std::mem::replace(&mut entry.state, State::Over) {
-                State::Granted(connection) => self.release(connection, job),
-                State::Asked {
-                    connection,
-                    id,
-                    until,
-                } => {
-                    self.timers.remove(&(until, Timer::Job(job)));
-                    let why = Failure::Lost;
-                    effects.push(Effect::Failed { job, why });
-                    self.give_up(now, connection, id, effects);
-                    self.release(connection, job);
-                }
-                State::Waiting(_) | State::Over => {}
             }
         }
     }
@@ -495,6 +470,14 @@ impl Registry {
             return Err(Refusal::Closing);
         }
         let slot = self.slots.get(&job.key).ok_or(Refusal::NotConnected)?;
+        // Its token was valid a moment before.
+        let newer = |id| {
+            let connection: Option<&Connection> = self.connections.get(id);
+            connection.is_some_and(|connection| connection.token > job.token)
+        };
+        if slot.connections.iter().any(newer) {
+            return Err(Refusal::Revoked);
+        }
         let until = match is_usable(slot, &self.connections, &job.devices) {
             true => Some(now.after(TURN)),
             false => {

@@ -240,6 +240,13 @@ impl World {
                     .find(|it| Some(it.connection) == at);
                 let known = self.jobs.get_mut(job).expect("a job that is here");
                 prop_assert_eq!(known.stage, Stage::Waiting, "{:?}", effect);
+                let shown = at.and_then(|at| self.open.get(&at.connection));
+                let shown = shown.map(|(_, token)| *token);
+                prop_assert!(
+                    shown.is_none_or(|token| token <= known.token),
+                    "{:?}",
+                    effect
+                );
                 if let (Some(device), Some(at)) = (known.device, at) {
                     let instance = device.to_string();
                     prop_assert_eq!(at.protocol, &Protocol::Introduced { instance });

@@ -461,84 +461,83 @@ fn a_revoked_token_ends_everything_of_its_user_and_nothing_else() {
     assert_eq!(effects, [refused(3, Refusal::NotConnected)]);
 }
 
-#[test]
-fn what_came_with_a_newer_token_goes_on() {
-    let mut bench = Bench::default();
-    let connect = |bench: &mut Bench, number, service, token| {
-        bench.apply(Event::Connected {
-            connection: ConnectionId(number),
-            key: key(service),
-            address: TABLET,
-            token,
-        })
-    };
-    connect(&mut bench, 1, Service::Browser, TOKEN);
-    connect(&mut bench, 2, Service::Computer, TOKEN + 1);
-    bench.enter(1, Service::Computer, Lane::Act);
-    for (job, token) in [(2, TOKEN), (3, TOKEN + 1)] {
-        bench.apply(Event::Entered {
-            job: JobId(job),
-            key: key(Service::Computer),
-            token,
-            lane: Lane::Act,
-            devices: None,
-        });
-    }
-    let (user, token) = (uid(1), TOKEN);
-    let effects = bench.apply(Event::Revoked { user, token });
-    assert!(effects.contains(&closed(1, Close::Revoked)), "{effects:?}");
-    assert!(
-        effects.contains(&refused(2, Refusal::Revoked)),
-        "{effects:?}"
-    );
-    assert!(!effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
-    // Whoever has had their turn there with the old one asks nothing more.
-    assert_eq!(bench.ask(1), [failed(1, Failure::Gone)]);
-    let effects = bench.leave(1);
-    assert!(effects.contains(&granted(3)), "{effects:?}");
+/// An executor of the browser connects that has shown this token.
+fn connect_with(bench: &mut Bench, number: u64, token: i64) -> Vec<Effect> {
+    bench.apply(Event::Connected {
+        connection: ConnectionId(number),
+        key: key(Service::Browser),
+        address: TABLET,
+        token,
+    })
+}
+
+/// A job comes whose client has shown this token.
+fn enter_with(bench: &mut Bench, job: u64, token: i64) -> Vec<Effect> {
+    bench.apply(Event::Entered {
+        job: JobId(job),
+        key: key(Service::Browser),
+        token,
+        lane: Lane::Act,
+        devices: None,
+    })
 }
 
 #[test]
-fn what_was_asked_with_a_revoked_token_fails_also_at_an_executor_with_a_newer_one() {
+fn what_came_with_a_newer_token_goes_on() {
     let mut bench = Bench::default();
-    bench.apply(Event::Connected {
-        connection: ConnectionId(1),
-        key: key(Service::Browser),
-        address: TABLET,
-        token: TOKEN + 1,
-    });
-    bench.enter(1, Service::Browser, Lane::Act);
+    connect_with(&mut bench, 1, TOKEN);
+    bench.introduce(1, "old");
+    enter_with(&mut bench, 1, TOKEN);
     bench.ask(1);
+    connect_with(&mut bench, 2, TOKEN + 1);
+    bench.introduce(2, "new");
+    enter_with(&mut bench, 2, TOKEN + 1);
     let (user, token) = (uid(1), TOKEN);
     let effects = bench.apply(Event::Revoked { user, token });
-    assert!(effects.contains(&failed(1, Failure::Lost)), "{effects:?}");
-    assert_eq!(bench.connected(Service::Browser), [1]);
-    assert_eq!(bench.answer(1, 1), []);
-    bench.leave(1);
-    assert_eq!(bench.later(LIMIT), []);
+    for expected in [closed(1, Close::Revoked), failed(1, Failure::Lost)] {
+        assert!(effects.contains(&expected), "{expected:?}: {effects:?}");
+    }
+    assert!(!effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
+    assert!(!effects.contains(&failed(2, Failure::Lost)), "{effects:?}");
+    bench.ask(2);
+    assert_eq!(bench.connected(Service::Browser), [2]);
+}
+
+#[test]
+fn nobody_with_an_older_token_than_an_executor_is_let_to_it() {
+    let mut bench = Bench::default();
+    connect_with(&mut bench, 1, TOKEN);
+    bench.introduce(1, "old");
+    bench.enter(1, Service::Browser, Lane::Act);
+    // Waits for its turn while an executor comes with a newer token, which is known as soon as it has said who it is.
+    bench.enter(2, Service::Browser, Lane::Act);
+    connect_with(&mut bench, 2, TOKEN + 1);
+    assert_eq!(bench.enter(3, Service::Browser, Lane::Act), []);
+    let effects = bench.introduce(2, "new");
+    for job in [2, 3] {
+        let expected = refused(job, Refusal::Revoked);
+        assert!(effects.contains(&expected), "{expected:?}: {effects:?}");
+    }
+    // Comes when all that is known is done.
+    let (user, token) = (uid(1), TOKEN);
+    bench.apply(Event::Revoked { user, token });
+    let effects = bench.enter(4, Service::Browser, Lane::Act);
+    assert_eq!(effects, [refused(4, Refusal::Revoked)]);
+    assert_eq!(enter_with(&mut bench, 5, TOKEN + 1), [granted(5)]);
 }
 
 #[test]
 fn who_waited_with_a_token_that_is_no_longer_valid_is_not_let_to_another_executor() {
     let mut bench = Bench::default();
-    for (number, token) in [(1, TOKEN + 1), (2, TOKEN)] {
-        bench.apply(Event::Connected {
-            connection: ConnectionId(number),
-            key: key(Service::Browser),
-            address: TABLET,
-            token,
-        });
-        bench.introduce(number, &number.to_string());
-    }
+    connect_with(&mut bench, 1, TOKEN);
+    bench.introduce(1, "a");
     bench.enter(1, Service::Browser, Lane::Act);
     bench.enter(2, Service::Browser, Lane::Act);
+    connect_with(&mut bench, 2, TOKEN);
     let (user, token) = (uid(1), TOKEN);
     let effects = bench.apply(Event::Revoked { user, token });
-    assert!(effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
-    assert!(
-        effects.contains(&refused(2, Refusal::Revoked)),
-        "{effects:?}"
-    );
+    let expected = refused(2, Refusal::Revoked);
+    assert!(effects.contains(&expected), "{effects:?}");
     assert!(!effects.contains(&granted(2)), "{effects:?}");
 }
 
