@@ -9,8 +9,8 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
 use crate::statement::{
-    execute, fetch_all, fetch_one, fetch_optional, like_pattern, scalar, scalar_optional,
-    statements,
+    execute, fetch_all, fetch_one, fetch_optional, insert_rows, like_pattern, scalar,
+    scalar_optional, statements,
 };
 
 /// Entries of an export that are read at once.
@@ -109,24 +109,25 @@ pub(super) async fn take_head(tx: &mut Tx, key: &ChainKey) -> Result<Next, DbErr
 }
 
 impl Next {
-    /// Appends the entry at this place.
+    /// Appends entries from this place on, the last of which becomes the head.
     pub(super) async fn append(
         self,
         tx: &mut Tx,
         key: &ChainKey,
-        entry: &Entry,
+        entries: &[Entry],
     ) -> Result<(), DbError> {
-        let hash = self.insert(tx, key, entry).await?;
-        move_end(tx, key, Which::Head, self.seq, &hash).await
-    }
-
-    /// Writes the entry at this place, and returns its hash.
-    async fn insert(&self, tx: &mut Tx, key: &ChainKey, entry: &Entry) -> Result<String, DbError> {
-        let hash = key.entry(&self.previous, self.seq, entry);
-        execute!(
+        let (mut seq, mut hash) = (self.seq - 1, self.previous);
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            seq += 1;
+            hash = key.entry(&hash, seq, entry);
+            rows.push((seq, entry, hash.clone()));
+        }
+        let _: Vec<i64> = insert_rows!(
             tx,
             INSERT,
-            self.seq,
+            rows,
+            |(seq, entry, hash)| seq,
             entry.at,
             &entry.actor,
             &entry.address,
@@ -135,32 +136,24 @@ impl Next {
             &entry.outcome,
             &entry.detail,
             &entry.request_id,
-            &hash
+            hash
         )?;
-        Ok(hash)
+        move_end(tx, key, Which::Head, seq, &hash).await
     }
 }
 
-/// Appends several entries, the last of which becomes the head: fewer statements than one after another.
+/// Appends several entries: fewer statements than one after another.
 pub async fn append_all(tx: &mut Tx, key: &ChainKey, entries: &[Entry]) -> Result<(), DbError> {
-    let Some((last, before)) = entries.split_last() else {
+    if entries.is_empty() {
         return Ok(());
-    };
-    let mut next = take_head(tx, key).await?;
-    for entry in before {
-        let hash = next.insert(tx, key, entry).await?;
-        next = Next {
-            seq: next.seq + 1,
-            previous: hash,
-        };
     }
-    next.append(tx, key, last).await
+    take_head(tx, key).await?.append(tx, key, entries).await
 }
 
 /// Appends an entry in the transaction of what it records. The last thing a transaction does, since
 /// every other writer of the trail waits until it ends.
 pub async fn append(tx: &mut Tx, key: &ChainKey, entry: &Entry) -> Result<(), DbError> {
-    take_head(tx, key).await?.append(tx, key, entry).await
+    append_all(tx, key, std::slice::from_ref(entry)).await
 }
 
 /// Moves an end to the entry with this number and hash.

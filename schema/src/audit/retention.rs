@@ -69,7 +69,7 @@ impl Writer {
             Outcome::Ok,
             self.clock.now(),
         );
-        next.append(&mut tx, &self.key, &entry).await?;
+        next.append(&mut tx, &self.key, &[entry]).await?;
         tx.commit().await?;
         Ok(pruned)
     }
