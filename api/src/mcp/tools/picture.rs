@@ -25,9 +25,9 @@ const LARGEST: u32 = 16_384;
 const PIXELS: u64 = 24_000_000;
 /// Most memory that decoding one picture may take, in bytes: what comes of it takes up to three times as much.
 const MEMORY: u64 = 128 * 1024 * 1024;
-/// Characters of base64 in which the size of a picture stands, and most memory that looking for it may take, in bytes: there may be
-/// something packed before it.
-const HEAD: usize = 256 * 1024;
+/// Characters of base64 in which the size of a picture stands, nearly always and at most, and most memory that looking for it may take,
+/// in bytes: there may be something packed before it.
+const HEADS: [usize; 2] = [4 * 1024, 256 * 1024];
 const MEMORY_OF_HEAD: u64 = 1024 * 1024;
 /// Pictures that are worked on at once; they take a core each.
 const AT_ONCE: usize = 2;
@@ -134,14 +134,42 @@ pub(super) async fn fit(user: &Uid, data: String, wanted: Wanted) -> Result<Pict
 /// # Errors
 /// When it cannot be read.
 pub(super) fn width(data: &str) -> Result<u32, Stop> {
-    // It stands near the beginning.
-    let head = data.get(..HEAD.min(data.len() / 4 * 4));
-    let head = head.and_then(|head| STANDARD.decode(head).ok());
-    let head = head.ok_or_else(unreadable)?;
-    let size = reader(&head, MEMORY_OF_HEAD).and_then(|reader| reader.into_dimensions().ok());
-    size.map(|(width, _)| width)
+    let about = about_beginning(data).ok_or_else(unreadable)?;
+    Some(about.size.0)
         .filter(|width| *width > 0)
         .ok_or_else(unreadable)
+}
+
+/// What a picture says of itself.
+#[derive(Debug, Clone, Copy)]
+struct About {
+    format: ImageFormat,
+    /// In pixels.
+    size: (u32, u32),
+}
+
+/// What a picture says of itself, which is in base64, if it says so near its beginning.
+fn about_beginning(data: &str) -> Option<About> {
+    HEADS.iter().find_map(|head| {
+        let head = data.get(..*head.min(&(data.len() / 4 * 4)))?;
+        about(&STANDARD.decode(head).ok()?, MEMORY_OF_HEAD)
+    })
+}
+
+fn about(bytes: &[u8], memory: u64) -> Option<About> {
+    let reader = reader(bytes, memory)?;
+    let format = reader.format()?;
+    let size = reader.into_dimensions().ok()?;
+    Some(About { format, size })
+}
+
+/// Whether a text is base64 from beginning to end, which takes a fraction of decoding it.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'+' | b'/');
+    // No end before the last one, so that many are looked at together.
+    let all = digits.bytes().fold(true, |all, byte| all & is_digit(byte));
+    all && text.len().is_multiple_of(4) && text.len() - digits.len() <= 2
 }
 
 /// What reads a picture, and takes no more memory for that.
@@ -161,32 +189,35 @@ fn unreadable() -> Stop {
 }
 
 fn make(data: String, wanted: &Wanted) -> Result<Picture, Stop> {
-    let bytes = STANDARD.decode(&data).map_err(|_| unreadable())?;
-    let reader = || reader(&bytes, MEMORY).ok_or_else(unreadable);
-    let format = reader()?.format().ok_or_else(unreadable)?;
-    let whole = reader()?.into_dimensions().map_err(|_| unreadable())?;
+    let decoded = || STANDARD.decode(&data).map_err(|_| unreadable());
+    let about = match about_beginning(&data).filter(|_| is_base64(&data)) {
+        Some(about) => about,
+        None => about(&decoded()?, MEMORY).ok_or_else(unreadable)?,
+    };
+    let whole = about.size;
     if u64::from(whole.0) * u64::from(whole.1) > PIXELS {
         return Err(Stop::said(format!(
             "the picture has {}x{} pixels, which is more than {PIXELS}",
             whole.0, whole.1
         )));
     }
-    let target = size(whole, wanted);
     if wanted.region.is_none()
-        && target == whole
+        && size(whole, wanted) == whole
         && wanted.quality.is_none()
-        && wanted.format.is_none_or(|wanted| wanted.is(format))
+        && wanted.format.is_none_or(|wanted| wanted.is(about.format))
         && data.len() <= wanted.most
     {
         return Ok(Picture {
             data,
-            mime: format.to_mime_type().to_owned(),
+            mime: about.format.to_mime_type().to_owned(),
             width: whole.0,
             height: whole.1,
             whole,
         });
     }
-    let mut picture = reader()?.decode().map_err(|_| unreadable())?;
+    let bytes = decoded()?;
+    let picture = reader(&bytes, MEMORY).ok_or_else(unreadable)?.decode();
+    let mut picture = picture.map_err(|_| unreadable())?;
     if let Some(region) = wanted.region {
         picture = cropped(&picture, region)?;
     }
@@ -331,7 +362,7 @@ mod tests {
         encoder.set_icc_profile(vec![0; 32 * 1024 * 1024]).unwrap();
         let picture = DynamicImage::from(RgbImage::new(8, 8));
         picture.write_with_encoder(encoder).unwrap();
-        assert!(STANDARD.encode(&bytes).len() < HEAD, "{}", bytes.len());
+        assert!(STANDARD.encode(&bytes).len() < HEADS[1], "{}", bytes.len());
         let packed = |memory| {
             let decoder = reader(&bytes, memory).unwrap().into_decoder();
             decoder.ok()?.icc_profile().ok()?.map(|it| it.len())
@@ -350,6 +381,40 @@ mod tests {
         let bytes = STANDARD.decode(&picture.data).unwrap();
         let format = ImageFormat::from_mime_type(&picture.mime).unwrap();
         image::load_from_memory_with_format(&bytes, format).unwrap()
+    }
+
+    #[test]
+    fn base64_is_told_from_anything_else() {
+        for text in ["", "AAAA", "+/9z", "AAA=", "AA=="] {
+            assert!(is_base64(text) && STANDARD.decode(text).is_ok(), "{text}");
+        }
+        for text in [
+            "A", "AAAAA", "A===", "====", "AA=A", "AA\"A", "AAA ", "AA-_", "AAAé",
+        ] {
+            assert!(!is_base64(text) && STANDARD.decode(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_base64_anywhere_is_no_picture() {
+        let mut data = noise(300, 200);
+        let at = data.len() - 100;
+        data.replace_range(at..=at, "\"");
+        assert!(make(data, &Wanted::default()).is_err());
+    }
+
+    #[test]
+    fn a_picture_whose_size_stands_far_behind_its_beginning_stays_as_it_is() {
+        let mut bytes = Vec::new();
+        let mut encoder = image::codecs::png::PngEncoder::new(&mut bytes);
+        // Nothing that could be packed.
+        let profile = STANDARD.decode(noise(300, 200)).unwrap();
+        encoder.set_icc_profile(profile).unwrap();
+        let picture = DynamicImage::from(RgbImage::new(8, 8));
+        picture.write_with_encoder(encoder).unwrap();
+        let data = STANDARD.encode(&bytes);
+        assert!((HEADS[0]..HEADS[1]).contains(&data.len()));
+        assert_eq!(make(data.clone(), &Wanted::default()).unwrap().data, data);
     }
 
     #[test]
