@@ -229,11 +229,16 @@ impl Registry {
     /// A connection takes the place of those that it stands for, and its own.
     fn establish(&mut self, now: Moment, id: ConnectionId, effects: &mut Vec<Effect>) {
         // At the end of the service nobody displaces one that is still at something.
-        let Some(newest) = self.connections.get(&id).filter(|_| !self.closing) else {
+        let newest = self.connections.get(&id).filter(|_| !self.closing);
+        let Some((key, token)) = newest.map(|newest| (newest.key.clone(), newest.token)) else {
             return;
         };
-        let greets = newest.greets_until();
-        let (key, address, token) = (newest.key.clone(), newest.address, newest.token);
+        // Theirs was revoked, then: no job is ever at an executor with a newer token. Before others go, whose turns they would get.
+        self.refuse(&key, Refusal::Revoked, |job| job.token < token, effects);
+        let Some(newest) = self.connections.get(&id) else {
+            return;
+        };
+        let (greets, address) = (newest.greets_until(), newest.address);
         let slot = self.slots.entry(key.clone()).or_default();
         let displaced = |other: &ConnectionId| {
             let other = self.connections.get(other).filter(|_| *other != id);
@@ -262,8 +267,6 @@ impl Registry {
             });
             self.remove(now, other, Failure::Replaced, effects);
         }
-        // Theirs was revoked, then: no job is ever at an executor with a newer token.
-        self.refuse(&key, Refusal::Revoked, |job| job.token < token, effects);
         effects.push(Effect::Changed { key: key.clone() });
         self.wait_until(&key, |job, usable, until| {
             let turn = job.entered.after(TURN);

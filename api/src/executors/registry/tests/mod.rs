@@ -527,6 +527,18 @@ fn nobody_with_an_older_token_than_an_executor_is_let_to_it() {
 }
 
 #[test]
+fn who_waited_with_an_older_token_is_not_let_to_what_takes_the_place_of_its_executor() {
+    let mut bench = Bench::default();
+    connect_with(&mut bench, 1, TOKEN);
+    bench.enter(1, Service::Browser, Lane::Act);
+    bench.enter(2, Service::Browser, Lane::Act);
+    let effects = connect_with(&mut bench, 2, TOKEN + 1);
+    let expected = refused(2, Refusal::Revoked);
+    assert!(effects.contains(&expected), "{effects:?}");
+    assert!(!effects.contains(&granted(2)), "{effects:?}");
+}
+
+#[test]
 fn who_waited_with_a_token_that_is_no_longer_valid_is_not_let_to_another_executor() {
     let mut bench = Bench::default();
     connect_with(&mut bench, 1, TOKEN);
