@@ -233,6 +233,15 @@ impl Registry {
         let Some((key, token)) = newest.map(|newest| (newest.key.clone(), newest.token)) else {
             return;
         };
+        if self.has_newer(&key, token) {
+            let close = Close::Revoked;
+            effects.push(Effect::Close {
+                connection: id,
+                close,
+            });
+            self.remove(now, id, Failure::Lost, effects);
+            return;
+        }
         // Theirs was revoked, then: no job is ever at an executor with a newer token. Before others go, whose turns they would get.
         self.refuse(&key, Refusal::Revoked, |job| job.token < token, effects);
         let Some(newest) = self.connections.get(&id) else {
@@ -467,18 +476,22 @@ impl Registry {
         });
     }
 
+    /// Whether an executor has shown a newer token: whoever comes with this one was let in just before it was revoked.
+    fn has_newer(&self, key: &Key, token: i64) -> bool {
+        self.slots.get(key).is_some_and(|slot| {
+            let mut all = slot.connections.iter();
+            let shown = |id| self.connections.get(id).map(|it: &Connection| it.token);
+            all.any(|id| shown(id).is_some_and(|shown| shown > token))
+        })
+    }
+
     /// Until when a job waits that comes now.
     fn patience(&self, now: Moment, job: &Job) -> Result<Moment, Refusal> {
         if self.closing {
             return Err(Refusal::Closing);
         }
         let slot = self.slots.get(&job.key).ok_or(Refusal::NotConnected)?;
-        // Its token was valid a moment before.
-        let newer = |id| {
-            let connection: Option<&Connection> = self.connections.get(id);
-            connection.is_some_and(|connection| connection.token > job.token)
-        };
-        if slot.connections.iter().any(newer) {
+        if self.has_newer(&job.key, job.token) {
             return Err(Refusal::Revoked);
         }
         let until = match is_usable(slot, &self.connections, &job.devices) {

@@ -25,8 +25,8 @@ const LARGEST: u32 = 16_384;
 const PIXELS: u64 = 24_000_000;
 /// Most memory that decoding one picture may take, in bytes: what comes of it takes up to three times as much.
 const MEMORY: u64 = 128 * 1024 * 1024;
-/// Characters of base64 in which the size of a picture stands, nearly always and at most, and most memory that looking for it may take,
-/// in bytes: there may be something packed before it.
+/// Characters of base64 in which the size of a picture is looked for, first and then, and most memory that this may take, in bytes:
+/// there may be something packed before it.
 const HEADS: [usize; 2] = [4 * 1024, 256 * 1024];
 const MEMORY_OF_HEAD: u64 = 1024 * 1024;
 /// Pictures that are worked on at once; they take a core each.
@@ -165,11 +165,14 @@ fn about(bytes: &[u8], memory: u64) -> Option<About> {
 
 /// Whether a text is base64 from beginning to end, which takes a fraction of decoding it.
 fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
+    // What is special stands at the end.
+    let Some((digits, end)) = text.split_at_checked(text.len().saturating_sub(4)) else {
+        return false;
+    };
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'+' | b'/');
     // No end before the last one, so that many are looked at together.
     let all = digits.bytes().fold(true, |all, byte| all & is_digit(byte));
-    all && text.len().is_multiple_of(4) && text.len() - digits.len() <= 2
+    all && text.len().is_multiple_of(4) && STANDARD.decode(end).is_ok()
 }
 
 /// What reads a picture, and takes no more memory for that.
@@ -389,7 +392,8 @@ mod tests {
             assert!(is_base64(text) && STANDARD.decode(text).is_ok(), "{text}");
         }
         for text in [
-            "A", "AAAAA", "A===", "====", "AA=A", "AA\"A", "AAA ", "AA-_", "AAAé",
+            "A", "AAAAA", "A===", "====", "AA=A", "AA\"A", "AAA ", "AA-_", "AAAé", "AéAAA",
+            "AA==AAAA", "AAAAAB==", "AAB=",
         ] {
             assert!(!is_base64(text) && STANDARD.decode(text).is_err(), "{text}");
         }
@@ -414,6 +418,7 @@ mod tests {
         picture.write_with_encoder(encoder).unwrap();
         let data = STANDARD.encode(&bytes);
         assert!((HEADS[0]..HEADS[1]).contains(&data.len()));
+        assert!(about_beginning(&data).is_some());
         assert_eq!(make(data.clone(), &Wanted::default()).unwrap().data, data);
     }
 

@@ -256,10 +256,21 @@ impl World {
                 }
                 known.stage = Stage::Granted;
             }
-            Effect::Refused { job, .. } => {
+            Effect::Refused { job, why } => {
                 let known = self.jobs.get_mut(job).expect("a job that is here");
                 prop_assert_eq!(known.stage, Stage::Waiting, "{:?}", effect);
                 known.stage = Stage::Over;
+                if *why == Refusal::Revoked {
+                    let known_by =
+                        |(key, shown): &(Key, i64)| *key == known.key && *shown > known.token;
+                    let revoked = match event {
+                        Event::Revoked { user, token } => {
+                            known.key.user == *user && known.token <= *token
+                        }
+                        _ => self.open.values().any(known_by),
+                    };
+                    prop_assert!(revoked, "{:?}", effect);
+                }
             }
             Effect::Write {
                 job,
@@ -310,8 +321,27 @@ impl World {
             Effect::Close { connection, close } => {
                 let closed = self.open.remove(connection);
                 prop_assert!(closed.is_some(), "closed twice");
-                if let (Some((key, shown)), Event::Revoked { user, token }) = (closed, event) {
-                    prop_assert!(*close == Close::Revoked && key.user == *user && shown <= *token);
+                let Some((key, shown)) = closed else {
+                    return Ok(());
+                };
+                match (event, close) {
+                    (Event::Revoked { user, token }, _) => prop_assert!(
+                        *close == Close::Revoked && key.user == *user && shown <= *token
+                    ),
+                    (_, Close::Revoked) => {
+                        let newer = |(other, token): &(Key, i64)| *other == key && *token > shown;
+                        prop_assert!(self.open.values().any(newer), "{:?}", effect);
+                    }
+                    // By one with the same token, or with a newer one.
+                    (
+                        Event::Connected { connection: by, .. }
+                        | Event::Introduced { connection: by, .. },
+                        Close::Replaced,
+                    ) => {
+                        let by = self.open.get(by).map(|(_, token)| *token);
+                        prop_assert!(by.is_some_and(|by| shown <= by), "{:?}", effect);
+                    }
+                    _ => {}
                 }
             }
             Effect::Cancel { connection, id } => {

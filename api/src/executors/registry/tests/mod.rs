@@ -491,7 +491,10 @@ fn what_came_with_a_newer_token_goes_on() {
     bench.ask(1);
     connect_with(&mut bench, 2, TOKEN + 1);
     bench.introduce(2, "new");
-    enter_with(&mut bench, 2, TOKEN + 1);
+    assert_eq!(enter_with(&mut bench, 2, TOKEN + 1), [granted(2)]);
+    assert_eq!(bench.ask(2), [written(2, 2, 1)]);
+    // Waits for its turn.
+    assert_eq!(enter_with(&mut bench, 3, TOKEN + 1), []);
     let (user, token) = (uid(1), TOKEN);
     let effects = bench.apply(Event::Revoked { user, token });
     for expected in [closed(1, Close::Revoked), failed(1, Failure::Lost)] {
@@ -499,8 +502,33 @@ fn what_came_with_a_newer_token_goes_on() {
     }
     assert!(!effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
     assert!(!effects.contains(&failed(2, Failure::Lost)), "{effects:?}");
-    bench.ask(2);
+    let completed = Effect::Completed { job: JobId(2) };
+    assert!(bench.answer(2, 1).contains(&completed));
+    assert_eq!(bench.leave(2), [granted(3)]);
     assert_eq!(bench.connected(Service::Browser), [2]);
+}
+
+#[test]
+fn an_executor_with_an_older_token_takes_nobodys_place() {
+    // Beside one that has said who it is, and instead of one that has not.
+    for introduced in [false, true] {
+        let mut bench = Bench::default();
+        connect_with(&mut bench, 1, TOKEN + 1);
+        if introduced {
+            bench.introduce(1, "new");
+        }
+        assert_eq!(enter_with(&mut bench, 1, TOKEN + 1), [granted(1)]);
+        bench.ask(1);
+        // It was let in just before its token was revoked.
+        let mut effects = connect_with(&mut bench, 2, TOKEN);
+        if introduced {
+            effects.extend(bench.introduce(2, "old"));
+        }
+        assert_eq!(effects, [closed(2, Close::Revoked)]);
+        assert_eq!(bench.connected(Service::Browser), [1]);
+        let completed = Effect::Completed { job: JobId(1) };
+        assert!(bench.answer(1, 1).contains(&completed));
+    }
 }
 
 #[test]
@@ -541,11 +569,14 @@ fn who_waited_with_an_older_token_is_not_let_to_what_takes_the_place_of_its_exec
 #[test]
 fn who_waited_with_a_token_that_is_no_longer_valid_is_not_let_to_another_executor() {
     let mut bench = Bench::default();
-    connect_with(&mut bench, 1, TOKEN);
-    bench.introduce(1, "a");
-    bench.enter(1, Service::Browser, Lane::Act);
-    bench.enter(2, Service::Browser, Lane::Act);
-    connect_with(&mut bench, 2, TOKEN);
+    for (number, instance) in [(2, "b"), (1, "a")] {
+        connect_with(&mut bench, number, TOKEN);
+        bench.introduce(number, instance);
+    }
+    // The one that came last is asked first.
+    assert_eq!(bench.connected(Service::Browser), [1, 2]);
+    assert_eq!(bench.enter(1, Service::Browser, Lane::Act), [granted(1)]);
+    assert_eq!(bench.enter(2, Service::Browser, Lane::Act), []);
     let (user, token) = (uid(1), TOKEN);
     let effects = bench.apply(Event::Revoked { user, token });
     let expected = refused(2, Refusal::Revoked);
