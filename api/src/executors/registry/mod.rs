@@ -200,9 +200,12 @@ impl Registry {
         newcomer: Connection,
         effects: &mut Vec<Effect>,
     ) {
+        self.slots.entry(newcomer.key.clone()).or_default();
+        self.shown(now, &newcomer.key, newcomer.token, effects);
         let slot = self.slots.entry(newcomer.key.clone()).or_default();
         let refused = match self.closing {
             true => Some(Close::Restart),
+            false if slot.newest_token > Some(newcomer.token) => Some(Close::Revoked),
             false => (slot.refuses(now, newcomer.address)).then_some(Close::Flapping),
         };
         if let Some(close) = refused {
@@ -229,25 +232,10 @@ impl Registry {
     /// A connection takes the place of those that it stands for, and its own.
     fn establish(&mut self, now: Moment, id: ConnectionId, effects: &mut Vec<Effect>) {
         // At the end of the service nobody displaces one that is still at something.
-        let newest = self.connections.get(&id).filter(|_| !self.closing);
-        let Some((key, token)) = newest.map(|newest| (newest.key.clone(), newest.token)) else {
+        let Some(newest) = self.connections.get(&id).filter(|_| !self.closing) else {
             return;
         };
-        if self.has_newer(&key, token) {
-            let close = Close::Revoked;
-            effects.push(Effect::Close {
-                connection: id,
-                close,
-            });
-            self.remove(now, id, Failure::Lost, effects);
-            return;
-        }
-        // Theirs was revoked, then: no job is ever at an executor with a newer token. Before others go, whose turns they would get.
-        self.refuse(&key, Refusal::Revoked, |job| job.token < token, effects);
-        let Some(newest) = self.connections.get(&id) else {
-            return;
-        };
-        let (greets, address) = (newest.greets_until(), newest.address);
+        let (key, greets, address) = (newest.key.clone(), newest.greets_until(), newest.address);
         let slot = self.slots.entry(key.clone()).or_default();
         let displaced = |other: &ConnectionId| {
             let other = self.connections.get(other).filter(|_| *other != id);
@@ -476,13 +464,16 @@ impl Registry {
         });
     }
 
-    /// Whether an executor has shown a newer token: whoever comes with this one was let in just before it was revoked.
-    fn has_newer(&self, key: &Key, token: i64) -> bool {
-        self.slots.get(key).is_some_and(|slot| {
-            let mut all = slot.connections.iter();
-            let shown = |id| self.connections.get(id).map(|it: &Connection| it.token);
-            all.any(|id| shown(id).is_some_and(|shown| shown > token))
-        })
+    /// A token is shown. The first one that is newer ends what has shown older ones: those were revoked. So all connections of a key and
+    /// all jobs that wait for them have shown the same.
+    fn shown(&mut self, now: Moment, key: &Key, token: i64, effects: &mut Vec<Effect>) {
+        // At the end of the service nobody displaces one that is still at something.
+        let Some(slot) = self.slots.get_mut(key).filter(|_| !self.closing) else {
+            return;
+        };
+        if slot.newest_token < Some(token) && slot.newest_token.replace(token).is_some() {
+            self.revoked(now, &key.user, token - 1, effects);
+        }
     }
 
     /// Until when a job waits that comes now.
@@ -491,7 +482,8 @@ impl Registry {
             return Err(Refusal::Closing);
         }
         let slot = self.slots.get(&job.key).ok_or(Refusal::NotConnected)?;
-        if self.has_newer(&job.key, job.token) {
+        // Its token was valid a moment before.
+        if slot.newest_token > Some(job.token) {
             return Err(Refusal::Revoked);
         }
         let until = match is_usable(slot, &self.connections, &job.devices) {
@@ -527,6 +519,7 @@ impl Registry {
 
     fn entered(&mut self, now: Moment, job: JobId, mut entry: Job, effects: &mut Vec<Effect>) {
         let key = entry.key.clone();
+        self.shown(now, &key, entry.token, effects);
         match self.patience(now, &entry) {
             Ok(until) => {
                 let slot = self.slots.entry(key.clone()).or_default();

@@ -23,6 +23,8 @@ pub(super) struct Slot {
     pub(super) gone: Option<Moment>,
     /// The connection that came last, which may not be among those above yet.
     pub(super) newest: Option<ConnectionId>,
+    /// The newest of the user's tokens that was shown.
+    pub(super) newest_token: Option<i64>,
     /// The latest replacements: when, and of which address by which.
     replacements: VecDeque<(Moment, [Option<IpAddr>; 2])>,
     refused_until: Option<Moment>,

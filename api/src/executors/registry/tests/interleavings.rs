@@ -3,7 +3,7 @@
 //! Beside the registry stands what the world knows: which sockets are open, whose they are, and who has asked what. After each
 //! event the two are compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -81,6 +81,8 @@ struct World {
     next: u64,
     /// With the tokens that were shown.
     open: BTreeMap<ConnectionId, (Key, i64)>,
+    /// The newest token that each user has shown.
+    newest: BTreeMap<Uid, i64>,
     /// The greatest number that was written to each connection.
     written: BTreeMap<ConnectionId, u64>,
     /// What is not answered: its limit, and until when it holds up others once nobody waits for it.
@@ -209,6 +211,10 @@ impl World {
 
     fn apply(&mut self, event: Event) -> Result<(), TestCaseError> {
         match &event {
+            Event::Connected { key, token, .. } | Event::Entered { key, token, .. } => {
+                let newest = self.newest.entry(key.user.clone()).or_default();
+                *newest = (*newest).max(*token);
+            }
             Event::Left { job } => {
                 self.jobs.remove(job);
             }
@@ -242,11 +248,8 @@ impl World {
                 prop_assert_eq!(known.stage, Stage::Waiting, "{:?}", effect);
                 let shown = at.and_then(|at| self.open.get(&at.connection));
                 let shown = shown.map(|(_, token)| *token);
-                prop_assert!(
-                    shown.is_none_or(|token| token <= known.token),
-                    "{:?}",
-                    effect
-                );
+                let same = shown.is_none_or(|token| token == known.token);
+                prop_assert!(same, "{:?}", effect);
                 if let (Some(device), Some(at)) = (known.device, at) {
                     let instance = device.to_string();
                     prop_assert_eq!(at.protocol, &Protocol::Introduced { instance });
@@ -260,16 +263,9 @@ impl World {
                 let known = self.jobs.get_mut(job).expect("a job that is here");
                 prop_assert_eq!(known.stage, Stage::Waiting, "{:?}", effect);
                 known.stage = Stage::Over;
+                let (user, token) = (known.key.user.clone(), known.token);
                 if *why == Refusal::Revoked {
-                    let known_by =
-                        |(key, shown): &(Key, i64)| *key == known.key && *shown > known.token;
-                    let revoked = match event {
-                        Event::Revoked { user, token } => {
-                            known.key.user == *user && known.token <= *token
-                        }
-                        _ => self.open.values().any(known_by),
-                    };
-                    prop_assert!(revoked, "{:?}", effect);
+                    prop_assert!(self.is_revoked(event, &user, token), "{:?}", effect);
                 }
             }
             Effect::Write {
@@ -324,24 +320,9 @@ impl World {
                 let Some((key, shown)) = closed else {
                     return Ok(());
                 };
-                match (event, close) {
-                    (Event::Revoked { user, token }, _) => prop_assert!(
-                        *close == Close::Revoked && key.user == *user && shown <= *token
-                    ),
-                    (_, Close::Revoked) => {
-                        let newer = |(other, token): &(Key, i64)| *other == key && *token > shown;
-                        prop_assert!(self.open.values().any(newer), "{:?}", effect);
-                    }
-                    // By one with the same token, or with a newer one.
-                    (
-                        Event::Connected { connection: by, .. }
-                        | Event::Introduced { connection: by, .. },
-                        Close::Replaced,
-                    ) => {
-                        let by = self.open.get(by).map(|(_, token)| *token);
-                        prop_assert!(by.is_some_and(|by| shown <= by), "{:?}", effect);
-                    }
-                    _ => {}
+                if *close == Close::Revoked {
+                    let revoked = self.is_revoked(event, &key.user, shown);
+                    prop_assert!(revoked, "{:?}", effect);
                 }
             }
             Effect::Cancel { connection, id } => {
@@ -353,6 +334,12 @@ impl World {
             Effect::Changed { .. } => {}
         }
         Ok(())
+    }
+
+    /// Whether a token is no longer valid: that is what has happened, or a newer one was shown.
+    fn is_revoked(&self, event: &Event, user: &Uid, shown: i64) -> bool {
+        matches!(event, Event::Revoked { user: whose, token } if whose == user && shown <= *token)
+            || self.newest.get(user).is_some_and(|newest| shown < *newest)
     }
 
     /// One that does one thing at a time is at nothing that was asked before.
@@ -383,7 +370,7 @@ impl World {
         Ok(())
     }
 
-    /// Whoever is open is registered, under the right user, and nobody else is.
+    /// Whoever is open is registered, under the right user, and nobody else is. All of a key have shown the same token.
     fn check_registrations(&self) -> Result<(), TestCaseError> {
         let registry = &self.bench.registry;
         let known = registry.presences();
@@ -397,6 +384,11 @@ impl World {
                 && self.bench.now.since(presence.since) < GREETING;
             let reached = reached.any(|other| other.connection == presence.connection);
             prop_assert!(reached || greets, "lost");
+        }
+        let mut tokens = HashMap::new();
+        for (key, token) in self.open.values() {
+            let other = tokens.insert(key, token).unwrap_or(token);
+            prop_assert_eq!(token, other, "{:?}", key);
         }
         Ok(())
     }

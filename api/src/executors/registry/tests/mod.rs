@@ -483,87 +483,86 @@ fn enter_with(bench: &mut Bench, job: u64, token: i64) -> Vec<Effect> {
 }
 
 #[test]
-fn what_came_with_a_newer_token_goes_on() {
-    let mut bench = Bench::default();
-    connect_with(&mut bench, 1, TOKEN);
-    bench.introduce(1, "old");
-    enter_with(&mut bench, 1, TOKEN);
-    bench.ask(1);
-    connect_with(&mut bench, 2, TOKEN + 1);
-    bench.introduce(2, "new");
-    assert_eq!(enter_with(&mut bench, 2, TOKEN + 1), [granted(2)]);
-    assert_eq!(bench.ask(2), [written(2, 2, 1)]);
-    // Waits for its turn.
-    assert_eq!(enter_with(&mut bench, 3, TOKEN + 1), []);
-    let (user, token) = (uid(1), TOKEN);
-    let effects = bench.apply(Event::Revoked { user, token });
-    for expected in [closed(1, Close::Revoked), failed(1, Failure::Lost)] {
-        assert!(effects.contains(&expected), "{expected:?}: {effects:?}");
+fn a_newer_token_ends_what_came_with_an_older_one() {
+    // As soon as it is shown, by an executor or by a client.
+    for by_client in [false, true] {
+        let mut bench = Bench::default();
+        connect_with(&mut bench, 1, TOKEN);
+        bench.introduce(1, "old");
+        // It has not said who it is.
+        connect_with(&mut bench, 2, TOKEN);
+        enter_with(&mut bench, 1, TOKEN);
+        bench.ask(1);
+        // Waits for its turn.
+        enter_with(&mut bench, 2, TOKEN);
+        let mut effects = match by_client {
+            true => enter_with(&mut bench, 3, TOKEN + 1),
+            false => connect_with(&mut bench, 3, TOKEN + 1),
+        };
+        effects.sort_by_key(|effect| matches!(effect, Effect::Changed { .. }));
+        let ended = [
+            refused(2, Refusal::Revoked),
+            closed(1, Close::Revoked),
+            failed(1, Failure::Lost),
+            closed(2, Close::Revoked),
+        ];
+        assert_eq!(effects[..4], ended, "{effects:?}");
+        // Nobody is let to what was there before.
+        let own = by_client.then(|| refused(3, Refusal::NotConnected));
+        assert!(own.iter().all(|own| effects.contains(own)), "{effects:?}");
+        assert!(
+            !effects
+                .iter()
+                .any(|it| matches!(it, Effect::Granted { .. })),
+            "{effects:?}"
+        );
+        assert_eq!(bench.registry.presences().count(), usize::from(!by_client));
     }
-    assert!(!effects.contains(&closed(2, Close::Revoked)), "{effects:?}");
-    assert!(!effects.contains(&failed(2, Failure::Lost)), "{effects:?}");
-    let completed = Effect::Completed { job: JobId(2) };
-    assert!(bench.answer(2, 1).contains(&completed));
-    assert_eq!(bench.leave(2), [granted(3)]);
-    assert_eq!(bench.connected(Service::Browser), [2]);
 }
 
 #[test]
-fn an_executor_with_an_older_token_takes_nobodys_place() {
-    // Beside one that has said who it is, and instead of one that has not.
-    for introduced in [false, true] {
+fn what_came_with_a_newer_token_goes_on() {
+    let mut bench = Bench::default();
+    connect_with(&mut bench, 1, TOKEN + 1);
+    bench.introduce(1, "new");
+    assert_eq!(enter_with(&mut bench, 1, TOKEN + 1), [granted(1)]);
+    assert_eq!(bench.ask(1), [written(1, 1, 1)]);
+    // Waits for its turn.
+    assert_eq!(enter_with(&mut bench, 2, TOKEN + 1), []);
+    let (user, token) = (uid(1), TOKEN);
+    assert_eq!(bench.apply(Event::Revoked { user, token }), []);
+    let completed = Effect::Completed { job: JobId(1) };
+    assert_eq!(bench.answer(1, 1), [completed]);
+    assert_eq!(bench.leave(1), [granted(2)]);
+    assert_eq!(bench.connected(Service::Browser), [1]);
+}
+
+#[test]
+fn what_comes_with_an_older_token_takes_nobodys_place() {
+    // Beside one that has said who it is, and instead of one that has not; the last may be gone for a moment.
+    for (introduced, gone) in [(false, false), (true, false), (false, true)] {
         let mut bench = Bench::default();
         connect_with(&mut bench, 1, TOKEN + 1);
         if introduced {
             bench.introduce(1, "new");
         }
-        assert_eq!(enter_with(&mut bench, 1, TOKEN + 1), [granted(1)]);
-        bench.ask(1);
-        // It was let in just before its token was revoked.
-        let mut effects = connect_with(&mut bench, 2, TOKEN);
-        if introduced {
-            effects.extend(bench.introduce(2, "old"));
+        if gone {
+            bench.disconnect(1);
         }
-        assert_eq!(effects, [closed(2, Close::Revoked)]);
-        assert_eq!(bench.connected(Service::Browser), [1]);
-        let completed = Effect::Completed { job: JobId(1) };
-        assert!(bench.answer(1, 1).contains(&completed));
+        // Both were let in just before their token was revoked.
+        assert_eq!(
+            connect_with(&mut bench, 2, TOKEN),
+            [closed(2, Close::Revoked)]
+        );
+        assert_eq!(
+            enter_with(&mut bench, 1, TOKEN),
+            [refused(1, Refusal::Revoked)]
+        );
+        let effects = enter_with(&mut bench, 2, TOKEN + 1);
+        let turn = (!gone).then_some(granted(2));
+        assert_eq!(effects, Vec::from_iter(turn));
+        assert_eq!(bench.registry.presences().count(), usize::from(!gone));
     }
-}
-
-#[test]
-fn nobody_with_an_older_token_than_an_executor_is_let_to_it() {
-    let mut bench = Bench::default();
-    connect_with(&mut bench, 1, TOKEN);
-    bench.introduce(1, "old");
-    bench.enter(1, Service::Browser, Lane::Act);
-    // Waits for its turn while an executor comes with a newer token, which is known as soon as it has said who it is.
-    bench.enter(2, Service::Browser, Lane::Act);
-    connect_with(&mut bench, 2, TOKEN + 1);
-    assert_eq!(bench.enter(3, Service::Browser, Lane::Act), []);
-    let effects = bench.introduce(2, "new");
-    for job in [2, 3] {
-        let expected = refused(job, Refusal::Revoked);
-        assert!(effects.contains(&expected), "{expected:?}: {effects:?}");
-    }
-    // Comes when all that is known is done.
-    let (user, token) = (uid(1), TOKEN);
-    bench.apply(Event::Revoked { user, token });
-    let effects = bench.enter(4, Service::Browser, Lane::Act);
-    assert_eq!(effects, [refused(4, Refusal::Revoked)]);
-    assert_eq!(enter_with(&mut bench, 5, TOKEN + 1), [granted(5)]);
-}
-
-#[test]
-fn who_waited_with_an_older_token_is_not_let_to_what_takes_the_place_of_its_executor() {
-    let mut bench = Bench::default();
-    connect_with(&mut bench, 1, TOKEN);
-    bench.enter(1, Service::Browser, Lane::Act);
-    bench.enter(2, Service::Browser, Lane::Act);
-    let effects = connect_with(&mut bench, 2, TOKEN + 1);
-    let expected = refused(2, Refusal::Revoked);
-    assert!(effects.contains(&expected), "{effects:?}");
-    assert!(!effects.contains(&granted(2)), "{effects:?}");
 }
 
 #[test]
