@@ -25,7 +25,7 @@ const LARGEST: u32 = 16_384;
 const PIXELS: u64 = 24_000_000;
 /// Most memory that decoding one picture may take, in bytes: what comes of it takes up to three times as much.
 const MEMORY: u64 = 128 * 1024 * 1024;
-/// Characters of base64 in which the size of a picture is looked for, first and then, and most memory that this may take, in bytes:
+/// Characters of base64 in which the size of a picture is looked for, at first and at most, and memory that this may take, in bytes:
 /// there may be something packed before it.
 const HEADS: [usize; 2] = [4 * 1024, 256 * 1024];
 const MEMORY_OF_HEAD: u64 = 1024 * 1024;
