@@ -227,9 +227,9 @@ async fn a_synchronisation_brings_users_and_groups_and_an_unchanged_one_writes_n
     assert_eq!(written(&yard), before);
 }
 
-/// Ten thousand people take longer.
+/// Until all of them have their directories, also beside everything else.
 fn patience() -> Duration {
-    if long() { seconds(900) } else { LIMIT }
+    seconds(if long() { 900 } else { 120 })
 }
 
 async fn until_quiet(yard: &Yard) {
