@@ -200,7 +200,6 @@ impl Registry {
         newcomer: Connection,
         effects: &mut Vec<Effect>,
     ) {
-        self.slots.entry(newcomer.key.clone()).or_default();
         self.shown(now, &newcomer.key, newcomer.token, effects);
         let slot = self.slots.entry(newcomer.key.clone()).or_default();
         let refused = match self.closing {
@@ -468,9 +467,10 @@ impl Registry {
     /// all jobs that wait for them have shown the same.
     fn shown(&mut self, now: Moment, key: &Key, token: i64, effects: &mut Vec<Effect>) {
         // At the end of the service nobody displaces one that is still at something.
-        let Some(slot) = self.slots.get_mut(key).filter(|_| !self.closing) else {
+        if self.closing {
             return;
-        };
+        }
+        let slot = self.slots.entry(key.clone()).or_default();
         if slot.newest_token < Some(token) && slot.newest_token.replace(token).is_some() {
             self.revoked(now, &key.user, token - 1, effects);
         }

@@ -320,9 +320,11 @@ impl World {
                 let Some((key, shown)) = closed else {
                     return Ok(());
                 };
-                if *close == Close::Revoked {
-                    let revoked = self.is_revoked(event, &key.user, shown);
-                    prop_assert!(revoked, "{:?}", effect);
+                let revoked = self.is_revoked(event, &key.user, shown);
+                match (close, event) {
+                    (Close::Revoked, _) => prop_assert!(revoked, "{:?}", effect),
+                    (_, Event::Revoked { .. }) => prop_assert!(false, "{:?}", effect),
+                    _ => {}
                 }
             }
             Effect::Cancel { connection, id } => {
@@ -338,8 +340,10 @@ impl World {
 
     /// Whether a token is no longer valid: that is what has happened, or a newer one was shown.
     fn is_revoked(&self, event: &Event, user: &Uid, shown: i64) -> bool {
-        matches!(event, Event::Revoked { user: whose, token } if whose == user && shown <= *token)
-            || self.newest.get(user).is_some_and(|newest| shown < *newest)
+        match event {
+            Event::Revoked { user: whose, token } => whose == user && shown <= *token,
+            _ => self.newest.get(user).is_some_and(|newest| shown < *newest),
+        }
     }
 
     /// One that does one thing at a time is at nothing that was asked before.
