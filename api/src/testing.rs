@@ -13,7 +13,7 @@ use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::config::history::SavedBy;
 use schema::config::{Config, keys::oidc};
-use schema::db::{Backend, Db};
+use schema::db::{Db, fixture};
 use schema::directory::SyncScope;
 use schema::home::Homes;
 use schema::ids::{Timestamp, Uid};
@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::mcp_token::Bearer;
-use crate::auth::password::PasswordPool;
+use crate::auth::password::{Cost, PasswordPool};
 use crate::auth::session::SessionClaims;
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
@@ -323,9 +323,7 @@ pub(crate) struct World {
 /// A world with the ordinary user `alice` and the superadmin `root`.
 pub(crate) async fn world() -> World {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")))
-        .await
-        .unwrap();
+    let db = fixture::open_sqlite(dir.path()).await.unwrap();
     let master_key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
     let mut tx = db.begin().await.unwrap();
     audit::install(&mut tx, &ChainKey::of(&master_key))
@@ -378,7 +376,7 @@ pub(crate) async fn world() -> World {
         tls: false,
         signer: Signer::new(&secret).unwrap(),
         authenticator: Arc::new(Accounts(accounts.into())),
-        passwords: PasswordPool::new(NonZeroUsize::MIN).unwrap(),
+        passwords: PasswordPool::with_cost(NonZeroUsize::MIN, Cost::TEST).unwrap(),
         login_limit: LoginLimit::new(clock.clone()),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),

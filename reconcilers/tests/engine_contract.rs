@@ -6,15 +6,13 @@
 // The suite is test code although its functions bear no test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod real;
-
-mod engine_contract {
-    use super::real::stage;
+mod contract {
+    use crate::real::stage;
 
     kit::engine_contract!(stage(), tokio::test);
 }
 
-mod engine_confinement {
+mod confinement {
     use std::time::Duration;
 
     use futures::StreamExt;
@@ -22,7 +20,7 @@ mod engine_confinement {
         ContainerEngine, ContainerSettings, ContainerState, EngineError, LogOptions,
     };
 
-    use super::real::{RealStage, stage};
+    use crate::real::{RealStage, stage};
     use kit::contract::engine::Stage;
 
     async fn said(

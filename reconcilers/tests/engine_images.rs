@@ -6,8 +6,6 @@
 // Test code, although its functions bear no test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod registry;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use registry::{LAYER, LAYERS, Proxy, Published, Way, credentials, is_there};
+use crate::registry::{self, LAYER, LAYERS, Proxy, Published, Way, credentials, is_there};
 
 fn engine() -> DockerEngine {
     DockerEngine::new(registry::docker_host().parse().unwrap(), None)
@@ -49,7 +47,7 @@ async fn told(mut viewer: PullReader) -> Vec<PullUpdate> {
         }
         told
     };
-    let told = tokio::time::timeout(Duration::from_secs(60), all).await;
+    let told = tokio::time::timeout(Duration::from_secs(300), all).await;
     let told = told.expect("the pull ends");
     let lasts = told.iter().filter(|update| update.is_last()).count();
     assert_eq!(lasts, 1, "{told:?}");

@@ -26,9 +26,14 @@ pub use crate::link::StorageFault;
 use crate::private;
 use crate::statement::{execute, scalar};
 
+#[cfg(feature = "test-support")]
+pub mod fixture;
+
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
 const READERS: u32 = 4;
+/// A commit is on the disk before it is answered.
+const SYNCHRONOUS: &str = "PRAGMA synchronous = FULL";
 /// Connections to PostgreSQL for reading, and as many for writing: whoever waits for a lock holds up no reader.
 const POSTGRES_CONNECTIONS: u32 = 6;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -503,11 +508,14 @@ fn sqlite_url(path: &Path, mode: &str) -> String {
 }
 
 /// How every connection works.
-async fn set_up_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+async fn set_up_sqlite(
+    connection: &mut AnyConnection,
+    synchronous: &'static str,
+) -> Result<(), sqlx::Error> {
     for pragma in [
         "PRAGMA busy_timeout = 15000",
         "PRAGMA journal_mode = WAL",
-        "PRAGMA synchronous = FULL",
+        synchronous,
         "PRAGMA foreign_keys = ON",
     ] {
         sqlx::query(pragma).execute(&mut *connection).await?;
@@ -518,18 +526,26 @@ async fn set_up_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error
 /// Opens it once: a pool would try until its time is over, and then say nothing but that.
 async fn try_sqlite(url: &str) -> Result<(), sqlx::Error> {
     let mut connection = AnyConnection::connect(url).await?;
-    set_up_sqlite(&mut connection).await?;
+    set_up_sqlite(&mut connection, SYNCHRONOUS).await?;
     connection.close().await
 }
 
 async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error> {
+    sqlite_pool_with(url, connections, SYNCHRONOUS).await
+}
+
+async fn sqlite_pool_with(
+    url: &str,
+    connections: u32,
+    synchronous: &'static str,
+) -> Result<AnyPool, sqlx::Error> {
     AnyPoolOptions::new()
         .max_connections(connections)
         .min_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
-        .after_connect(|connection, _| Box::pin(set_up_sqlite(connection)))
+        .after_connect(move |connection, _| Box::pin(set_up_sqlite(connection, synchronous)))
         // No server is at the other end that could have gone away, and to ask costs two changes of threads.
         .test_before_acquire(false)
         .before_acquire(|connection, _| {

@@ -1,6 +1,6 @@
 //! Named points at which a test can end the process, as `kill -9` would.
 //!
-//! Without the cargo feature `fault-injection` a point is an empty function. With it, the
+//! Without the cargo feature `test-support` a point is an empty function. With it, the
 //! environment variable `AGENTYARD_FAULT=<name>[:<nth>]` makes the process kill itself at the
 //! nth hit (default: the first) of that point; `AGENTYARD_FAULT_LOG=<file>` makes it append the name
 //! of each point it passes, so that a test can check that it knows them all.
@@ -9,39 +9,39 @@
 //! exists; the name may also be that of a supervised task ([`task`]). Never part of a release.
 
 /// A point between two steps of something that must survive being killed there.
-#[cfg(not(any(test, feature = "fault-injection")))]
+#[cfg(not(any(test, feature = "test-support")))]
 #[inline(always)]
 pub fn point(_name: &'static str) {}
 
 /// A point between two steps of something that must survive being killed there.
-#[cfg(any(test, feature = "fault-injection"))]
+#[cfg(any(test, feature = "test-support"))]
 pub fn point(name: &'static str) {
     #[cfg(test)]
     in_process::hit(name);
-    #[cfg(feature = "fault-injection")]
+    #[cfg(feature = "test-support")]
     by_environment::hit(name);
 }
 
 /// The same, with a name that is only computed when the points are compiled in.
-#[cfg(not(feature = "fault-injection"))]
+#[cfg(not(feature = "test-support"))]
 #[inline(always)]
 pub fn point_with(_name: impl FnOnce() -> String) {}
 
 /// The same, with a name that is only computed when the points are compiled in.
-#[cfg(feature = "fault-injection")]
+#[cfg(feature = "test-support")]
 pub fn point_with(name: impl FnOnce() -> String) {
     by_environment::hit(&name());
 }
 
 /// A task that a test can make panic while it runs.
-#[cfg(not(feature = "fault-injection"))]
+#[cfg(not(feature = "test-support"))]
 #[inline(always)]
 pub fn task<F: Future>(_name: &str, task: F) -> F {
     task
 }
 
 /// A task that a test can make panic while it runs.
-#[cfg(feature = "fault-injection")]
+#[cfg(feature = "test-support")]
 pub fn task<F: Future>(name: &str, task: F) -> impl Future<Output = F::Output> + use<F> {
     let doomed = by_environment::may_panic(name);
     async move {
@@ -61,7 +61,7 @@ pub fn task<F: Future>(name: &str, task: F) -> impl Future<Output = F::Output> +
     }
 }
 
-#[cfg(feature = "fault-injection")]
+#[cfg(feature = "test-support")]
 mod by_environment {
     use std::fs::{File, OpenOptions};
     use std::io::Write;
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(in_process::crash_at(3, work), Some(7));
     }
 
-    #[cfg(feature = "fault-injection")]
+    #[cfg(feature = "test-support")]
     #[test]
     fn the_variable_names_a_point_and_a_hit() {
         use super::by_environment::parse;

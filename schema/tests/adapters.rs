@@ -8,8 +8,7 @@ use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     what_is_stored_reads_back_as_it_was,
@@ -37,7 +36,7 @@ fn version(version: &str) -> Adapter {
     let mut index: serde_json::Value = serde_json::from_str(&files["index.json"]).unwrap();
     index["adapter_version"] = version.into();
     files.insert("index.json".to_owned(), index.to_string());
-    support::repack(&mut files);
+    crate::support::repack(&mut files);
     Adapter::from_stored(&serde_json::to_string(&files).unwrap()).unwrap()
 }
 
@@ -196,7 +195,7 @@ async fn only_the_active_the_previous_and_the_base_are_kept(yard: Yard) {
 
 async fn another_adapter_bumps_all_that_is_made_by_it(yard: Yard) {
     start(&yard, &version("1.0")).await;
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     let of = async |kind: Kind, uid: &Uid| {
         let mut connection = yard.db.read().await.unwrap();
         let object = object::get(&mut connection, kind, uid).await.unwrap();

@@ -15,8 +15,7 @@ use sqlx::AssertSqlSafe;
 
 // Each test binary uses its own part of it.
 #[allow(dead_code)]
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     a_change_and_its_entry_are_there_together_or_not_at_all,

@@ -15,8 +15,7 @@ use tracing::subscriber::set_global_default;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     l41_everybody_is_asked_for_in_two_statements,

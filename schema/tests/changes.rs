@@ -15,8 +15,7 @@ use schema::meta;
 use schema::object::{self, StatusRow};
 use schema::user;
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     each_write_that_watchers_are_told_of_is_one_change,
@@ -76,7 +75,7 @@ async fn saw(tx: &mut Tx, kind: Kind, uid: &Uid, generation: i64, said: Conditio
 
 async fn each_write_that_watchers_are_told_of_is_one_change(yard: Yard) {
     let mut since = position(&yard).await;
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     let mut expect = async |what: &str, expected: &[(&str, i64, &str)]| {
         let changes = changes(&yard, &since).await;
         assert_eq!(told(&changes), expected, "{what}");
@@ -178,7 +177,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(yard: Yard) {
 }
 
 async fn what_is_rolled_back_or_says_nothing_new_is_no_change(yard: Yard) {
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     let since = position(&yard).await;
     let mut tx = yard.db.begin().await.unwrap();
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
@@ -200,7 +199,7 @@ async fn what_is_rolled_back_or_says_nothing_new_is_no_change(yard: Yard) {
 
 async fn a_change_is_the_present_state_of_its_object(yard: Yard) {
     let since = position(&yard).await;
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     let mut tx = yard.db.begin().await.unwrap();
     object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", NOW)
         .await
@@ -300,9 +299,9 @@ const BY: SavedBy<'static> = SavedBy {
 };
 
 async fn one_statement_changes_all_of_a_kind(yard: Yard) {
-    let alice = support::user(&yard, "alice").await;
-    support::user(&yard, "bob").await;
-    let gone = support::user(&yard, "carol").await;
+    let alice = crate::support::user(&yard, "alice").await;
+    crate::support::user(&yard, "bob").await;
+    let gone = crate::support::user(&yard, "carol").await;
     let since = position(&yard).await;
     let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &gone, NOW).await.unwrap();
@@ -338,7 +337,7 @@ async fn one_statement_changes_all_of_a_kind(yard: Yard) {
 async fn changes_come_in_pages_and_by_object(yard: Yard) {
     let since = position(&yard).await;
     for name in ["Alice", "bob", "carol"] {
-        support::user(&yard, name).await;
+        crate::support::user(&yard, name).await;
     }
     let (mut at, mut seen, mut pages) = (since.clone(), Vec::new(), 0);
     loop {
@@ -412,7 +411,7 @@ async fn prune(yard: &Yard, kept: i64, oldest: Timestamp) -> u64 {
 async fn purged_objects_are_told_until_they_are_forgotten(yard: Yard) {
     let begin = position(&yard).await;
     for (name, day) in [("alice", 0), ("bob", 1), ("carol", 2)] {
-        let uid = support::user(&yard, name).await;
+        let uid = crate::support::user(&yard, name).await;
         purge(&yard, &uid, NOW.plus(Duration::from_secs(day * 86_400))).await;
     }
     let all = changes(&yard, &begin).await;
@@ -422,7 +421,7 @@ async fn purged_objects_are_told_until_they_are_forgotten(yard: Yard) {
         (all[0].ready.as_str(), all[0].reason.as_str()),
         ("False", "")
     );
-    support::user(&yard, "dave").await;
+    crate::support::user(&yard, "dave").await;
     assert_eq!(
         prune(&yard, 12, NOW).await,
         0,
@@ -462,7 +461,7 @@ async fn a_position_of_elsewhere_or_of_the_future_has_no_history(yard: Yard) {
     let mut tx = yard.db.begin().await.unwrap();
     let (instance, _) = meta::ensure_instance_id(&mut tx).await.unwrap();
     tx.commit().await.unwrap();
-    support::user(&yard, "alice").await;
+    crate::support::user(&yard, "alice").await;
     let present = position(&yard).await;
     assert_eq!(present.instance, instance);
     let elsewhere = Position {
@@ -479,7 +478,7 @@ async fn a_position_of_elsewhere_or_of_the_future_has_no_history(yard: Yard) {
 async fn versions_become_visible_in_their_order(yard: Yard) {
     let mut uids = Vec::new();
     for n in 0..4 {
-        uids.push(support::user(&yard, &format!("user{n}")).await);
+        uids.push(crate::support::user(&yard, &format!("user{n}")).await);
     }
     let begin = position(&yard).await;
     const ROUNDS: usize = 25;
@@ -536,7 +535,7 @@ async fn versions_become_visible_in_their_order(yard: Yard) {
         )
     };
     let both = async { tokio::join!(writers, read) };
-    tokio::time::timeout(Duration::from_secs(60), both)
+    tokio::time::timeout(Duration::from_secs(300), both)
         .await
         .expect("the reader missed a change");
 }
@@ -544,7 +543,7 @@ async fn versions_become_visible_in_their_order(yard: Yard) {
 async fn transactions_that_change_the_same_objects_do_not_block_each_other_for_ever(yard: Yard) {
     let mut uids = Vec::new();
     for n in 0..3 {
-        uids.push(support::user(&yard, &format!("user{n}")).await);
+        uids.push(crate::support::user(&yard, &format!("user{n}")).await);
     }
     let write = async |n: usize| {
         for round in 0..10 {
@@ -564,7 +563,7 @@ async fn transactions_that_change_the_same_objects_do_not_block_each_other_for_e
         }
     };
     let writers = async { tokio::join!(write(0), write(1), write(2), write(3)) };
-    tokio::time::timeout(Duration::from_secs(60), writers)
+    tokio::time::timeout(Duration::from_secs(300), writers)
         .await
         .expect("they wait for each other");
     let mut connection = yard.db.snapshot().await.unwrap();

@@ -8,8 +8,7 @@ use schema::config::{Changes, MASK, query as config};
 use schema::ids::Timestamp;
 use serde_json::{Value, json};
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     l21_history_tells_who_changed_what_but_no_secret,

@@ -19,8 +19,7 @@ use schema::{mode_switch, object, session};
 use serde_json::json;
 use tokio::sync::Notify;
 
-mod support;
-use support::{Yard, on_both_databases, user};
+use crate::support::{Yard, on_both_databases, user};
 
 on_both_databases!(
     l10_a_new_person_who_signs_in_twice_at_once_gets_one_account,

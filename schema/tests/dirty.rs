@@ -8,8 +8,7 @@ use schema::ids::{Epoch, Generation, Kind, Uid};
 use schema::object::{self, StatusRow};
 use sqlx::{AssertSqlSafe, Row};
 
-mod support;
-use support::{Yard, on_both_databases, user};
+use crate::support::{Yard, on_both_databases, user};
 
 on_both_databases!(
     a_read_finds_what_has_changed_since_the_one_before,

@@ -6,8 +6,7 @@ use schema::group::{self, NewGroup};
 use schema::ids::{Timestamp, Uid};
 use schema::user::Source;
 
-mod support;
-use support::{Yard, on_both_databases, user};
+use crate::support::{Yard, on_both_databases, user};
 
 on_both_databases!(the_groups_of_many_users_are_found_with_those_above,);
 

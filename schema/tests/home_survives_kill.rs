@@ -1,5 +1,4 @@
 //! The same crash points as the unit tests, with a real SIGKILL of a real process.
-#![cfg(feature = "fault-injection")]
 // Helpers of tests may fail like tests.
 #![allow(clippy::unwrap_used)]
 
@@ -45,7 +44,11 @@ fn run_child(data: &Path, fault: &str) -> ExitStatus {
 
 fn run(child: &str, data: &Path, fault: &str) -> ExitStatus {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", child, "--ignored"])
+        .args([
+            "--exact",
+            &format!("home_survives_kill::{child}"),
+            "--ignored",
+        ])
         .env(DATA_DIR, data)
         .env("AGENTYARD_FAULT", fault)
         .output()

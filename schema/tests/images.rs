@@ -17,8 +17,7 @@ use schema::rollout::{
 };
 use schema::user::{self, NewUser, Source};
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     a_pull_is_asked_for_again_by_another_token,

@@ -16,8 +16,7 @@ use schema::user;
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     saves_of_one_channel_at_once_lose_nothing,
@@ -56,7 +55,7 @@ async fn stored(yard: &Yard, uid: &Uid) -> UserValues {
 }
 
 async fn saves_of_one_channel_at_once_lose_nothing(yard: Yard) {
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     let fields: Vec<String> = (0..20).map(|at| format!("f{at}")).collect();
     let saves = async |fields: &[String]| {
         for field in fields {
@@ -81,9 +80,9 @@ async fn saves_of_one_channel_at_once_lose_nothing(yard: Yard) {
 
 /// Whoever changes containers and files takes the container first.
 async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(yard: Yard) {
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     for at in 0..20 {
-        support::user(&yard, &format!("u{at}")).await;
+        crate::support::user(&yard, &format!("u{at}")).await;
     }
     let saving = async {
         for at in 0..60 {
@@ -125,8 +124,8 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(yard: Yard) {
 }
 
 async fn cookies_are_stored_by_domain(yard: Yard) {
-    let uid = support::user(&yard, "alice").await;
-    let other = support::user(&yard, "bob").await;
+    let uid = crate::support::user(&yard, "alice").await;
+    let other = crate::support::user(&yard, "bob").await;
     let mut tx = yard.db.begin().await.unwrap();
     for (uid, domain, value) in [
         (&uid, "example.com", "a=1"),
@@ -165,8 +164,8 @@ async fn kept(yard: &Yard, uid: &Uid) -> Option<KeptFiles> {
 }
 
 async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(yard: Yard) {
-    let uid = support::user(&yard, "alice").await;
-    let other = support::user(&yard, "bob").await;
+    let uid = crate::support::user(&yard, "alice").await;
+    let other = crate::support::user(&yard, "bob").await;
     assert_eq!(kept(&yard, &uid).await, None);
     // As long as files may be, and in no particular encoding.
     let long = vec![0xfe; 4 << 20];
@@ -199,7 +198,7 @@ async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(yard
 }
 
 async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(yard: Yard) {
-    let uid = support::user(&yard, "alice").await;
+    let uid = crate::support::user(&yard, "alice").await;
     save(&yard, &uid, "client_id").await;
     let mut tx = yard.db.begin().await.unwrap();
     let value = "a=1".into();
@@ -215,6 +214,6 @@ async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(yard: Yard) {
     assert!(container::purge(&mut tx, &uid).await.unwrap());
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    let next = support::user(&yard, "alice").await;
+    let next = crate::support::user(&yard, "alice").await;
     assert!(stored(&yard, &next).await == UserValues::default());
 }

@@ -9,8 +9,7 @@ use schema::db::Backend;
 use schema::ids::Timestamp;
 use serde_json::{Value, json};
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     l71_what_documents_mask_is_sealed_at_rest,

@@ -12,8 +12,7 @@ use schema::skill_repository::{self, NewRepository, RefType};
 use schema::skill_set;
 use schema::user::Source;
 
-mod support;
-use support::{Yard, on_both_databases, user};
+use crate::support::{Yard, on_both_databases, user};
 
 on_both_databases!(
     two_groups_are_not_put_into_each_other,

@@ -1,5 +1,4 @@
 //! A process that is killed at any point of taking a skill in, or of removing one, with a real SIGKILL.
-#![cfg(feature = "fault-injection")]
 // Helpers of tests may fail like tests.
 #![allow(clippy::unwrap_used)]
 
@@ -62,7 +61,7 @@ fn child() {
 fn run_child(data: &Path, fault: &str, log: Option<&Path>) -> ExitStatus {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "child", "--ignored"])
+        .args(["--exact", "skill_store_survives_kill::child", "--ignored"])
         .env(DATA_DIR, data)
         .env("AGENTYARD_FAULT", fault);
     if let Some(log) = log {

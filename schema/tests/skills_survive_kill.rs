@@ -1,10 +1,6 @@
 //! A process that is killed at any point of deploying a skill, with a real SIGKILL, and then begins with an observation.
-#![cfg(feature = "fault-injection")]
 // Helpers of tests may fail like tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
-
-#[path = "support/skills.rs"]
-mod skills;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,8 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use crate::support::skills::{Deployer, LIMITS};
 use schema::skill_store::digest_tree;
-use skills::{Deployer, LIMITS};
 
 const DATA_DIR: &str = "AGENTYARD_TEST_DATA_DIR";
 const SIGKILL: i32 = 9;
@@ -78,7 +74,7 @@ fn child() {
 fn run_child(data: &Path, fault: &str, log: Option<&Path>) -> ExitStatus {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "child", "--ignored"])
+        .args(["--exact", "skills_survive_kill::child", "--ignored"])
         .env(DATA_DIR, data)
         .env("AGENTYARD_FAULT", fault);
     if let Some(log) = log {

@@ -4,9 +4,6 @@
 // Helpers of tests may fail like tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "support/skills.rs"]
-mod skills;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -15,10 +12,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::support::skills::{Deployer, LIMITS};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use schema::home::{FoundSkill, HomeError};
 use schema::skill_store::digest_tree;
-use skills::{Deployer, LIMITS};
 
 fn tries_wanted() -> u64 {
     match std::env::var_os("AGENTYARD_TEST_LONG") {

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -12,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::{Yard, on_both_databases};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schema::db::{Backend, Db, StorageFault};
 use schema::error::{DbError, OpenError};
 use schema::meta;
-use support::{Yard, on_both_databases};
 
 const PAGE: u64 = 4096;
 
@@ -267,8 +265,8 @@ on_both_databases!(cut_off_in_the_midst_of_a_statement);
 /// A replica that stands still (SIGSTOP, a machine that is suspended) in the middle of a write, with others of it waiting.
 #[tokio::test(flavor = "multi_thread")]
 #[allow(clippy::disallowed_methods)] // They end before the test does.
-async fn engine_postgres_a_replica_that_stands_still_holds_up_nobody_for_long() {
-    let yard = support::postgres().await;
+async fn on_postgres_a_replica_that_stands_still_holds_up_nobody_for_long() {
+    let yard = crate::support::postgres().await;
     let other = Db::open(yard.backend.clone()).await.unwrap();
     let mut held = other.begin().await.unwrap();
     meta::ensure(&mut held, "held", "1").await.unwrap();

@@ -12,8 +12,7 @@ use schema::object::{self, StatusRow};
 use schema::usage::{self, Attempt, Due, Usage};
 use schema::user;
 
-mod support;
-use support::{Yard, on_both_databases};
+use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(
     a_workspace_is_measured_once_there_is_one,
@@ -34,7 +33,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// A user whose directory was made.
 async fn create(yard: &Yard, name: &str) -> Uid {
-    let uid = support::user(yard, name).await;
+    let uid = crate::support::user(yard, name).await;
     let status = StatusRow {
         observed_generation: Generation(1),
         conditions: vec![Condition::ready(Reason::Converged, "")],
@@ -90,7 +89,7 @@ fn measured(bytes: u64, files: u64) -> Measured {
 }
 
 async fn a_workspace_is_measured_once_there_is_one(yard: Yard) {
-    support::user(&yard, "early").await;
+    crate::support::user(&yard, "early").await;
     let ada = create(&yard, "ada").await;
     let found = due(&yard, NOW).await;
     let expected = Due {

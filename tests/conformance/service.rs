@@ -42,7 +42,7 @@ impl Service {
             data_dir: Some(dir.path().join("data")),
             ..CommonArgs::default()
         };
-        let adapter = crate::in_repository("tests/conformance/adapter");
+        let adapter = super::in_repository("tests/conformance/adapter");
         let init = InitArgs {
             // A tag that is made up is refused, and not asked of a registry: that would be a 502.
             set: ["image.name=echo", "image.tag=1", "image.pull_policy=never"]

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::support::own_postgres::OwnPostgres;
-use crate::support::{Client, Service, Stage, eventually, seconds, until};
+use crate::support::{Client, PATIENCE, Service, Stage, eventually, seconds, until};
 
 /// No request takes longer, whatever happens.
 const LONGEST: Duration = seconds(5);
@@ -240,9 +240,7 @@ impl Replicas {
                 heard.push_str(std::str::from_utf8(&piece).unwrap());
             }
         };
-        tokio::time::timeout(seconds(20), reading)
-            .await
-            .expect("told");
+        tokio::time::timeout(PATIENCE, reading).await.expect("told");
     }
 }
 

@@ -181,7 +181,7 @@ async fn l66_a_directory_that_is_frozen_or_gone_holds_up_nobody_else() {
 
 #[tokio::test]
 async fn a_synchronisation_brings_users_and_groups_and_an_unchanged_one_writes_nothing() {
-    let (people, groups) = if long() { (10_000, 200) } else { (1_200, 20) };
+    let (people, groups) = if long() { (10_000, 200) } else { (200, 20) };
     let names: Vec<String> = (0..people).map(|n| format!("user{n}")).collect();
     let slapd = Slapd::with(
         &Yard::people(&names),

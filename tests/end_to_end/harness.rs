@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::support::proxy::{Mode, Proxy};
-use crate::support::{Engine, Stage, seconds, until};
+use crate::support::{Engine, PATIENCE, Stage, seconds, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn engine_proxy_passes_stalls_event_streams_and_refuses() {
@@ -44,7 +44,7 @@ async fn engine_proxy_passes_stalls_event_streams_and_refuses() {
     };
 
     create("agentyard-one");
-    let line = tokio::time::timeout(seconds(5), lines.next_line()).await;
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
     assert!(line.unwrap().unwrap().unwrap().contains("create"));
 
     proxy.set(Mode::StallEvents);
@@ -55,11 +55,11 @@ async fn engine_proxy_passes_stalls_event_streams_and_refuses() {
     assert_eq!(proxy.event_streams(), 1);
 
     proxy.set(Mode::Pass);
-    let line = tokio::time::timeout(seconds(5), lines.next_line()).await;
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
     assert!(line.unwrap().unwrap().unwrap().contains("create"));
 
     proxy.set(Mode::Refuse);
-    let ended = tokio::time::timeout(seconds(5), events.wait()).await;
+    let ended = tokio::time::timeout(PATIENCE, events.wait()).await;
     ended.unwrap().unwrap();
     assert!(!answers().await);
     assert_eq!(proxy.event_streams(), 0);

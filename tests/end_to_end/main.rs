@@ -11,6 +11,8 @@
 #[path = "../simulation/chance.rs"]
 #[allow(dead_code)] // The simulation uses the rest.
 mod chance;
+#[path = "../conformance/mod.rs"]
+mod conformance;
 #[path = "../../reconcilers/tests/git/repository.rs"]
 #[allow(dead_code)] // The tests of the driver use the rest of these three.
 mod git_repository;

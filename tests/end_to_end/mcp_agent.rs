@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::support::mcp::Executor;
-use crate::support::{Client, Engine, McpUser, Service, Stage, eventually, seconds};
+use crate::support::{Client, Engine, McpUser, PATIENCE, Service, Stage, eventually, seconds};
 
 /// Answers whatever is asked, with the name of its user.
 async fn execute(mut executor: Executor, name: String) {
@@ -108,7 +108,7 @@ async fn engine_mcp_an_agent_uses_its_users_executors_with_what_stands_in_its_ow
         rotated.stdout
     );
     for _ in 0..2 {
-        let ended = tokio::time::timeout(seconds(10), executors.join_next()).await;
+        let ended = tokio::time::timeout(PATIENCE, executors.join_next()).await;
         ended.expect("alice's executors end").unwrap().unwrap();
     }
     let alice = McpUser::signed_in(&service, "alice", &own).await;

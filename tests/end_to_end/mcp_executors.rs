@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::mcp::Executor;
-use crate::support::{Client, McpUser, Service, Stage, seconds};
+use crate::support::{Client, McpUser, PATIENCE, Service, Stage, seconds};
 
 const MIB: usize = 1024 * 1024;
 
@@ -155,7 +155,7 @@ async fn l52_a_large_screenshot_passes_and_one_that_is_too_large_ends_the_connec
         code
     };
     let both = async { tokio::join!(called, executed) };
-    let (result, code) = timeout(seconds(20), both).await.expect("it ends");
+    let (result, code) = timeout(PATIENCE, both).await.expect("it ends");
     assert!(failure(&result).contains("disconnected"), "{result}");
     assert_eq!(code, Some(1009));
     // The service is as well as before.
@@ -246,7 +246,7 @@ async fn pings_of_a_desktop_are_answered_while_it_is_asked_and_while_it_answers(
         for number in 0..3_u8 {
             let ping = Message::Ping(vec![number].into());
             desktop.socket.send(ping).await.unwrap();
-            let pong = timeout(seconds(5), desktop.socket.next()).await;
+            let pong = timeout(PATIENCE, desktop.socket.next()).await;
             let pong = pong.expect("it is answered").unwrap().unwrap();
             assert_eq!(pong, Message::Pong(vec![number].into()));
         }
@@ -308,7 +308,7 @@ async fn a_wait_for_an_address_ends_when_the_browser_is_gone() {
         browser.answer(&asked, tab).await;
         drop(browser);
     };
-    let (result, ()) = timeout(seconds(20), async { tokio::join!(waiting, gone) })
+    let (result, ()) = timeout(PATIENCE, async { tokio::join!(waiting, gone) })
         .await
         .expect("it does not wait to its end");
     let said = failure(&result);

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::chance::Chance;
 use crate::support::mcp::Executor;
-use crate::support::{McpUser, Stage, long, seconds};
+use crate::support::{McpUser, PATIENCE, Stage, long, seconds};
 
 const USERS: usize = 50;
 /// Calls of one user at one service that are under way at once.
@@ -160,7 +159,7 @@ async fn l54_fifty_users_at_once_meet_their_own_executors_alone() {
     let seed = seed.and_then(|seed| seed.parse().ok());
     let run = Arc::new(Run {
         seed: seed.unwrap_or_else(rand::random),
-        calls: if long() { 400 } else { 24 },
+        calls: if long() { 400 } else { 8 },
         over: AtomicBool::new(false),
         answered: AtomicUsize::new(0),
         connections: AtomicUsize::new(0),
@@ -198,9 +197,7 @@ async fn l54_fifty_users_at_once_meet_their_own_executors_alone() {
             ended.unwrap();
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), rest)
-        .await
-        .unwrap();
+    tokio::time::timeout(PATIENCE, rest).await.unwrap();
 
     let (answered, connections) = (
         run.answered.load(Ordering::Relaxed),

@@ -16,7 +16,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use crate::support::service::Launch;
 use crate::support::{Client, Service, Stage, seconds, until};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = crate::support::PATIENCE;
 const PAGE: &str = "https://example.org/";
 
 struct Yard {

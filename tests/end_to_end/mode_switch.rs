@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use schema::skill_store::{TreeDigest, TreeLimits, digest_tree};
 use serde_json::{Value, json};
 
-use crate::faults::has_points;
 use crate::slapd::{Slapd, password};
 use crate::support::{Client, Engine, Stage, eventually, long, seconds};
 
@@ -95,11 +94,10 @@ async fn nobody_is_left(admin: &Client) {
 
 #[tokio::test]
 async fn engine_l2_a_switch_of_the_mode_archives_every_byte_through_kills_at_every_step() {
-    has_points();
     let engine = Engine::claim();
     let stage = Stage::new();
     let slapd = Slapd::new(&[], None);
-    let count = if long() { 50 } else { 14 };
+    let count = if long() { 50 } else { 6 };
     let users: Vec<String> = (0..count).map(|number| format!("user{number}")).collect();
     let launch = || stage.serve(&engine);
 

@@ -448,7 +448,6 @@ const POINTS: &[(&str, bool)] = &[
 
 #[tokio::test]
 async fn engine_l34_l36_killed_at_every_step_of_a_rollout_the_end_is_the_same() {
-    crate::faults::has_points();
     let engine = Engine::claim();
     let stage = Stage::new();
     let tags = ["even", "odd"];

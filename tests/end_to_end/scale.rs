@@ -1,4 +1,4 @@
-//! A thousand users (ten thousand in the long run) on the engine in memory, through the whole service:
+//! Two hundred users (ten thousand in the long run) on the engine in memory, through the whole service:
 //! the cost of standing still does not grow with their number.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::support::long;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l60_many_users_cost_a_constant_number_of_engine_calls() {
-    let users = if long() { 10_000 } else { 1_000 };
+    let users = if long() { 10_000 } else { 200 };
     let dir = tempfile::tempdir().unwrap();
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");

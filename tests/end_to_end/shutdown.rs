@@ -1,6 +1,6 @@
 //! The service ends when asked to, whoever is still listening to it.
 
-use crate::support::{Engine, Stage, seconds};
+use crate::support::{Engine, PATIENCE, Stage, seconds};
 
 const GRACE: std::time::Duration = seconds(10);
 
@@ -25,7 +25,7 @@ async fn engine_asked_to_end_with_an_open_log_stream_it_ends_in_time_and_leaves_
     assert_eq!(status.code(), Some(0), "{status}");
     // The stream has an end, too.
     let rest = async { while let Some(Ok(_)) = stream.next().await {} };
-    tokio::time::timeout(seconds(5), rest).await.unwrap();
+    tokio::time::timeout(PATIENCE, rest).await.unwrap();
     assert_eq!(engine.the_running("bob"), running);
     assert!(!stage.data().join("admin.sock").exists());
 }

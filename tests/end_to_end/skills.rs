@@ -395,7 +395,7 @@ async fn a_kill_at_any_step_shows_no_half_skill_and_ends_the_same() {
     drop(yard);
     for (name, points) in &passed {
         // Neighbours are much alike: some of each step in the small run.
-        let every = if long() { 1 } else { 5 };
+        let every = if long() { 1 } else { 12 };
         let turn = STEPS.iter().position(|other| other == name).unwrap();
         for point in points.iter().skip(turn % every).step_by(every) {
             killed(name, point, &versions).await;

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::support::client::Streamed;
 use crate::support::disk::SmallDisk;
-use crate::support::{Client, Stage, eventually, seconds};
+use crate::support::{Client, PATIENCE, Stage, eventually, seconds};
 
 async fn create(admin: &Client, name: &str) -> (u16, Value) {
     let form = [("username", name), ("wait", "0")];
@@ -33,7 +33,7 @@ async fn says(stream: &mut Streamed, what: &str) {
             heard.push_str(std::str::from_utf8(&piece).unwrap());
         }
     };
-    timeout(seconds(20), reading).await.expect(what);
+    timeout(PATIENCE, reading).await.expect(what);
 }
 
 #[tokio::test]

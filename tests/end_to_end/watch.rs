@@ -14,7 +14,7 @@ use crate::support::{Client, Service, Stage, long, seconds};
 
 const MEGABYTE: u64 = 1024 * 1024;
 /// How long a change may take to be told, on a busy machine.
-const SOON: Duration = seconds(30);
+const SOON: Duration = crate::support::PATIENCE;
 
 /// What a watcher knows.
 #[derive(Default)]

@@ -15,10 +15,10 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
-use super::{eventually, seconds};
+use super::eventually;
 
 /// Longer than the longest `wait`.
-const PATIENCE: Duration = seconds(150);
+const PATIENCE: Duration = super::PATIENCE;
 
 /// Where the service is.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use super::{Client, Service};
 
 /// How long anything may take that shall happen at once.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = super::PATIENCE;
 
 /// A user with a client of the endpoint.
 #[derive(Clone)]

@@ -24,6 +24,9 @@ pub use wait::{eventually, until};
 
 use std::time::Duration;
 
+/// Time after which a wait ends a test: long enough for any machine under any load.
+pub const PATIENCE: Duration = seconds(300);
+
 /// Whether the full scale is wanted (`make test-long`).
 pub fn long() -> bool {
     std::env::var_os("AGENTYARD_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())

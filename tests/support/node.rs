@@ -9,8 +9,6 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::seconds;
-
 /// A script beside the services; it ends when it is dropped.
 struct Script {
     child: Child,
@@ -47,7 +45,7 @@ impl Script {
     }
 
     async fn line(&mut self) -> String {
-        let line = timeout(seconds(60), self.stdout.next_line()).await;
+        let line = timeout(super::PATIENCE, self.stdout.next_line()).await;
         line.expect("a script answers").unwrap().unwrap()
     }
 }

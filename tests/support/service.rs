@@ -15,7 +15,7 @@ use super::{eventually, seconds};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agentyard");
 /// How long a start may take, on a busy machine and unoptimised.
-const START: Duration = seconds(60);
+const START: Duration = super::PATIENCE;
 
 /// How to start the program.
 #[derive(Clone)]

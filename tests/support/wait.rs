@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::PATIENCE;
+
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Asks again and again until `look` gives `Ok`; fails with the last `Err` when the time is up.
+/// Calls `look` until it gives `Ok`; fails with the last `Err` after `limit` or [`PATIENCE`], whichever is longer.
 ///
-/// Gives the value and how long it took.
+/// Returns the value and the time that passed: a test that promises a time asserts it.
 pub async fn eventually<T>(
     what: &str,
     limit: Duration,
     mut look: impl AsyncFnMut() -> Result<T, String>,
 ) -> (T, Duration) {
     let start = Instant::now();
+    let limit = limit.max(PATIENCE);
     loop {
         match look().await {
             Ok(value) => return (value, start.elapsed()),

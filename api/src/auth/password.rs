@@ -28,9 +28,31 @@ pub const MIN_CHARACTERS: usize = 8;
 /// Longest password, in bytes.
 pub const MAX_BYTES: usize = 1024;
 
-/// Memory in KiB, passes and lanes of OWASP's recommendation for argon2id.
-const MEMORY_KIB: u32 = 19_456;
-const PASSES: u32 = 2;
+/// Work of one argon2id hash with one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cost {
+    memory_kib: u32,
+    passes: u32,
+}
+
+impl Cost {
+    /// OWASP's recommendation.
+    const STANDARD: Self = Self {
+        memory_kib: 19_456,
+        passes: 2,
+    };
+    /// The cheapest that tests of anything but hashes can have.
+    #[cfg(test)]
+    pub(crate) const TEST: Self = Self {
+        memory_kib: 8,
+        passes: 1,
+    };
+
+    fn params(self) -> Result<Params, HashError> {
+        Params::new(self.memory_kib, self.passes, LANES, None).map_err(HashError::Hash)
+    }
+}
+
 const LANES: u32 = 1;
 /// Length of a salt, in bytes.
 const SALT: usize = 16;
@@ -79,39 +101,51 @@ pub fn check_rules(field: &str, password: &SecretString) -> Result<()> {
     Err(ApiError::invalid(field, rule))
 }
 
-/// The parameters of today.
-fn params() -> Result<Params, HashError> {
-    Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(HashError::Hash)
-}
-
 /// Hashes a password to a PHC string with a fresh salt. Blocks for tens of milliseconds, and takes memory
 /// of its own: a service uses [`HashSlot::hash`].
 ///
 /// # Errors
 /// When the library refuses, such as without a source of randomness.
 pub fn hash_blocking(password: &SecretString) -> Result<String, HashError> {
-    Memory::default().hash(password)
+    Memory::new(Cost::STANDARD).hash(password)
 }
 
-/// Whether a stored hash was made with other parameters than those of today.
-pub fn needs_rehash(phc: &str) -> bool {
+/// Hashes a password with [`Cost::TEST`].
+#[cfg(test)]
+pub(crate) fn hash_cheaply(password: &str) -> SecretString {
+    let hash = Memory::new(Cost::TEST).hash(&password.into());
+    hash.unwrap().into()
+}
+
+/// Returns true if a stored hash was made with parameters other than `cost`.
+fn needs_rehash(phc: &str, cost: Cost) -> bool {
     let Ok(hash) = PasswordHash::new(phc) else {
         return true;
     };
     let same_params = Params::try_from(&hash).is_ok_and(|params| {
-        params.m_cost() == MEMORY_KIB && params.t_cost() == PASSES && params.p_cost() == LANES
+        (params.m_cost(), params.t_cost(), params.p_cost()) == (cost.memory_kib, cost.passes, LANES)
     });
     let same_version = hash.version == Some(Version::V0x13.into());
     hash.algorithm != ARGON2ID_IDENT || !same_version || !same_params
 }
 
 /// What hashes fill: as many pieces of memory as hashes were computed at once so far, kept for good.
-#[derive(Debug, Clone, Default)]
-struct Memory(Arc<Mutex<Vec<Vec<Block>>>>);
+#[derive(Debug, Clone)]
+struct Memory {
+    cost: Cost,
+    free: Arc<Mutex<Vec<Vec<Block>>>>,
+}
 
 impl Memory {
+    fn new(cost: Cost) -> Self {
+        Self {
+            cost,
+            free: Arc::default(),
+        }
+    }
+
     fn free(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fills the memory and gives the last word. Blocks for tens of milliseconds.
@@ -140,7 +174,7 @@ impl Memory {
         // Nobody's password is to be found in there, however much work it would be.
         blocks.iter_mut().for_each(Zeroize::zeroize);
         // Those that a hash of other parameters needed are too many to keep.
-        if count <= MEMORY_KIB as usize {
+        if count <= self.cost.memory_kib as usize {
             self.free().push(blocks);
         }
         computed.map_err(HashError::Hash)?;
@@ -149,7 +183,7 @@ impl Memory {
 
     /// A PHC string with a fresh salt.
     fn hash(&self, password: &SecretString) -> Result<String, HashError> {
-        let params = params()?;
+        let params = self.cost.params()?;
         let mut salt = [0; SALT];
         SysRng
             .try_fill_bytes(&mut salt)
@@ -215,7 +249,15 @@ impl PasswordPool {
     /// # Errors
     /// As [`hash_blocking`].
     pub fn new(cores: NonZeroUsize) -> Result<Self, HashError> {
-        let memory = Memory::default();
+        Self::with_cost(cores, Cost::STANDARD)
+    }
+
+    /// A pool whose hashes have another cost.
+    ///
+    /// # Errors
+    /// As [`hash_blocking`].
+    pub(crate) fn with_cost(cores: NonZeroUsize, cost: Cost) -> Result<Self, HashError> {
+        let memory = Memory::new(cost);
         let dummy = Alphanumeric.sample_string(&mut rand::rng(), 16).into();
         Ok(Self {
             running: Arc::new(Semaphore::new(cores.get())),
@@ -224,6 +266,11 @@ impl PasswordPool {
             memory,
             computed: Arc::default(),
         })
+    }
+
+    /// Returns true if a stored hash was made with parameters other than those of this pool.
+    pub fn needs_rehash(&self, phc: &str) -> bool {
+        needs_rehash(phc, self.memory.cost)
     }
 
     /// How many hashes were begun to be computed for requests: what sign-ins cost so far.
@@ -349,7 +396,7 @@ mod tests {
             hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
             "{hash}"
         );
-        assert!(!needs_rehash(&hash));
+        assert!(!pool.needs_rehash(&hash));
         let verify = async |password: &str, stored: Option<&str>| {
             let slot = pool.slot().await.unwrap();
             slot.verify(password.into(), stored.map(str::to_owned))
@@ -387,7 +434,7 @@ mod tests {
 
     #[test]
     fn hashes_of_other_parameters_are_still_verified() {
-        let memory = Memory::default();
+        let memory = Memory::new(Cost::STANDARD);
         for (name, version) in [
             (Algorithm::Argon2id, Version::V0x13),
             (Algorithm::Argon2i, Version::V0x10),
@@ -416,9 +463,9 @@ mod tests {
             ("$argon2i$v=19$m=19456,t=2,p=1", true),
         ] {
             let phc = format!("{head}${salt_and_hash}");
-            assert_eq!(needs_rehash(&phc), expected, "{phc}");
+            assert_eq!(needs_rehash(&phc, Cost::STANDARD), expected, "{phc}");
         }
-        assert!(needs_rehash("$2b$12$bcrypt"));
+        assert!(needs_rehash("$2b$12$bcrypt", Cost::STANDARD));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Compares what handlers answer in tests with what the document says of them.
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use http::Response;
 use http::header::CONTENT_TYPE;
@@ -10,19 +11,18 @@ use serde_json::{Value, json};
 use super::document;
 use crate::dispatch::Trail;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::routes::all()).unwrap());
+/// Documents by path: that of all routes takes a second.
+static DOCUMENTS: Mutex<BTreeMap<String, &Value>> = Mutex::new(BTreeMap::new());
 
-/// The document to compare with.
-pub(crate) struct Conformance {
-    document: &'static Value,
-}
-
-impl Default for Conformance {
-    fn default() -> Self {
-        Self {
-            document: &DOCUMENT,
-        }
-    }
+/// Returns the document of the routes with this path.
+fn path_document(path: &str) -> &'static Value {
+    let mut documents = DOCUMENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let make = || {
+        let mut routes = crate::routes::all();
+        routes.retain(|route| route.path == path);
+        &*Box::leak(Box::new(document(&routes).unwrap()))
+    };
+    documents.entry(path.to_owned()).or_insert_with(make)
 }
 
 /// A validator of a schema of the document.
@@ -35,56 +35,48 @@ pub(crate) fn validator(document: &Value, schema: &Value) -> Validator {
         .unwrap()
 }
 
-impl Conformance {
-    /// Fails the test when a route answered what is not documented. What no route has answered
-    /// (404, 405) is the dispatcher's own.
-    #[track_caller]
-    pub(crate) fn check(&self, method: &str, response: &Response<bytes::Bytes>) {
-        let trail = response.extensions().get::<Trail>().unwrap();
-        let Some(route) = trail.route.filter(|_| ["GET", "POST"].contains(&method)) else {
-            return;
-        };
-        let content_type = response.headers().get(CONTENT_TYPE);
-        let content_type = content_type.map_or("", |value| value.to_str().unwrap());
-        let status = response.status().as_u16();
-        // The bytes of a file are not text; everything else is.
-        let body = String::from_utf8_lossy(response.body());
-        self.check_parts(method, route, status, content_type, &body);
-    }
+/// Fails the test when a route answered what is not documented. What no route has answered
+/// (404, 405) is the dispatcher's own.
+#[track_caller]
+pub(crate) fn check_response(method: &str, response: &Response<bytes::Bytes>) {
+    let trail = response.extensions().get::<Trail>().unwrap();
+    let Some(route) = trail.route.filter(|_| ["GET", "POST"].contains(&method)) else {
+        return;
+    };
+    let content_type = response.headers().get(CONTENT_TYPE);
+    let content_type = content_type.map_or("", |value| value.to_str().unwrap());
+    let status = response.status().as_u16();
+    // The bytes of a file are not text; everything else is.
+    let body = String::from_utf8_lossy(response.body());
+    check_parts(method, route, status, content_type, &body);
+}
 
-    #[track_caller]
-    pub(crate) fn check_parts(
-        &self,
-        method: &str,
-        route: &str,
-        status: u16,
-        content_type: &str,
-        body: &str,
-    ) {
-        let what = format!("{method} {route} {status}");
-        let operation = &self.document["paths"][route][method.to_lowercase()];
-        let response = &operation["responses"][status.to_string()];
-        assert!(response.is_object(), "{what} is not documented: {body}");
-        let essence = content_type.split(';').next().unwrap_or_default();
-        if essence.is_empty() {
-            assert_eq!((&response["content"], body), (&json!({}), ""), "{what}");
-            return;
-        }
-        let media = &response["content"][essence];
-        assert!(
-            media.is_object(),
-            "{what} {essence} is not documented: {body}"
-        );
-        if essence != "application/json" {
-            return;
-        }
-        // Clients must bear further fields; here each is documented.
-        let schema = json!({"allOf": [media["schema"]], "unevaluatedProperties": false});
-        let body: Value = serde_json::from_str(body).unwrap();
-        let errors: Vec<_> = validator(self.document, &schema)
-            .iter_errors(&body)
-            .map(|error| format!("{error} at {}", error.instance_path()))
-            .collect();
-        assert!(errors.is_empty(), "{what}: {errors:?}: {body:.2000}");
+#[track_caller]
+pub(crate) fn check_parts(method: &str, route: &str, status: u16, content_type: &str, body: &str) {
+    let what = format!("{method} {route} {status}");
+    let document = path_document(route);
+    let operation = &document["paths"][route][method.to_lowercase()];
+    let response = &operation["responses"][status.to_string()];
+    assert!(response.is_object(), "{what} is not documented: {body}");
+    let essence = content_type.split(';').next().unwrap_or_default();
+    if essence.is_empty() {
+        assert_eq!((&response["content"], body), (&json!({}), ""), "{what}");
+        return;
     }
+    let media = &response["content"][essence];
+    assert!(
+        media.is_object(),
+        "{what} {essence} is not documented: {body}"
+    );
+    if essence != "application/json" {
+        return;
+    }
+    // Clients must bear further fields; here each is documented.
+    let schema = json!({"allOf": [media["schema"]], "unevaluatedProperties": false});
+    let body: Value = serde_json::from_str(body).unwrap();
+    let errors: Vec<_> = validator(document, &schema)
+        .iter_errors(&body)
+        .map(|error| format!("{error} at {}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{what}: {errors:?}: {body:.2000}");
 }

@@ -17,7 +17,6 @@ use utoipa::ToSchema;
 use crate::answer::Answer;
 use crate::auth::credentials;
 use crate::auth::origin;
-use crate::auth::password::needs_rehash;
 use crate::auth::session::{SessionClaims, clear_cookie};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Session, Visitor};
@@ -229,7 +228,7 @@ async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<
     let rehashed = rehash(deps, &account, password).await;
     let live = match start_session(deps, &account, client, meta, rehashed.as_ref()).await {
         // A sign-in at the same time may have renewed the outdated hash of the same password.
-        Err(ApiError::BadCredentials) if is_outdated(&account) => {
+        Err(ApiError::BadCredentials) if is_outdated(deps, &account) => {
             let again = credentials::verify_again(deps, &account, again).await?;
             start_session(deps, &again, client, meta, None).await?
         }
@@ -254,9 +253,9 @@ fn signed_in(deps: &Dependencies, meta: &Meta, live: Live) -> Result<Answer<Sign
     Ok(Answer::ok("signed in", account).header(SET_COOKIE, cookie))
 }
 
-fn is_outdated(account: &User) -> bool {
+fn is_outdated(deps: &Dependencies, account: &User) -> bool {
     let stored = account.password_hash.as_ref();
-    stored.is_some_and(|hash| needs_rehash(hash.expose_secret()))
+    stored.is_some_and(|hash| deps.passwords.needs_rehash(hash.expose_secret()))
 }
 
 /// A new hash when the stored one was made with other parameters than today's. Not getting one is
@@ -266,7 +265,7 @@ async fn rehash(
     account: &User,
     password: SecretString,
 ) -> Option<SecretString> {
-    if !is_outdated(account) {
+    if !is_outdated(deps, account) {
         return None;
     }
     let slot = timeout(REHASH_PATIENCE, deps.passwords.slot()).await;

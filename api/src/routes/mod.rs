@@ -76,7 +76,7 @@ mod tests {
     use serde_json::Value;
 
     use crate::dispatch::Api;
-    use crate::openapi::conformance::Conformance;
+    use crate::openapi::conformance;
     use crate::reply::Response;
     use crate::route::BodyKind;
     use crate::route::matrix::{Expect, Token, Who, matrix};
@@ -94,7 +94,6 @@ mod tests {
         tx.commit().await.unwrap();
         let api = Api::new(super::all(), world.deps.clone());
         let filter = api.unwrap().filter();
-        let conformance = Conformance::default();
         let mut reached = 0;
         for case in matrix(&super::all()) {
             let name = match case.who {
@@ -149,7 +148,7 @@ mod tests {
                 bytes = body.collect().await.unwrap().to_bytes();
             }
             let response = http::Response::from_parts(parts, bytes);
-            conformance.check(case.route.method().as_str(), &response);
+            conformance::check_response(case.route.method().as_str(), &response);
             let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
             let code = body["code"].as_str().unwrap_or_default();
             match case.expect {

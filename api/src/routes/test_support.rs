@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::deps::Dependencies;
 use crate::dispatch::Api;
-use crate::openapi::conformance::Conformance;
+use crate::openapi::conformance;
 use crate::testing::{NOW, World, world};
 
 /// A world with clients in it.
@@ -71,7 +71,7 @@ impl Yard {
             .header("cookie", self.world.cookie(name))
             .header("x-csrf-token", self.world.token(name));
         let response = request.reply(&api.filter()).await;
-        Conformance::default().check(method, &response);
+        conformance::check_response(method, &response);
         let text = String::from_utf8_lossy(response.body()).into_owned();
         Answer {
             status: response.status(),

@@ -10,9 +10,9 @@ use schema::user::{self, NewUser, Source, User};
 use serde_json::Value;
 use warp::filters::BoxedFilter;
 
-use crate::auth::password::hash_blocking;
+use crate::auth::password::hash_cheaply;
 use crate::dispatch::Api;
-use crate::openapi::conformance::Conformance;
+use crate::openapi::conformance;
 use crate::server::{Peer, RequestContext, Surface};
 use crate::testing::{NOW, World, world};
 
@@ -103,7 +103,7 @@ impl Yard {
             uid: uid.clone(),
             name: name.parse().unwrap(),
             source: Source::Local,
-            password_hash: Some(hash_blocking(&PASSWORD.into()).unwrap().into()),
+            password_hash: Some(hash_cheaply(PASSWORD)),
             image_ref: "echo:1".to_owned(),
             desired: Desired::Running,
         };
@@ -114,7 +114,7 @@ impl Yard {
     }
 
     pub(in crate::routes) async fn create_superadmin(&self, name: &str) {
-        let hash = hash_blocking(&PASSWORD.into()).unwrap().into();
+        let hash = hash_cheaply(PASSWORD);
         let mut tx = self.tx().await;
         user::create_superadmin(&mut tx, &name.parse().unwrap(), &hash, NOW)
             .await
@@ -241,7 +241,7 @@ impl<'a> Ask<'a> {
                 .header("x-csrf-token", self.yard.world.token(name));
         }
         let response: http::Response<Bytes> = request.reply(&self.yard.filter).await;
-        Conformance::default().check(&self.method, &response);
+        conformance::check_response(&self.method, &response);
         let text = String::from_utf8_lossy(response.body()).into_owned();
         Answer {
             status: response.status(),

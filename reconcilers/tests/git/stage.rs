@@ -21,7 +21,7 @@ impl Stage {
     }
 
     pub fn with(limits: Limits) -> Self {
-        crate::server::install_provider();
+        super::server::install_provider();
         let directory = tempfile::tempdir().unwrap();
         for name in ["repositories", "out"] {
             std::fs::create_dir(directory.path().join(name)).unwrap();

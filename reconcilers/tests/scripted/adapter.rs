@@ -20,7 +20,7 @@ use schema::clock::{Clock, ManualClock};
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
-use schema::db::{Backend, Db};
+use schema::db::{Backend, Db, fixture};
 use schema::ids::Timestamp;
 use schema::secrets::MasterKey;
 use serde_json::{Value, json};
@@ -62,8 +62,7 @@ impl Yard {
     /// A yard whose base is version 1.5.
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")));
-        let db = db.await.unwrap();
+        let db = fixture::open_sqlite(dir.path()).await.unwrap();
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
         let mut tx = db.begin().await.unwrap();
         audit::install(&mut tx, &ChainKey::of(&key)).await.unwrap();

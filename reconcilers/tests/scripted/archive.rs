@@ -17,7 +17,7 @@ use schema::clock::{Clock, ManualClock};
 use schema::condition::{ConditionStatus, Reason};
 use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
-use schema::db::{Backend, Db};
+use schema::db::{Db, fixture};
 use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use schema::object;
 use schema::secrets::MasterKey;
@@ -54,8 +54,7 @@ fn boot(
 impl Yard {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
-        let db = Db::open(backend).await.unwrap();
+        let db = fixture::open_sqlite(dir.path()).await.unwrap();
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
         let clock = Arc::new(ManualClock::new(NOW));
         let mut tx = db.begin().await.unwrap();

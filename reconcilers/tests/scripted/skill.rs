@@ -8,7 +8,7 @@ use schema::condition::{ConditionStatus, Reason};
 use schema::ids::Uid;
 use schema::skill::{self, TreeDigest};
 
-use crate::skill_yard::{SkillYard, name};
+use crate::scripted::skill_yard::{SkillYard, name};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

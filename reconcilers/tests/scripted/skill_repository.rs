@@ -11,7 +11,7 @@ use schema::ids::Uid;
 use schema::skill_repository::{self, Credential, NewRepository, Provider, RefType, RepositoryRow};
 use secrecy::SecretString;
 
-use crate::skill_yard::SkillYard;
+use crate::scripted::skill_yard::SkillYard;
 
 const URL: &str = "https://git.example/tools";
 const SSH: &str = "git@git.example:tools";

@@ -21,7 +21,7 @@ use schema::ids::{Kind, Uid, UserName};
 use schema::skill::TreeDigest;
 use schema::user::{NewUser, Source};
 
-use crate::skill_yard::{SkillYard, name};
+use crate::scripted::skill_yard::{SkillYard, name};
 
 fn map<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
     let pairs = pairs.into_iter();

@@ -19,7 +19,7 @@ use schema::ids::{SkillName, Uid};
 use schema::skill::{self, NewVersion, Origin, Subject, TreeDigest};
 use schema::skill_store::SkillStore;
 
-use crate::container::support::Yard;
+use crate::scripted::container::support::Yard;
 
 /// More passes than any way to a fix-point may take.
 const MANY: usize = 30;

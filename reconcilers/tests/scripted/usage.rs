@@ -15,7 +15,7 @@ use reconcilers::usage::UsageReconciler;
 use schema::clock::{Clock, ManualClock};
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::container::Desired;
-use schema::db::{Backend, Db};
+use schema::db::{Db, fixture};
 use schema::home::{WORKSPACE_DIR, Walked};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::{self, StatusRow};
@@ -53,8 +53,7 @@ fn boot(
 impl Yard {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
-        let db = Db::open(backend).await.unwrap();
+        let db = fixture::open_sqlite(dir.path()).await.unwrap();
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
         let clock = Arc::new(ManualClock::new(NOW));
         let mut tx = db.begin().await.unwrap();

@@ -9,7 +9,7 @@ use schema::container::Desired;
 use schema::home::AGENT_DIR;
 use schema::ids::{Uid, UserName};
 
-use crate::container::support::{Files, Yard};
+use crate::scripted::container::support::{Files, Yard};
 
 /// A file of the user's own.
 const NOTES: &str = "notes";

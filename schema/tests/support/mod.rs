@@ -1,6 +1,8 @@
 //! A fresh database for each test: a SQLite file, or a database of its own on a real PostgreSQL.
 
-use schema::db::{Backend, Db};
+pub mod skills;
+
+use schema::db::{Backend, Db, fixture};
 use schema::secrets::MasterKey;
 use sqlx::{AssertSqlSafe, Connection};
 
@@ -19,12 +21,11 @@ fn key(dir: &tempfile::TempDir) -> MasterKey {
 
 pub async fn sqlite() -> Yard {
     let dir = tempfile::tempdir().unwrap();
-    let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
     Yard {
-        db: Db::open(backend.clone()).await.unwrap(),
+        db: fixture::open_sqlite(dir.path()).await.unwrap(),
         key: key(&dir),
+        backend: Backend::Sqlite(fixture::sqlite_path(dir.path())),
         dir,
-        backend,
     }
 }
 
@@ -33,16 +34,15 @@ pub async fn postgres() -> Yard {
         "no PostgreSQL for this test: start it with `make services-up` and run under `tests/services/in-netns`",
     );
     let name = format!("t_{}", schema::ids::Uid::random());
-    sqlx::any::install_default_drivers();
-    let mut admin = sqlx::AnyConnection::connect(&url).await.unwrap();
-    sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}")))
-        .execute(&mut admin)
-        .await
-        .unwrap();
-    let mut url = url::Url::parse(&url).unwrap();
-    url.set_path(&name);
+    let server = url::Url::parse(&url).unwrap();
+    let template = postgres_template(&server).await;
+    run_on(
+        &server,
+        format!("CREATE DATABASE {name} TEMPLATE {template}"),
+    )
+    .await;
     let dir = tempfile::tempdir().unwrap();
-    let backend = Backend::Postgres(url.to_string());
+    let backend = Backend::Postgres(database_url(&server, &name));
     Yard {
         db: Db::open(backend.clone()).await.unwrap(),
         key: key(&dir),
@@ -51,16 +51,48 @@ pub async fn postgres() -> Yard {
     }
 }
 
+fn database_url(server: &url::Url, name: &str) -> String {
+    let mut url = server.clone();
+    url.set_path(name);
+    url.into()
+}
+
+async fn run_on(server: &url::Url, statement: String) {
+    let mut connection = sqlx::PgConnection::connect(server.as_str()).await.unwrap();
+    let ran = sqlx::query(AssertSqlSafe(statement)).execute(&mut connection);
+    ran.await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// Name of a migrated database, made by the first test that needs it.
+async fn postgres_template(server: &url::Url) -> String {
+    let name = format!("template_{}", fixture::migrations_digest());
+    let mut guard = sqlx::PgConnection::connect(server.as_str()).await.unwrap();
+    let locked = sqlx::query("SELECT pg_advisory_lock(20240612)").execute(&mut guard);
+    locked.await.unwrap();
+    let exists = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)");
+    let exists: bool = exists.bind(&name).fetch_one(&mut guard).await.unwrap();
+    if !exists {
+        let new = format!("new_{}", schema::ids::Uid::random());
+        run_on(server, format!("CREATE DATABASE {new}")).await;
+        let db = Db::open(Backend::Postgres(database_url(server, &new))).await;
+        db.unwrap().close().await;
+        run_on(server, format!("ALTER DATABASE {new} RENAME TO {name}")).await;
+    }
+    guard.close().await.unwrap();
+    name
+}
+
 /// Runs each named test on both databases. The PostgreSQL half needs the test services.
 macro_rules! on_both_databases {
     ($($name:ident),+ $(,)?) => {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() { super::$name(super::support::sqlite().await).await; })+
+            async fn $name() { super::$name(crate::support::sqlite().await).await; })+
         }
-        mod engine_postgres {
+        mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() { super::$name(super::support::postgres().await).await; })+
+            async fn $name() { super::$name(crate::support::postgres().await).await; })+
         }
     };
 }

@@ -1,12 +1,10 @@
 //! Killed while what all containers share is made: the network, and the proof of the data directory.
 
-use super::has_points;
 use crate::support::engine::NETWORK;
 use crate::support::{Engine, Stage, eventually, seconds};
 
 #[tokio::test]
 async fn engine_killed_while_network_or_proof_is_made_the_next_start_makes_them() {
-    has_points();
     for step in ["CreateNetwork", "ProbeDataDir"] {
         for moment in ["before", "after"] {
             let engine = Engine::claim();
@@ -33,7 +31,6 @@ async fn engine_killed_while_network_or_proof_is_made_the_next_start_makes_them(
 
 #[tokio::test]
 async fn engine_killed_while_the_network_is_made_anew_the_next_start_makes_it() {
-    has_points();
     for (number, point) in [
         "engine.RemoveNetwork.before",
         "engine.RemoveNetwork.after",

@@ -8,11 +8,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Person;
-use crate::support::seconds;
 
 pub const MIB: usize = 1024 * 1024;
 /// How long the service has for an answer.
-const PATIENCE: Duration = seconds(60);
+const PATIENCE: Duration = crate::support::PATIENCE;
 const END: &str = "\r\n--B--\r\n";
 /// Bytes of which any number in a row is different from those around it.
 const ROW: usize = 251;

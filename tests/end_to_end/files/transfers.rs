@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::sent::{Announced, MIB, Sent, content};
 use super::{Person, Yard, download_path};
-use crate::support::{Stage, seconds};
+use crate::support::{PATIENCE, Stage};
 
 /// Transfers in each direction.
 const TRANSFERS: usize = 20;
@@ -55,7 +55,7 @@ async fn works(person: &Person, name: &str) {
         assert!(person.names().await.contains(&up));
         person.delete(&up).await;
     };
-    timeout(seconds(10), all).await.expect(name);
+    timeout(PATIENCE, all).await.expect(name);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::support::{Performer, Person, SOON, Yard, node, python};
-use crate::support::{Stage, seconds, until};
+use crate::support::{PATIENCE, Stage, until};
 
 /// The newest revision that begins with a handshake.
 const HANDSHAKE: &str = "2025-11-25";
@@ -59,7 +59,7 @@ impl Script {
 
     /// What it says next; its complaints when it has ended instead.
     async fn says(&mut self) -> String {
-        let line = timeout(seconds(60), self.stdout.next_line()).await;
+        let line = timeout(PATIENCE, self.stdout.next_line()).await;
         match line.expect("a client goes on").unwrap() {
             Some(line) => line,
             None => {
@@ -215,7 +215,7 @@ async fn inspect(transport: &str) {
             .args(["--header", &authorization])
             .args(arguments);
         let running = alone(command, &stage, &alice).output();
-        timeout(seconds(60), running).await.unwrap().unwrap()
+        timeout(PATIENCE, running).await.unwrap().unwrap()
     };
     let read = |output: &Output| -> Value {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))

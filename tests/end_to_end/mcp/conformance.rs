@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::support::{Person, Socket, Yard, answer, node};
-use crate::support::{Stage, seconds};
+use crate::support::{PATIENCE, Stage};
 
 /// The suite's tools, each with the one of ours that stands for it.
 const TOOLS: [(&str, &str); 8] = [
@@ -180,7 +180,7 @@ async fn suite(arguments: &[&str], baseline: &str) -> String {
         .arg(stage.path().join("results"))
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let run = timeout(seconds(100), command.output()).await;
+    let run = timeout(PATIENCE, command.output()).await;
     let run = run.expect("the suite comes to its end").unwrap();
     let printed = String::from_utf8_lossy(&run.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&run.stderr);

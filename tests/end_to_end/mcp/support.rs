@@ -21,7 +21,7 @@ use crate::support::mcp::too_fast;
 use crate::support::{Client, Service, Stage};
 
 pub const BOTH: &str = "application/json, text/event-stream";
-pub const SOON: Duration = Duration::from_secs(10);
+pub const SOON: Duration = crate::support::PATIENCE;
 
 /// A service without an engine, with users.
 pub struct Yard {

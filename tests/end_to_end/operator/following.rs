@@ -8,7 +8,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::timeout;
 
 use super::{ends, with_users};
-use crate::support::{Stage, seconds};
+use crate::support::{PATIENCE, Stage};
 
 /// A command that prints line after line.
 struct Following {
@@ -33,7 +33,7 @@ impl Following {
     /// Reads on until a line holds all of these.
     async fn line_with(&mut self, parts: &[&str]) -> String {
         let mut seen = Vec::new();
-        let found = timeout(seconds(30), async {
+        let found = timeout(PATIENCE, async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
                 if parts.iter().all(|part| line.contains(part)) {
                     return line;
@@ -51,7 +51,7 @@ impl Following {
     /// Reads notes on standard error until one holds this.
     async fn note_with(&mut self, part: &str) -> String {
         let mut seen = Vec::new();
-        let found = timeout(seconds(30), async {
+        let found = timeout(PATIENCE, async {
             while let Some(note) = self.notes.next_line().await.unwrap() {
                 if note.contains(part) {
                     return note;
@@ -70,7 +70,7 @@ impl Following {
     async fn interrupt(mut self) -> Option<i32> {
         let pid = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(pid, Signal::INT).unwrap();
-        let status = timeout(seconds(10), self.child.wait()).await;
+        let status = timeout(PATIENCE, self.child.wait()).await;
         status.unwrap().unwrap().signal()
     }
 }
@@ -128,6 +128,6 @@ async fn a_wait_goes_on_while_the_server_restarts() {
     let _service = stage.alone().start().await;
     ends(&stage, "resume user/alice", 0).await;
     following.line_with(&["user/alice is Paused=False"]).await;
-    let status = timeout(seconds(10), following.child.wait()).await;
+    let status = timeout(PATIENCE, following.child.wait()).await;
     assert_eq!(status.unwrap().unwrap().code(), Some(0));
 }

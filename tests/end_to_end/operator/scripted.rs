@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader as AsyncBufReader};
 use tokio::time::timeout;
 
 use super::ends;
-use crate::support::{Stage, seconds};
+use crate::support::{PATIENCE, Stage};
 
 /// Serves the administration socket of this stage; the script gives the whole answer to a path.
 fn serve(stage: &Stage, mut script: impl FnMut(&str) -> String + Send + 'static) {
@@ -186,7 +186,7 @@ async fn a_watched_list_is_told_what_changes_and_lists_again_only_when_it_must()
     let mut lines = AsyncBufReader::new(child.stdout.take().unwrap()).lines();
     let mut told = Vec::new();
     for _ in 0..6 {
-        let line = timeout(seconds(20), lines.next_line()).await;
+        let line = timeout(PATIENCE, lines.next_line()).await;
         let line = line.unwrap().unwrap().expect("it goes on");
         let item: Value = serde_json::from_str(&line).unwrap();
         let reason = item["conditions"][0]["reason"].as_str().unwrap();

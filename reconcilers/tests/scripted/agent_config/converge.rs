@@ -12,7 +12,7 @@ use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use crate::container::support::{Files, Yard, reason};
+use crate::scripted::container::support::{Files, Yard, reason};
 use kit::engine::Verb;
 use reconcilers::agent_config::AgentConfigStore;
 use reconcilers::container::plan::crash_delay;

@@ -14,7 +14,7 @@ use schema::user::{NewUser, Source};
 use serde_json::json;
 
 use super::converge::{save, text, yard};
-use crate::container::support::reason;
+use crate::scripted::container::support::reason;
 use kit::pass::{pass, pure_plan};
 use kit::{FakeEngine, MemoryDataDir, MemoryStore, Pace};
 use reconcilers::agent_config::AgentConfigReconciler;

@@ -8,7 +8,7 @@ use schema::ids::Uid;
 use serde_json::Value;
 
 use super::converge::{path, save, text, yard};
-use crate::container::support::{Yard, reason};
+use crate::scripted::container::support::{Yard, reason};
 use reconcilers::agent_config::plan;
 use reconcilers::runtime::Purpose;
 use reconcilers::runtime::{Classify, ErrorClass, Reconciler};

@@ -25,7 +25,7 @@ use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
 use schema::container::Desired as DesiredState;
 use schema::container::{self, ContainerRow};
-use schema::db::{Backend, Db};
+use schema::db::{Db, fixture};
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
 use schema::secrets::MasterKey;
@@ -140,9 +140,7 @@ impl Yard {
     /// With another `agent` in the adapter's index.
     pub async fn with_agent(edit: impl FnOnce(&mut Value)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")))
-            .await
-            .unwrap();
+        let db = fixture::open_sqlite(dir.path()).await.unwrap();
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
         let clock = Arc::new(ManualClock::new(START));
         let fake = FakeEngine::new(clock.clone());

@@ -308,7 +308,7 @@ impl Both {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_gets_which_skills_is_the_same_in_memory() {
     let mut most = 0;
-    for story in 1..=STORIES {
+    for story in 1..=stories() {
         let both = Both::new().await;
         let mut rng = StdRng::seed_from_u64(1000 + story);
         let mut uids = Vec::new();
@@ -382,7 +382,7 @@ fn previous(found: &FoundSkill, choice: u32, at: Timestamp, skill: &SkillName) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn skills_in_workspaces_and_in_the_store_are_the_same_in_memory() {
-    for story in 1..=STORIES {
+    for story in 1..=stories() {
         let dir = tempfile::tempdir().unwrap();
         let real = LocalDataDir::open(dir.path(), "instance").unwrap();
         let store = Store::open(dir.path()).unwrap();

@@ -26,7 +26,7 @@ use schema::config::history::SavedBy;
 use schema::config::query as config;
 use schema::config::{Config, parse_patch};
 use schema::container::{self, ContainerFacts, ContainerRow, Desired};
-use schema::db::{Backend, Db, Tx};
+use schema::db::{Db, Tx, fixture};
 use schema::error::DbError;
 use schema::home::HomeId;
 use schema::home::{FoundFile, HomeError, NewFile};
@@ -43,9 +43,14 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 const STEPS: usize = 250;
-const STORIES: u64 = 6;
 const NAMES: [&str; 3] = ["ada", "Bob", "bob"];
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+/// Stories that each test tells.
+fn stories() -> u64 {
+    let long = std::env::var_os("AGENTYARD_TEST_LONG").is_some();
+    if long { 6 } else { 4 }
+}
 
 type Statuses = Arc<dyn StatusStore<Uid>>;
 /// What a observe memory has found, and one at the database.
@@ -109,8 +114,7 @@ impl Both {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
-        let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
-        let db = Db::open(backend).await.unwrap();
+        let db = fixture::open_sqlite(dir.path()).await.unwrap();
         let clock: SharedClock = Arc::new(ManualClock::new(NOW));
         let real = Database::new(db.clone(), Arc::clone(&key), clock);
         let memory = MemoryStore::default();
@@ -739,7 +743,7 @@ impl Both {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_in_memory_answers_as_the_real_one() {
-    for story in 1..=STORIES {
+    for story in 1..=stories() {
         let both = Both::new().await;
         let mut rng = StdRng::seed_from_u64(story);
         let mut uids = Vec::new();
@@ -782,7 +786,7 @@ fn kind_of<T: Debug>(answer: Result<T, HomeError>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_data_directory_in_memory_answers_as_the_real_one() {
-    for story in 1..=STORIES {
+    for story in 1..=stories() {
         let dir = tempfile::tempdir().unwrap();
         let real = LocalDataDir::open(dir.path(), "instance").unwrap();
         let memory = MemoryDataDir::default();

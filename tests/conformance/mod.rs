@@ -2,25 +2,19 @@
 //! the document and compares the answers with it, on a fake engine and a real database.
 //!
 //! `schemathesis.toml` beside this file holds what is asked and what is left out. At small scale each
-//! route is asked some ten times and each time the same; `AGENTYARD_TEST_LONG=1` takes 60 examples of
+//! route is asked some four times and each time the same; `AGENTYARD_TEST_LONG=1` takes 60 examples of
 //! each and tries systematically what the document leaves open: a minute or two.
 
-// Test code, although not every function bears the test attribute.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(clippy::print_stderr)]
-
 mod service;
-#[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, clippy::print_stderr)] // The end-to-end tests use the rest.
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use service::{Service, Session};
-use support::client::{Client, Target};
-use support::long;
 use tokio::process::Command;
+
+use crate::support::client::{Client, Target};
+use crate::support::long;
 
 fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -67,7 +61,7 @@ async fn conforms(service: &Service, name: &str) {
     let scale: &[&str] = match long() {
         true => &["--max-examples=60"],
         false => &[
-            "--max-examples=10",
+            "--max-examples=4",
             "--phases=examples,fuzzing",
             "--generation-deterministic",
         ],

@@ -347,7 +347,7 @@ impl Both {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_comes_from_a_directory_is_the_same_in_memory() {
     let mut seen = Seen::default();
-    for story in 1..=STORIES {
+    for story in 1..=stories() {
         let both = Both::new().await;
         both.set_mode(AuthMode::Ldap).await;
         let hash = SecretString::from("hash");
