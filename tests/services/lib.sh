@@ -1,6 +1,6 @@
 # Shared by the scripts in this folder; sourced by bash, never run.
 #
-# Everything lives under one directory (AGENTYARD_SERVICES_DIR, default <repository>/.services) and
+# A set of services lives under one directory (AGENTYARD_SERVICES_DIR, default <repository>/.services/1) and
 # in one network namespace bound to a file there, so an engine, a bridge, firewall rules or a
 # database that the machine already has are never touched.
 
@@ -8,8 +8,12 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
-services=${AGENTYARD_SERVICES_DIR:-$repository/.services}
+services=${AGENTYARD_SERVICES_DIR:-$repository/.services/1}
 case $services in /*) ;; *) services=$PWD/$services ;; esac
+
+# Sets that run side by side: `max-threads` of the group `engine` in .config/nextest.toml.
+service_sets=3
+echo_images=(echo:1 echo:2 echo:crash echo:deaf echo:mcp)
 
 netns=$services/netns
 docker_dir=$services/docker
