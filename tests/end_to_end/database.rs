@@ -240,7 +240,9 @@ impl Replicas {
                 heard.push_str(std::str::from_utf8(&piece).unwrap());
             }
         };
-        tokio::time::timeout(PATIENCE, reading).await.expect("told");
+        tokio::time::timeout(PATIENCE, reading)
+            .await
+            .expect("the stream says so");
     }
 }
 

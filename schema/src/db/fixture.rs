@@ -45,7 +45,7 @@ pub async fn open_sqlite(directory: &Path) -> Result<Db, OpenError> {
     Ok(Db::of(Backend::Sqlite(path), writer, readers))
 }
 
-/// Path of the template: beside the test program, where nobody else writes.
+/// Path of the template: beside the test program, in a folder that only its builder writes.
 fn template() -> std::io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     Ok(program.with_file_name(format!("template-{}.db", migrations_digest())))
