@@ -29,7 +29,8 @@ help:
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
-	$(CARGO) run --bin agentyard -- serve --data-dir $(DATA) $(ARGS)
+	@echo "Compiles what is not compiled yet (the first time about 400 crates, 4 minutes on two cores), then serves from ./$(DATA)."
+	@$(CARGO) run --bin agentyard --no-default-features -- serve --data-dir $(DATA) $(ARGS)
 
 release:
 	$(CARGO) build --profile dist --bin agentyard
