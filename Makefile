@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release test quick build-tests run-tests check deny typos tools services-up services-down test-long \
-  test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench clean-cache
+  test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench
 
 DATA ?= data
 CARGO ?= cargo
@@ -25,7 +25,7 @@ IN_NETNS = tests/services/in-netns
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
-	@echo "others: check, test-long [PART=…], fuzz, bench, release, services-up, services-down, clean-cache"
+	@echo "others: check, test-long [PART=…], fuzz, bench, release, services-up, services-down"
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
@@ -63,7 +63,8 @@ long-lints:
 DEBIAN_13 = target/debian-13
 test-newer-engine: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/13
 test-newer-engine: export AGENTYARD_TEST_DOCKERD_ROOT = $(CURDIR)/$(DEBIAN_13)
-test-newer-engine: tools
+test-newer-engine:
+	@tests/services/install
 	tests/services/debian-13 $(DEBIAN_13)
 	trap 'tests/services/down' EXIT; tests/services/up && tests/services/echo-image && \
 	  $(NEXTEST) --profile long --test-threads 1 --offline --no-fail-fast \
@@ -78,7 +79,7 @@ test-picoclaw: tools
 ifdef AGENTYARD_TEST_PICOCLAW
 	$(NEXTEST_PROGRAM) --profile long --ignore-default-filter -E 'test(/^picoclaw_agent::/)'
 else
-	@echo "not run: PicoClaw's real binary (set AGENTYARD_TEST_PICOCLAW=/path/to/picoclaw)"
+	@echo "PicoClaw's real binary is needed: set AGENTYARD_TEST_PICOCLAW=/path/to/picoclaw" && exit 1
 endif
 
 # Damaged input for the parsers of untrusted input, with a nightly toolchain. Findings are in schema/fuzz/artifacts.
@@ -93,10 +94,11 @@ fuzz:
 	    -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -rss_limit_mb=512) || exit 1; \
 	done
 
-# Everything that needs no service.
+# Everything that needs no service. The program of `make run` is checked by itself: it has no support for tests.
 check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) check --quiet --bin agentyard --no-default-features
 
 deny: tools
 	target/tools/bin/cargo-deny --all-features check bans licenses sources
@@ -109,7 +111,7 @@ typos: tools
 	target/tools/bin/typos
 
 tools:
-	@tests/services/install
+	@tests/services/install tools
 
 bench: services-up
 	$(CARGO) bench --no-run --profile dist
@@ -121,7 +123,3 @@ services-up:
 
 services-down:
 	tests/services/sets down
-
-# What clones on this machine share (.cargo/config.toml).
-clean-cache:
-	rm -rf "$${CARGO_HOME:-$$HOME/.cargo}/agentyard-build"

@@ -1,7 +1,6 @@
 //! The engine contract on a real engine, and what only a real one can show.
 //!
-//! Needs the test services: `tests/services/up`, `tests/services/echo-image`, and this run inside
-//! `tests/services/in-netns`. Without them the tests fail; they never skip.
+//! Needs the test services (`make services-up`, `make run-tests`). Without them the tests fail; they never skip.
 
 // The suite is test code although its functions bear no test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

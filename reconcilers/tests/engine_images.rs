@@ -1,7 +1,6 @@
 //! Pulls of a real engine from real registries, and those who watch them.
 //!
-//! Needs the test services: `tests/services/up`, and this run inside `tests/services/in-netns`.
-//! Without them the tests fail; they never skip.
+//! Needs the test services (`make services-up`, `make run-tests`). Without them the tests fail; they never skip.
 
 // Test code, although its functions bear no test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

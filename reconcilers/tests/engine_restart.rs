@@ -1,8 +1,7 @@
 //! An engine that is killed and comes back. Has an engine of its own, so that the other tests of a
 //! real engine keep theirs; needs root.
 //!
-//! Needs the packages of the test services and this run inside `tests/services/in-netns`, which
-//! sets where the scripts are. Without them the test fails; it never skips.
+//! Needs the packages of the test services (`make services-up`, `make run-tests`). Without them the test fails; it never skips.
 
 // Test code, although not every function bears the test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -26,7 +25,7 @@ struct Services {
 impl Services {
     fn new() -> Self {
         let scripts = std::env::var("AGENTYARD_TEST_SERVICES").expect(
-            "AGENTYARD_TEST_SERVICES is not set: start the services with `make services-up` and run the tests inside `tests/services/in-netns`",
+            "AGENTYARD_TEST_SERVICES is not set: start the services with `make services-up` and run the tests with `make run-tests FILTER=…`",
         );
         Self {
             scripts: scripts.into(),

@@ -751,3 +751,23 @@ async fn migrate(connection: &mut AnyConnection, backend: &Backend) -> Result<()
     info!(database = backend.place(), "database is ready");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_commit_waits_for_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let backend = Backend::Sqlite(directory.path().join("agentyard.db"));
+        let db = Db::open(backend).await.unwrap();
+        let pools = db.pools.read().unwrap().clone();
+        for pool in [&pools.writer, &pools.readers] {
+            let mode: i64 = sqlx::query_scalar("PRAGMA synchronous")
+                .fetch_one(pool)
+                .await
+                .unwrap();
+            assert_eq!(mode, 2, "FULL");
+        }
+    }
+}

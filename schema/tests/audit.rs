@@ -13,8 +13,6 @@ use schema::{meta, user};
 use secrecy::SecretString;
 use sqlx::AssertSqlSafe;
 
-// Each test binary uses its own part of it.
-#[allow(dead_code)]
 use crate::support::{Yard, on_both_databases};
 
 on_both_databases!(

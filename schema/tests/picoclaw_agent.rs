@@ -1,5 +1,5 @@
-//! PicoClaw itself with files that the adapter rendered. Only with the feature `real-picoclaw`, and with the program's
-//! path in `AGENTYARD_TEST_PICOCLAW`.
+//! PicoClaw itself with files that the adapter rendered. `make test-picoclaw` runs it, with the program's path in
+//! `AGENTYARD_TEST_PICOCLAW`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,8 +1,7 @@
 //! The whole program, as a process, on a real database and a real engine.
 //!
-//! Tests named `engine_…` need the test services: `make services-up`, and run inside
-//! `tests/services/in-netns`. Without them they fail; they never skip. `AGENTYARD_TEST_LONG=1` makes
-//! them cover everything instead of a sample.
+//! Tests named `engine_…` need the test services (`make services-up`, `make run-tests`). Without them they fail; they never
+//! skip. `AGENTYARD_TEST_LONG=1` makes them cover everything instead of a sample.
 
 // Test code, although not every function bears the test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

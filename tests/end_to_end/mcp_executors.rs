@@ -308,7 +308,7 @@ async fn a_wait_for_an_address_ends_when_the_browser_is_gone() {
         browser.answer(&asked, tab).await;
         drop(browser);
     };
-    let (result, ()) = timeout(PATIENCE, async { tokio::join!(waiting, gone) })
+    let (result, ()) = timeout(seconds(50), async { tokio::join!(waiting, gone) })
         .await
         .expect("it does not wait to its end");
     let said = failure(&result);

@@ -174,7 +174,7 @@ async fn l54_fifty_users_at_once_meet_their_own_executors_alone() {
             clients.spawn(async move { call(&run_too, &user_too, service).await });
         }
     }
-    let limit = seconds(if long() { 1200 } else { 180 });
+    let limit = seconds(if long() { 1200 } else { 300 });
     let all = async {
         loop {
             tokio::select! {

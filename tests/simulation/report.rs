@@ -71,7 +71,7 @@ impl Outcome {
         }
         let _ = writeln!(
             text,
-            "\nseed {}: {}\nrepeat it with: AGENTYARD_SEED={} cargo nextest run --test simulation --no-capture seeds",
+            "\nseed {}: {}\nrepeat it with: AGENTYARD_SEED={} target/tools/bin/cargo-nextest nextest run --test simulation --no-capture seeds",
             self.seed,
             self.violation.as_deref().unwrap_or("nothing was broken"),
             self.seed,

@@ -13,7 +13,7 @@ pub const LABEL_UID: &str = "io.agentyard.uid";
 /// The agents' network.
 pub const NETWORK: &str = "agentyard";
 
-const HOW: &str = "is not set: this test needs a real engine. Start one with `make services-up` and run the tests inside `tests/services/in-netns`";
+const HOW: &str = "is not set: this test needs a real engine. Start one with `make services-up` and run the tests with `make run-tests FILTER=…`";
 
 /// The test engine, while one test has it. Before and after, nothing of ours is on it.
 pub struct Engine {

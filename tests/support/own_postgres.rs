@@ -22,7 +22,7 @@ impl OwnPostgres {
     /// Makes a server and starts it.
     pub fn start_new() -> Self {
         let services = std::env::var("AGENTYARD_TEST_SERVICES").expect(
-            "no services for this test: start them with `make services-up` and run under `tests/services/in-netns`",
+            "no services for this test: start them with `make services-up` and run the tests with `make run-tests FILTER=…`",
         );
         let find = format!(". '{services}/lib.sh' && postgres_bin");
         let programs = run(Command::new("bash").args(["-c", &find])).into();

@@ -11,7 +11,7 @@ pub struct Database {
 impl Database {
     pub async fn create() -> Self {
         let server = std::env::var("AGENTYARD_TEST_POSTGRES_URL").expect(
-            "no PostgreSQL for this test: start it with `make services-up` and run under `tests/services/in-netns`",
+            "no PostgreSQL for this test: start it with `make services-up` and run the tests with `make run-tests FILTER=…`",
         );
         let name = format!("e2e_{}", schema::ids::Uid::random());
         let database = Self { server, name };

@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::PATIENCE;
+use super::{PATIENCE, long};
 
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Calls `look` until it gives `Ok`; fails with the last `Err` after `limit` or [`PATIENCE`], whichever is longer.
-///
-/// Returns the value and the time that passed: a test that promises a time asserts it.
+/// Calls `look` until it gives `Ok`; fails with the last `Err` after `limit`, which is at least [`PATIENCE`] unless the
+/// long tier runs. Returns the value and the time that passed.
 pub async fn eventually<T>(
     what: &str,
     limit: Duration,
     mut look: impl AsyncFnMut() -> Result<T, String>,
 ) -> (T, Duration) {
     let start = Instant::now();
-    let limit = limit.max(PATIENCE);
+    let limit = if long() { limit } else { limit.max(PATIENCE) };
     loop {
         match look().await {
             Ok(value) => return (value, start.elapsed()),

@@ -12,7 +12,7 @@ use schema::ids::Uid;
 use kit::contract::engine::{Hand, Stage};
 
 /// The sentence that tells how to get an engine.
-const HOW: &str = "AGENTYARD_TEST_DOCKER_HOST is not set: this test needs a real engine. Start one with `make services-up` and run the tests inside `tests/services/in-netns`";
+const HOW: &str = "AGENTYARD_TEST_DOCKER_HOST is not set: this test needs a real engine. Start one with `make services-up` and run the tests with `make run-tests FILTER=…`";
 
 /// The address of the test engine.
 pub fn docker_host() -> String {

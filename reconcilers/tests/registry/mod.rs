@@ -20,7 +20,7 @@ pub const LAYER: usize = 2_000_000;
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
-        panic!("{name} is not set: this test needs a real engine and registries. Start them with `make services-up` and run the tests inside `tests/services/in-netns`")
+        panic!("{name} is not set: this test needs a real engine and registries. Start them with `make services-up` and run the tests with `make run-tests FILTER=…`")
     })
 }
 

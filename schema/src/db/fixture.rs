@@ -57,7 +57,7 @@ async fn make_template(template: &Path, directory: &Path) -> Result<(), OpenErro
     let made = directory.join("template.db");
     let db = Db::open(Backend::Sqlite(made.clone())).await?;
     db.close().await;
-    let near = template.with_extension(format!("{}.new", std::process::id()));
+    let near = template.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
     std::fs::copy(&made, &near).map_err(failed)?;
     std::fs::rename(&near, template).map_err(failed)?;
     std::fs::remove_file(made).map_err(failed)

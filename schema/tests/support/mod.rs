@@ -31,7 +31,7 @@ pub async fn sqlite() -> Yard {
 
 pub async fn postgres() -> Yard {
     let url = std::env::var("AGENTYARD_TEST_POSTGRES_URL").expect(
-        "no PostgreSQL for this test: start it with `make services-up` and run under `tests/services/in-netns`",
+        "no PostgreSQL for this test: start it with `make services-up` and run the tests with `make run-tests FILTER=…`",
     );
     let name = format!("t_{}", schema::ids::Uid::random());
     let server = url::Url::parse(&url).unwrap();

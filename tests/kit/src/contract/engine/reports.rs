@@ -10,7 +10,7 @@ use reconcilers::drivers::docker::{
 use super::{Hand, Stage};
 
 async fn next(events: &mut EngineStream<EngineEvent>) -> (String, String) {
-    let event = tokio::time::timeout(Duration::from_secs(20), events.next())
+    let event = tokio::time::timeout(Duration::from_secs(300), events.next())
         .await
         .expect("an event comes")
         .expect("the stream goes on")
@@ -127,7 +127,7 @@ pub async fn a_log_is_read_whole_in_part_and_followed<S: Stage>(stage: &S) {
     let first = followed.next().await.unwrap().unwrap();
     assert!(!first.stderr);
     engine.stop(&id, Duration::from_secs(5)).await.unwrap();
-    let end = tokio::time::timeout(Duration::from_secs(20), async {
+    let end = tokio::time::timeout(Duration::from_secs(300), async {
         while let Some(chunk) = followed.next().await {
             chunk.unwrap();
         }
