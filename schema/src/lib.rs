@@ -47,3 +47,4 @@ pub mod statement;
 pub mod usage;
 pub mod user;
 pub mod whitelist;
+pub mod zone;

@@ -1,9 +1,9 @@
 //! What rules mean for a tool and for a page.
 
-use std::net::Ipv4Addr;
 use std::sync::LazyLock;
 
 use schema::config::policy::{Mode, ToolPattern, UrlPattern, canonical_host};
+use schema::zone::Zone;
 use url::{Host, Url};
 
 use super::own::Own;
@@ -121,20 +121,9 @@ fn is_private(host: &Host<&str>) -> bool {
             };
             !name.contains('.') || PRIVATE_NAMES.iter().any(within)
         }
-        Host::Ipv4(ip) => is_private_v4(*ip),
-        Host::Ipv6(ip) => {
-            ip.is_loopback()
-                || ip.is_unspecified()
-                || ip.is_unique_local()
-                || ip.is_unicast_link_local()
-        }
+        Host::Ipv4(ip) => Zone::of((*ip).into()) != Zone::Public,
+        Host::Ipv6(ip) => Zone::of((*ip).into()) != Zone::Public,
     }
-}
-
-fn is_private_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, ..] = ip.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    ip.is_private() || ip.is_loopback() || ip.is_link_local() || a == 0 || shared
 }
 
 /// Whether a host is the machine on which it is looked up.
@@ -144,7 +133,7 @@ pub(super) fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
             let name = name.as_ref();
             name == "localhost" || name.ends_with(".localhost")
         }
-        Host::Ipv4(ip) => ip.is_loopback() || ip.is_unspecified(),
-        Host::Ipv6(ip) => ip.is_loopback() || ip.is_unspecified(),
+        Host::Ipv4(ip) => Zone::of((*ip).into()) == Zone::Loopback,
+        Host::Ipv6(ip) => Zone::of((*ip).into()) == Zone::Loopback,
     }
 }

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use schema::zone::Zone;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::GitError;
-use crate::drivers::zone::{self, Zone};
+use crate::drivers::zone;
 
 /// A host with the addresses that were checked: nothing else is connected to, whatever its name means by then.
 #[derive(Debug, Clone)]

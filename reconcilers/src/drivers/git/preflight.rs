@@ -11,13 +11,13 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Request, Response, StatusCode, Url};
 use schema::skill_repository::Scheme;
+use schema::zone::Zone;
 use secrecy::{ExposeSecret, SecretString};
 use url::Origin;
 
 use super::address::{self, Checked};
 use super::words::Hidden;
 use super::{Credentials, GitError, Limits, Remote};
-use crate::drivers::zone::Zone;
 
 /// Most redirects.
 const REDIRECTS: usize = 5;
