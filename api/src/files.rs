@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const ZIPS: usize = 4;
 /// Most files that arrive at once, in all requests: each is a file and a directory that are open.
 const ARRIVING: usize = 400;
+/// Most of those that one user has.
+const ARRIVING_PER_USER: usize = 100;
 /// How long a change waits for the workspace of a user who is new.
 const NEW_USER: Duration = Duration::from_secs(4);
 /// How often it looks.
@@ -56,7 +58,11 @@ pub struct Files {
     zips: Arc<Semaphore>,
     zips_of_users: Tally<Uid>,
     arriving: Arc<Semaphore>,
+    arriving_of_users: Tally<Uid>,
 }
+
+/// The right to receive a file.
+pub(crate) type Arrival = (OwnedSemaphorePermit, Place<Uid>);
 
 /// The turn of a change.
 #[derive(Debug)]
@@ -126,6 +132,7 @@ impl Files {
             zips: Arc::new(Semaphore::new(ZIPS)),
             zips_of_users: Tally::default(),
             arriving: Arc::new(Semaphore::new(ARRIVING)),
+            arriving_of_users: Tally::default(),
         }
     }
 
@@ -187,10 +194,14 @@ impl Files {
     /// The right to receive a file.
     ///
     /// # Errors
-    /// 503 `busy` when as many arrive as may be.
-    pub(crate) fn arriving(&self) -> Result<OwnedSemaphorePermit> {
+    /// 503 `busy` when as many arrive as may be, altogether or of this user.
+    pub(crate) fn arriving(&self, account: &Account) -> Result<Arrival> {
+        let place = self
+            .arriving_of_users
+            .enter(&account.uid, ARRIVING_PER_USER);
+        let place = place.ok_or(BUSY)?;
         let turn = Arc::clone(&self.arriving).try_acquire_owned();
-        turn.map_err(|_| BUSY)
+        Ok((turn.map_err(|_| BUSY)?, place))
     }
 
     /// The workspace of a user; `None` when it has not been made yet.

@@ -1,51 +1,61 @@
-//! A user's part of what all users share: one alone must not take all of it.
+//! The part that each user, or each address, has of what all share: one alone must not take all of it.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use schema::ids::Uid;
 use tokio::sync::Semaphore;
 
-/// The parts of the users who have something of theirs in use, of so many permits each. Clones share them.
-#[derive(Debug, Clone)]
-pub(crate) struct Parts {
+/// The parts that are in use, of so many permits each. Clones share them.
+#[derive(Debug)]
+pub(crate) struct Parts<K> {
     permits: usize,
-    users: Arc<Mutex<Users>>,
+    owners: Arc<Mutex<Owners<K>>>,
 }
 
-#[derive(Debug, Default)]
-struct Users {
-    parts: HashMap<Uid, Weak<Semaphore>>,
-    /// So many entries are there before those are removed that nobody has any more.
+#[derive(Debug)]
+struct Owners<K> {
+    parts: HashMap<K, Weak<Semaphore>>,
+    /// The number of entries at which unused ones are removed.
     most: usize,
 }
 
-impl Parts {
+impl<K> Clone for Parts<K> {
+    fn clone(&self) -> Self {
+        Self {
+            permits: self.permits,
+            owners: Arc::clone(&self.owners),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Parts<K> {
     pub(crate) fn new(permits: usize) -> Self {
+        let (parts, most) = (HashMap::new(), 0);
         Self {
             permits,
-            users: Arc::default(),
+            owners: Arc::new(Mutex::new(Owners { parts, most })),
         }
     }
 
-    /// The part of a user: the same for all who have it at once.
-    pub(crate) fn of(&self, user: &Uid) -> Arc<Semaphore> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = users.parts.get(user).and_then(Weak::upgrade) {
+    /// The part of an owner: the same for all requests that have it at once.
+    pub(crate) fn of(&self, owner: &K) -> Arc<Semaphore> {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = owners.parts.get(owner).and_then(Weak::upgrade) {
             return part;
         }
-        if users.parts.len() >= users.most {
-            users.parts.retain(|_, part| part.strong_count() > 0);
-            users.most = 2 * users.parts.len() + 64;
+        if owners.parts.len() >= owners.most {
+            owners.parts.retain(|_, part| part.strong_count() > 0);
+            owners.most = 2 * owners.parts.len() + 64;
         }
         let part = Arc::new(Semaphore::new(self.permits));
-        users.parts.insert(user.clone(), Arc::downgrade(&part));
+        owners.parts.insert(owner.clone(), Arc::downgrade(&part));
         part
     }
 
     #[cfg(test)]
     pub(crate) fn remembered(&self) -> usize {
-        let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        users.parts.len()
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.parts.len()
     }
 }

@@ -7,6 +7,7 @@ mod caller;
 mod page;
 mod router;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
+use schema::user::Role;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use warp::Filter;
@@ -24,11 +26,12 @@ use warp::filters::BoxedFilter;
 pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
 pub use router::AddressTwice;
 
+use crate::auth::client_address::Network;
 use crate::auth::{client_address, cors, csrf, mcp_token, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    AgentsBudget, BodyBudget, Fields, Message, Meta, RawInput, Share, decode_segment, read_fields,
+    BodyBudgets, Fields, Message, Meta, RawInput, Share, decode_segment, read_fields,
     read_into_workspace, read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
 use crate::mcp;
@@ -42,12 +45,7 @@ use router::{Found, Router};
 pub struct Api {
     router: Router,
     deps: Deps,
-    /// Memory for the bodies of routes that anybody may use.
-    anybody: BodyBudget,
-    /// Memory for the bodies of routes that take MCP tokens: calls of tools take minutes.
-    agents: AgentsBudget,
-    /// Memory for the bodies of all other routes.
-    sessions: BodyBudget,
+    bodies: BodyBudgets,
 }
 
 /// What the access log may say of an answered request; travels in the response's extensions.
@@ -83,9 +81,7 @@ impl Api {
         Ok(Self {
             router: Router::new(routes)?,
             deps,
-            anybody: BodyBudget::of_anybody(),
-            sessions: BodyBudget::of_sessions(),
-            agents: AgentsBudget::default(),
+            bodies: BodyBudgets::default(),
         })
     }
 
@@ -216,7 +212,7 @@ impl Api {
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
         // Kept until the handler is done with what was in the body.
-        let mut share = self.share(route, &identity);
+        let mut share = self.share(&identity, trail.client);
         let mut message = Message::default();
         let mut fields = match route.body {
             BodyKind::Fields => {
@@ -243,7 +239,6 @@ impl Api {
                 if begun.elapsed() > PROMPT {
                     self.identify(head, route).await?;
                 }
-                let share = std::mem::replace(&mut share, self.anybody.share());
                 message = Message {
                     bytes,
                     share: Some(Arc::new(share)),
@@ -281,14 +276,17 @@ impl Api {
         route.handler.call(identity, input, self.deps.clone()).await
     }
 
-    /// Of the memory for bodies that the route's callers share.
-    fn share(&self, route: &Route, identity: &Identity) -> Share {
-        if let Identity::Bearer(bearer) = identity {
-            return self.agents.share(&bearer.account.uid);
-        }
-        match route.access {
-            Access::Public | Access::Visitor | Access::McpToken => self.anybody.share(),
-            Access::Login | Access::OrdinaryUser | Access::Superadmin => self.sessions.share(),
+    /// A share of the memory for bodies that callers of this kind have.
+    fn share(&self, identity: &Identity, client: Option<IpAddr>) -> Share {
+        let budgets = &self.bodies;
+        match identity {
+            Identity::Bearer(bearer) => budgets.agents.share(&bearer.account.uid),
+            Identity::Socket(uid) => budgets.socket.share(uid),
+            Identity::Nobody => budgets.strangers.share(&client.map(Network::from)),
+            Identity::Session(session) => match session.account.role {
+                Role::Superadmin => budgets.superadmins.share(&session.account.uid),
+                Role::User => budgets.users.share(&session.account.uid),
+            },
         }
     }
 

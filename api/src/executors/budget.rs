@@ -28,7 +28,7 @@ const PIECE: u32 = 256;
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     all: Arc<Semaphore>,
-    users: Parts,
+    users: Parts<Uid>,
 }
 
 impl Default for Budget {

@@ -1,86 +1,99 @@
-//! The memory that request bodies may take, all of them together.
+//! The memory that request bodies may take.
 //!
-//! Each body has its own limit, but a client can open as many requests as it likes and stall each
-//! just below it. What all of them hold at once is therefore bounded, too: separately for requests
-//! of anybody, of agents and of sessions, so that strangers cannot keep users from sending theirs, nor agents administrators. What
-//! agents may hold has a part for each user: an agent may do what it likes with its token.
+//! Each body has its own limit, but a client can open as many requests as it likes and stall each just below it. Each kind of
+//! caller therefore has a budget, and within it each account, or each address of callers without one, a part: no agent, user or
+//! stranger can keep others from sending theirs, and none of them a superadmin.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::auth::client_address::Network;
 use crate::error::{ApiError, Result};
 use crate::parts::Parts;
 
-/// Most memory for bodies of requests that anybody may send, in KiB.
-const OF_ANYBODY: usize = 64 * 1024;
-/// Most memory for bodies of requests that a session was found for, in KiB; and as much for those with an MCP token.
-const OF_SESSIONS: usize = 192 * 1024;
-/// Most of that for one user's token, in KiB: as much as all calls that may be under way can have.
-const OF_USER: usize = 32 * 1024;
+/// Kibibytes of a mebibyte.
+const MIB: usize = 1024;
+
 /// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Memory for request bodies, in KiB. Clones share it.
+/// The budgets of all kinds of callers. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct BodyBudget(Arc<Semaphore>);
-
-impl BodyBudget {
-    /// For requests that anybody may send.
-    pub(crate) fn of_anybody() -> Self {
-        Self::new(OF_ANYBODY)
-    }
-
-    /// For requests that a session was found for.
-    pub(crate) fn of_sessions() -> Self {
-        Self::new(OF_SESSIONS)
-    }
-
-    /// A budget of so many KiB.
-    pub(crate) fn new(kib: usize) -> Self {
-        Self(Arc::new(Semaphore::new(kib)))
-    }
-
-    /// A share without any memory yet.
-    pub(crate) fn share(&self) -> Share {
-        Share {
-            held: vec![Held::nothing(self.0.clone())],
-        }
-    }
+pub(crate) struct BodyBudgets {
+    /// Callers without session or token, by address.
+    pub(crate) strangers: Budget<Option<Network>>,
+    /// Agents, by their users.
+    pub(crate) agents: Budget<Uid>,
+    /// Sessions of ordinary users.
+    pub(crate) users: Budget<Uid>,
+    /// Sessions of superadmins.
+    pub(crate) superadmins: Budget<Uid>,
+    /// The admin socket, by the peer's user id.
+    pub(crate) socket: Budget<Option<u32>>,
 }
 
-/// The same for requests with an MCP token.
-#[derive(Debug, Clone)]
-pub(crate) struct AgentsBudget {
-    all: BodyBudget,
-    users: Parts,
-}
-
-impl Default for AgentsBudget {
+impl Default for BodyBudgets {
     fn default() -> Self {
         Self {
-            all: BodyBudget::new(OF_SESSIONS),
-            users: Parts::new(OF_USER),
+            strangers: Budget::new(64 * MIB, 4 * MIB),
+            // As much as all calls of tools that one user may have under way.
+            agents: Budget::new(192 * MIB, 32 * MIB),
+            users: Budget::new(192 * MIB, 16 * MIB),
+            superadmins: Budget::new(192 * MIB, 64 * MIB),
+            socket: Budget::new(192 * MIB, 192 * MIB),
         }
     }
 }
 
-impl AgentsBudget {
-    /// A share of a user's without any memory yet.
-    pub(crate) fn share(&self, user: &Uid) -> Share {
-        let mut share = self.all.share();
-        // The user's own part first: whoever has none left takes nothing of what others may have.
-        share.held.insert(0, Held::nothing(self.users.of(user)));
-        share
+/// Memory for bodies, with a part for each owner.
+#[derive(Debug)]
+pub(crate) struct Budget<K> {
+    all: Arc<Semaphore>,
+    parts: Parts<K>,
+}
+
+impl<K> Clone for Budget<K> {
+    fn clone(&self) -> Self {
+        Self {
+            all: Arc::clone(&self.all),
+            parts: self.parts.clone(),
+        }
     }
+}
+
+impl<K: Clone + Eq + Hash> Budget<K> {
+    /// A budget of so many KiB, of which one owner has at most `part`.
+    pub(crate) fn new(all: usize, part: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(all)),
+            parts: Parts::new(part),
+        }
+    }
+
+    /// A share of an owner's without any memory yet.
+    pub(crate) fn share(&self, owner: &K) -> Share {
+        // The owner's part first: who has none left takes nothing of what others may have.
+        let budgets = [self.parts.of(owner), Arc::clone(&self.all)];
+        Share {
+            held: budgets.map(Held::nothing),
+        }
+    }
+}
+
+/// A budget of so many KiB for one owner.
+#[cfg(test)]
+pub(crate) fn budget_of(kib: usize) -> Budget<()> {
+    Budget::new(kib, kib)
 }
 
 /// What one request holds of the budgets that it has to do with; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    held: Vec<Held>,
+    held: [Held; 2],
 }
 
 #[derive(Debug)]
@@ -135,11 +148,11 @@ mod tests {
 
     #[test]
     fn a_share_grows_until_the_budget_is_spent_and_gives_all_back() {
-        let budget = BodyBudget::new(3);
-        let (mut one, mut other) = (budget.share(), budget.share());
+        let budget = budget_of(3);
+        let (mut one, mut other) = (budget.share(&()), budget.share(&()));
         one.cover(1).unwrap();
         one.cover(1024).unwrap();
-        assert_eq!(budget.0.available_permits(), 2);
+        assert_eq!(budget.all.available_permits(), 2);
         one.cover(1025).unwrap();
         other.cover(1024).unwrap();
         let error = other.cover(1025).unwrap_err();
@@ -147,25 +160,25 @@ mod tests {
         drop(one);
         other.cover(3 * 1024).unwrap();
         drop(other);
-        assert_eq!(budget.0.available_permits(), 3);
+        assert_eq!(budget.all.available_permits(), 3);
     }
 
     #[test]
-    fn an_agent_that_holds_all_it_may_keeps_no_other_from_sending() {
-        let agents = AgentsBudget::default();
+    fn an_owner_that_holds_its_part_keeps_no_other_from_sending() {
+        let budget = BodyBudgets::default().users;
         let (greedy, other) = (Uid::random(), Uid::random());
         let bytes = 4 * 1024 * 1024;
         let mut held = Vec::new();
         loop {
-            let mut share = agents.share(&greedy);
+            let mut share = budget.share(&greedy);
             if share.cover(bytes).is_err() {
                 break;
             }
             held.push(share);
         }
-        assert_eq!(held.len() * bytes, OF_USER * 1024);
-        agents.share(&other).cover(bytes).unwrap();
+        assert_eq!(held.len() * bytes, 16 * 1024 * 1024);
+        budget.share(&other).cover(bytes).unwrap();
         held.pop();
-        agents.share(&greedy).cover(bytes).unwrap();
+        budget.share(&greedy).cover(bytes).unwrap();
     }
 }

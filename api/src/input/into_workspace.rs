@@ -7,7 +7,6 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use http::HeaderMap;
 use schema::home::workspace::{FileError, Incoming, Received, Workspace};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::FILE;
 use super::fields::Fields;
@@ -15,7 +14,7 @@ use super::spool::{Sink, read_files};
 use crate::auth::Account;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
-use crate::files::{Files, refused};
+use crate::files::{Arrival, Files, refused};
 use crate::quota::Room;
 
 /// The longest file, in bytes.
@@ -34,7 +33,7 @@ pub struct ReceivedFile {
     pub name: Option<String>,
     /// What has arrived.
     pub received: Received,
-    _arriving: OwnedSemaphorePermit,
+    _arriving: Arrival,
 }
 
 /// Files that have arrived, and the space that they take of what their owner may have.
@@ -92,7 +91,7 @@ struct Arriving {
     length: u64,
     /// What is not written yet, and its length in bytes.
     waiting: (Vec<Bytes>, usize),
-    right: OwnedSemaphorePermit,
+    right: Arrival,
 }
 
 /// Closing a file without a name frees what it takes on the disk, which may take long.
@@ -142,7 +141,7 @@ impl Sink for IntoWorkspace<'_> {
             let rule = format!("{FILE} is given more than {MOST_FILES} times");
             return Err(ApiError::invalid(FILE, rule));
         }
-        let right = self.deps.files.arriving()?;
+        let right = self.deps.files.arriving(self.account)?;
         let workspace = self.workspace().await?;
         let file = self.deps.files.run(move || workspace.incoming()).await?;
         let file = file.map_err(refused)?;

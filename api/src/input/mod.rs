@@ -6,6 +6,7 @@ mod budget;
 mod fields;
 mod into_workspace;
 mod multipart;
+mod pace;
 mod spool;
 mod urlencoded;
 mod value;
@@ -24,7 +25,9 @@ use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{FILE, read_fields, read_message, read_query, read_upload};
-pub(crate) use budget::{AgentsBudget, BodyBudget, Share};
+pub(crate) use budget::{BodyBudgets, Share};
+#[cfg(test)]
+pub(crate) use budget::{Budget, budget_of};
 pub use fields::Fields;
 pub use into_workspace::ReceivedFiles;
 pub(crate) use into_workspace::{MOST_FILES, read_into_workspace};
@@ -307,7 +310,7 @@ mod tests {
                 headers.insert("content-type", http::HeaderValue::from_static(kind));
                 let piece = bytes::Bytes::from(bytes.clone());
                 let body = futures::stream::iter([Ok::<_, std::convert::Infallible>(piece)]);
-                let mut share = BodyBudget::new(1).share();
+                let mut share = budget_of(1).share(&());
                 let read = read_fields(&headers, body, 1000, &mut share);
                 let read = runtime.as_ref().unwrap().block_on(read);
                 if let Err(error) = read {

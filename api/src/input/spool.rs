@@ -12,14 +12,13 @@ use http::HeaderMap;
 use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH};
 use multer::{Constraints, Multipart, SizeLimit};
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use super::body::{ContentType, FILE};
 use super::fields::Fields;
+use super::pace::{IDLE, Pace};
 use crate::error::{ApiError, Result};
 
-/// Longest pause between two pieces of a body.
-const IDLE: Duration = Duration::from_secs(30);
 /// Longest time for a whole body.
 const TOTAL: Duration = Duration::from_secs(3600);
 /// Longest text of a field beside the file, in bytes.
@@ -98,22 +97,21 @@ where
     S: Stream<Item = Result<B, E>> + Send,
     B: Buf,
 {
-    let deadline = Instant::now() + TOTAL;
+    let pace = Pace::begin(TOTAL);
     futures::stream::try_unfold((body, 0_u64), move |(mut body, received)| async move {
         // The parser takes in all there is, unless it has to wait, before it gives anything out.
         if unread.load(Ordering::Relaxed) > AT_ONCE {
             tokio::task::yield_now().await;
         }
-        let next = timeout(IDLE, body.next());
-        let mut piece = match timeout_at(deadline, next).await {
-            Ok(Ok(Some(Ok(piece)))) => piece,
-            Ok(Ok(Some(Err(_)))) => {
+        let mut piece = match timeout_at(pace.deadline(received), body.next()).await {
+            Ok(Some(Ok(piece))) => piece,
+            Ok(Some(Err(_))) => {
                 return Err(ApiError::InvalidBody(
                     "the body ended before it was complete",
                 ));
             }
-            Ok(Ok(None)) => return Ok(None),
-            Ok(Err(_)) | Err(_) => return Err(ApiError::RequestTimeout),
+            Ok(None) => return Ok(None),
+            Err(_) => return Err(ApiError::RequestTimeout),
         };
         let length = piece.remaining() as u64;
         let received = received.saturating_add(length);

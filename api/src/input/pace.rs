@@ -1,0 +1,34 @@
+//! The pace at which bodies have to arrive: a client that drips bytes must not hold memory or places for long.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Longest pause between two pieces, and the time in which nothing has to arrive.
+pub(super) const IDLE: Duration = Duration::from_secs(30);
+/// Bytes that have to arrive in each second after that.
+const RATE: u64 = 16 * 1024;
+
+/// The arrival of one body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    begun: Instant,
+    longest: Duration,
+}
+
+impl Pace {
+    /// A body that begins now and may take so long altogether.
+    pub(super) fn begin(longest: Duration) -> Self {
+        Self {
+            begun: Instant::now(),
+            longest,
+        }
+    }
+
+    /// The time at which the next piece is too late, after so many bytes.
+    pub(super) fn deadline(&self, received: u64) -> Instant {
+        let earned = IDLE + Duration::from_secs(received / RATE);
+        let next = Instant::now() + IDLE;
+        next.min(self.begun + earned.min(self.longest))
+    }
+}
