@@ -112,6 +112,7 @@ pub async fn part(part: Part) {
         },
         timeout: Duration::from_secs(60),
         page_size: 500.try_into().unwrap(),
+        max_message: 16 * 1024 * 1024,
     };
     let numbers = match part {
         Part::Bare => bare(&settings).await,

@@ -49,5 +49,7 @@ pub fn of(config: &Config) -> Result<DirectorySettings, Missing> {
             .get(&ldap::TIMEOUT)
             .unwrap_or(Duration::from_secs(10)),
         page_size: NonZeroU32::new(page_size).unwrap_or(NonZeroU32::MIN),
+        max_message: usize::try_from(config.get(&ldap::MAX_MESSAGE_MB) * 1024 * 1024)
+            .unwrap_or(usize::MAX),
     })
 }

@@ -8,6 +8,7 @@
 )]
 
 mod groups;
+mod hostile;
 mod samba;
 mod scale;
 #[allow(dead_code)] // The tests of the whole program use the rest.

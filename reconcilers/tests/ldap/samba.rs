@@ -196,6 +196,7 @@ fn settings() -> DirectorySettings {
         groups: GroupSearch::MemberOf,
         timeout: Duration::from_secs(10),
         page_size: 100.try_into().unwrap(),
+        max_message: 16 * 1024 * 1024,
     }
 }
 

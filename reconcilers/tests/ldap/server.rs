@@ -213,6 +213,7 @@ impl Slapd {
             groups: GroupSearch::MemberOf,
             timeout: Duration::from_secs(1),
             page_size: 500.try_into().unwrap(),
+            max_message: 16 * 1024 * 1024,
         }
     }
 }

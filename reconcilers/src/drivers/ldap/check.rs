@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use ldap3::Ldap;
 use tokio::time::{Instant, timeout};
 
-use super::connect::{Tasks, bound};
+use super::connect::{Connection, Tasks, bound};
 use super::error::DirectoryError;
 use super::{DirectorySettings, GroupSearch, Wanted, groups, list, search};
 
@@ -108,7 +107,7 @@ async fn within<T>(
 
 async fn users(
     check: &mut Check,
-    ldap: &Ldap,
+    ldap: &Connection,
     settings: &DirectorySettings,
     wanted: &Wanted,
     begun: Instant,
@@ -116,10 +115,10 @@ async fn users(
     let at = Instant::now();
     let entries = match &wanted.user {
         Some(name) => {
-            let found = within(begun, search::person(ldap.clone(), settings, name)).await;
+            let found = within(begun, search::person(ldap, settings, name)).await;
             found.map(|entry| entry.into_iter().collect())
         }
-        None => within(begun, search::people(ldap.clone(), settings)).await,
+        None => within(begun, search::people(ldap, settings)).await,
     };
     let entries: Vec<_> = match entries {
         Ok(entries) => entries,
@@ -151,7 +150,7 @@ async fn users(
 
 async fn groups_of(
     check: &mut Check,
-    ldap: &Ldap,
+    ldap: &Connection,
     settings: &DirectorySettings,
     wanted: &Wanted,
     begun: Instant,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ldap3::{LdapError, LdapResult};
 use schema::condition::Reason;
 
+use super::wire::Refusal;
 use crate::drivers::{shown, trust::TrustError};
 use crate::runtime::{Classify, ErrorClass};
 
@@ -70,6 +71,9 @@ pub enum DirectoryError {
         "the directory has more than {0} entries for this filter, which is more than is accepted"
     )]
     TooMany(usize),
+    /// What it sends is not accepted.
+    #[error("the directory's answer is not read: {0}")]
+    Answer(String),
     /// Something else.
     #[error("the directory refuses the request: result {code} ({text})")]
     Refused {
@@ -92,6 +96,12 @@ impl Classify for DirectoryError {
     }
 }
 
+impl From<Refusal> for DirectoryError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Answer(refusal.to_string())
+    }
+}
+
 impl From<TrustError> for DirectoryError {
     fn from(error: TrustError) -> Self {
         match error {
@@ -109,7 +119,18 @@ impl DirectoryError {
             LdapError::Timeout { .. } => Self::Timeout(timeout),
             LdapError::FilterParsing => Self::Filter(String::new()),
             LdapError::LdapResult { result } => Self::of_result(&result, ""),
-            _ if text.contains("peer certificate") => Self::Certificate(text),
+            _ => Self::Unreachable(text),
+        }
+    }
+
+    /// Names the reason why a connection could not be encrypted.
+    pub(super) fn of_handshake(error: &std::io::Error) -> Self {
+        let reason = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        let text = shown(&error.to_string());
+        match reason {
+            Some(rustls::Error::InvalidCertificate(_)) => Self::Certificate(text),
             _ => Self::Unreachable(text),
         }
     }

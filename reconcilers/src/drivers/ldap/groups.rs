@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::{StreamExt, TryStreamExt};
-use ldap3::{Ldap, Scope, SearchEntry, ldap_escape};
+use ldap3::{Scope, SearchEntry, ldap_escape};
 
+use super::connect::Connection;
 use super::error::DirectoryError;
-use super::search::{MEMBER_OF, all, values};
+use super::search::{MEMBER_OF, all, few, values};
 use super::{DirectorySettings, GroupSearch, dn};
 
 /// Most levels of groups in groups.
@@ -92,8 +93,7 @@ impl Groups {
 
 /// The groups of these DNs and all above them, as each names those that it is in.
 pub(super) async fn upwards(
-    ldap: &Ldap,
-    settings: &DirectorySettings,
+    ldap: &Connection,
     direct: BTreeSet<String>,
 ) -> Result<Groups, DirectoryError> {
     let mut groups = Groups::default();
@@ -107,7 +107,7 @@ pub(super) async fn upwards(
         }
         let level = std::mem::take(&mut next).into_iter();
         let read = level.map(async |dn| {
-            let read = read_group(ldap.clone(), settings, &dn).await?;
+            let read = read_group(ldap, &dn).await?;
             // Some servers name a group in lower case, wherever it is not the group's own entry.
             let (own, above) = read.unwrap_or_else(|| (dn.clone(), Vec::new()));
             Ok::<_, DirectoryError>((dn, own, above))
@@ -131,23 +131,18 @@ pub(super) async fn upwards(
 
 /// The DN of a group, and the groups that it names as those that it is in; `None` when it cannot be read.
 async fn read_group(
-    mut ldap: Ldap,
-    settings: &DirectorySettings,
+    ldap: &Connection,
     dn: &str,
 ) -> Result<Option<(String, Vec<String>)>, DirectoryError> {
-    let found = ldap
-        .with_timeout(settings.timeout)
-        .search(dn, Scope::Base, "(objectClass=*)", vec![MEMBER_OF])
-        .await
-        .map_err(|error| DirectoryError::of(error, settings.timeout))?;
-    match found.1.rc {
+    let search = (dn, Scope::Base, "(objectClass=*)");
+    let (mut entries, result) = few(ldap, search, vec![MEMBER_OF.to_owned()], 1).await?;
+    match result.rc {
         0 => {}
         // Not there, no name of an entry, not for us.
         32 | 34 | 50 => return Ok(None),
-        _ => return Err(DirectoryError::of_result(&found.1, dn)),
+        _ => return Err(DirectoryError::of_result(&result, dn)),
     }
-    let entry = found.0.into_iter().find(|entry| !entry.is_ref());
-    Ok(entry.map(SearchEntry::construct).map(|entry| {
+    Ok(entries.pop().map(|entry| {
         let above = values(&entry, MEMBER_OF).unwrap_or_default().to_vec();
         (entry.dn, above)
     }))
@@ -165,7 +160,7 @@ pub(super) struct Found {
 
 /// All groups that the filter finds, or only that of one name.
 pub(super) async fn found(
-    ldap: &Ldap,
+    ldap: &Connection,
     settings: &DirectorySettings,
     (base, filter, attribute): (&str, &str, &str),
     name: Option<&str>,
@@ -173,7 +168,7 @@ pub(super) async fn found(
     let name = name.map_or_else(|| "*".into(), ldap_escape);
     let filter = filter.replace("{{groupname}}", &name);
     let entries = all(
-        ldap.clone(),
+        ldap,
         settings,
         base,
         &filter,
@@ -184,7 +179,7 @@ pub(super) async fn found(
     let mut found = Found::default();
     let mut members_of = Vec::with_capacity(entries.len());
     for entry in entries {
-        let members = members(ldap, settings, &entry, attribute).await?;
+        let members = members(ldap, &entry, attribute).await?;
         found.groups.add(dn::key(&entry.dn), &entry.dn, Vec::new());
         members_of.push((entry.dn, members));
     }
@@ -211,8 +206,7 @@ pub(super) async fn found(
 
 /// The members of a group, also when the server sends them in parts (`member;range=0-1499`, MS-ADTS 3.1.1.3.1.3.3).
 async fn members(
-    ldap: &Ldap,
-    settings: &DirectorySettings,
+    ldap: &Connection,
     entry: &SearchEntry,
     attribute: &str,
 ) -> Result<Vec<String>, DirectoryError> {
@@ -231,17 +225,12 @@ async fn members(
             return Ok(all);
         };
         let wanted = format!("{attribute};range={next}-*");
-        let answer = ldap
-            .clone()
-            .with_timeout(settings.timeout)
-            .search(&entry.dn, Scope::Base, "(objectClass=*)", vec![wanted])
-            .await
-            .map_err(|error| DirectoryError::of(error, settings.timeout))?;
-        if answer.1.rc != 0 {
-            return Err(DirectoryError::of_result(&answer.1, &entry.dn));
+        let search = (entry.dn.as_str(), Scope::Base, "(objectClass=*)");
+        let (mut entries, result) = few(ldap, search, vec![wanted], 1).await?;
+        if result.rc != 0 {
+            return Err(DirectoryError::of_result(&result, &entry.dn));
         }
-        let answer = answer.0.into_iter().find(|entry| !entry.is_ref());
-        let answer = answer.map(SearchEntry::construct).ok_or_else(unreadable)?;
+        let answer = entries.pop().ok_or_else(unreadable)?;
         part = part_of(&answer, attribute).ok_or_else(unreadable)?;
     }
     Err(unreadable())
@@ -272,7 +261,7 @@ fn part_of(entry: &SearchEntry, attribute: &str) -> Option<Part> {
 
 /// The groups of one person: directly those that name the person, and all above them.
 pub(super) async fn of_person(
-    ldap: &Ldap,
+    ldap: &Connection,
     settings: &DirectorySettings,
     person: (&str, &str),
     member_of: &[String],
@@ -283,7 +272,7 @@ pub(super) async fn of_person(
         member_attribute,
     } = &settings.groups
     else {
-        let groups = upwards(ldap, settings, member_of.iter().cloned().collect()).await?;
+        let groups = upwards(ldap, member_of.iter().cloned().collect()).await?;
         let direct: Vec<String> = member_of.iter().map(|dn| dn::key(dn)).collect();
         return Ok(groups.names_from(direct.iter().map(String::as_str)));
     };
@@ -300,7 +289,7 @@ pub(super) async fn of_person(
             let filter = filter.replace("{{groupname}}", "*");
             let filter = format!("(&{}(|{any}))", parenthesised(&filter));
             let attributes = vec!["1.1".to_owned()];
-            level.extend(all(ldap.clone(), settings, base_dn, &filter, attributes, Ok).await?);
+            level.extend(all(ldap, settings, base_dn, &filter, attributes, Ok).await?);
         }
         next = Vec::new();
         for entry in level {

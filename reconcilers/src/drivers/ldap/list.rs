@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ldap3::Ldap;
-
+use super::connect::Connection;
 use super::error::DirectoryError;
 use super::groups::{self, Groups};
 use super::search::Entry;
@@ -19,12 +18,12 @@ pub(super) struct Listed {
 
 /// Everybody whom the filter of users finds, and all groups.
 pub(super) async fn list(
-    ldap: &Ldap,
+    ldap: &Connection,
     settings: &DirectorySettings,
 ) -> Result<Listed, DirectoryError> {
-    let entries = search::people(ldap.clone(), settings).await?;
+    let entries = search::people(ldap, settings).await?;
     match &settings.groups {
-        GroupSearch::MemberOf => by_member_of(ldap, settings, entries).await,
+        GroupSearch::MemberOf => by_member_of(ldap, entries).await,
         GroupSearch::Groups {
             base_dn,
             filter,
@@ -56,17 +55,13 @@ pub(super) async fn list(
     }
 }
 
-async fn by_member_of(
-    ldap: &Ldap,
-    settings: &DirectorySettings,
-    entries: Vec<Entry>,
-) -> Result<Listed, DirectoryError> {
+async fn by_member_of(ldap: &Connection, entries: Vec<Entry>) -> Result<Listed, DirectoryError> {
     let direct: BTreeSet<String> = entries
         .iter()
         .flat_map(|entry| entry.member_of.iter().cloned())
         .collect();
     let known = !direct.is_empty();
-    let groups: Groups = groups::upwards(ldap, settings, direct).await?;
+    let groups: Groups = groups::upwards(ldap, direct).await?;
     let mut members: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let people = entries.into_iter().map(|entry| {
         let keys: Vec<String> = entry.member_of.iter().map(|dn| dn::key(dn)).collect();

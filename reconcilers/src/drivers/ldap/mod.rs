@@ -13,6 +13,7 @@ mod groups;
 mod list;
 mod real;
 mod search;
+mod wire;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -50,6 +51,8 @@ pub struct DirectorySettings {
     pub timeout: Duration,
     /// How many entries are asked for at once.
     pub page_size: NonZeroU32,
+    /// Longest message of the directory that is accepted, in bytes.
+    pub max_message: usize,
 }
 
 impl DirectorySettings {
@@ -62,6 +65,7 @@ impl DirectorySettings {
                 it.ca_certificate.clone(),
                 it.bind_dn.clone(),
                 it.timeout,
+                it.max_message,
             )
         };
         key(self) == key(other)

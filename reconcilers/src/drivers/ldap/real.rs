@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use ldap3::Ldap;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::check::{self, Check};
-use super::connect::{Tasks, bind, bound, connect};
+use super::connect::{Connection, Tasks, bind, bound, connect};
 use super::error::DirectoryError;
 use super::search::Entry;
 use super::{Directory, DirectorySettings, Listing, Person, Wanted, groups, list, search};
@@ -50,7 +49,7 @@ struct State {
 /// The connection of the service.
 struct Kept {
     settings: DirectorySettings,
-    ldap: Ldap,
+    ldap: Connection,
     number: u64,
     since: Instant,
     used: Instant,
@@ -63,7 +62,7 @@ impl std::fmt::Debug for LdapDirectory {
 }
 
 /// An entry, and the connection over which it was found.
-type Found = (Entry, Ldap);
+type Found = (Entry, Connection);
 
 /// Forgets a connection unless what was asked over it came to its end, also when whoever asked has left.
 struct InUse<'a> {
@@ -104,7 +103,7 @@ impl LdapDirectory {
         name: &str,
     ) -> Result<Option<Found>, DirectoryError> {
         if let Some((ldap, in_use)) = self.kept(settings) {
-            let found = timeout(KEPT, search::person(ldap.clone(), settings, name)).await;
+            let found = timeout(KEPT, search::person(&ldap, settings, name)).await;
             if let Ok(found) = found
                 && is_answer(&found)
             {
@@ -113,7 +112,7 @@ impl LdapDirectory {
             }
         }
         let ldap = self.bound(settings).await?;
-        let found = search::person(ldap.clone(), settings, name).await;
+        let found = search::person(&ldap, settings, name).await;
         if is_answer(&found) {
             let now = Instant::now();
             let mut state = self.lock();
@@ -130,7 +129,7 @@ impl LdapDirectory {
     }
 
     /// A handle of the connection that is kept, if it stands: several use it at once.
-    fn kept(&self, settings: &DirectorySettings) -> Option<(Ldap, InUse<'_>)> {
+    fn kept(&self, settings: &DirectorySettings) -> Option<(Connection, InUse<'_>)> {
         let mut state = self.lock();
         let now = Instant::now();
         state.kept.take_if(|it| {
@@ -149,7 +148,7 @@ impl LdapDirectory {
     }
 
     /// A new connection of the service, unless it was refused just now.
-    async fn bound(&self, settings: &DirectorySettings) -> Result<Ldap, DirectoryError> {
+    async fn bound(&self, settings: &DirectorySettings) -> Result<Connection, DirectoryError> {
         if let Some((refused, error, at)) = &self.lock().refused
             && refused.connect_as(settings)
             && at.elapsed() < REFUSED
@@ -182,14 +181,14 @@ impl LdapDirectory {
         // An unknown name takes the same steps (L5).
         let nobody = format!("cn=nobody,{}", settings.base_dn);
         let dn = found.as_ref().map_or(&nobody, |(entry, _)| &entry.dn);
-        let mut ldap = connect(&self.tasks, settings).await?;
-        let refused = bind(&mut ldap, settings, dn, password).await?;
-        let _ = ldap.unbind().await;
+        let own = connect(&self.tasks, settings).await?;
+        let refused = bind(&own, dn, password).await?;
+        let _ = own.request().unbind().await;
         let Some((entry, service)) = found.filter(|_| refused.is_none()) else {
             return Ok(None);
         };
         // What was typed has found one entry; the name that it has may be another one's, too.
-        if !search::is_only_one(service.clone(), settings, &entry).await? {
+        if !search::is_only_one(&service, settings, &entry).await? {
             tracing::warn!(
                 "several entries of the directory have the name of somebody who signs in"
             );

@@ -2,8 +2,9 @@
 
 use ldap3::adapters::EntriesOnly;
 use ldap3::controls::{ControlType, PagedResults, RawControl};
-use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, ldap_escape};
+use ldap3::{LdapResult, Scope, SearchEntry, SearchOptions, ldap_escape};
 
+use super::connect::Connection;
 use super::error::DirectoryError;
 use super::{DirectorySettings, GroupSearch};
 use crate::drivers::shown;
@@ -24,43 +25,56 @@ pub(super) struct Entry {
     pub member_of: Vec<String>,
 }
 
-/// Whoever has a name.
+/// Searches what has few entries; more than `most` are refused, however many the server sends.
+pub(super) async fn few(
+    connection: &Connection,
+    (base, scope, filter): (&str, Scope, &str),
+    attributes: Vec<String>,
+    most: usize,
+) -> Result<(Vec<SearchEntry>, LdapResult), DirectoryError> {
+    let failed = |error| of_filter(connection, error, filter);
+    let limit = i32::try_from(most).unwrap_or(i32::MAX);
+    let mut stream = connection
+        .request()
+        .with_search_options(SearchOptions::new().sizelimit(limit))
+        .streaming_search_with(EntriesOnly::new(), base, scope, filter, attributes)
+        .await
+        .map_err(failed)?;
+    let mut entries = Vec::new();
+    while let Some(entry) = stream.next().await.map_err(failed)? {
+        if entries.len() == most {
+            return Err(DirectoryError::TooMany(most));
+        }
+        if !entry.is_ref() && !entry.is_intermediate() {
+            entries.push(SearchEntry::construct(entry));
+        }
+    }
+    Ok((entries, stream.finish().await))
+}
+
+/// The entry of the user with a name.
 pub(super) async fn person(
-    mut ldap: Ldap,
+    connection: &Connection,
     settings: &DirectorySettings,
     name: &str,
 ) -> Result<Option<Entry>, DirectoryError> {
-    let timeout = settings.timeout;
     let filter = settings.filter.replace("{{username}}", &ldap_escape(name));
+    let search = (settings.base_dn.as_str(), Scope::Subtree, filter.as_str());
     // A second one tells that the name is ambiguous.
-    let options = SearchOptions::new().sizelimit(2);
-    let found = ldap
-        .with_timeout(timeout)
-        .with_search_options(options)
-        .search(
-            &settings.base_dn,
-            Scope::Subtree,
-            &filter,
-            attributes(settings),
-        )
-        .await
-        .map_err(|error| of_filter(error, settings, &filter))?;
-    let entries = found.0.into_iter();
-    let entries = entries.filter(|entry| !entry.is_ref() && !entry.is_intermediate());
-    let mut entries: Vec<_> = entries.map(SearchEntry::construct).collect();
-    match (entries.len(), found.1.rc) {
+    let (mut entries, result) = few(connection, search, attributes(settings), 2).await?;
+    match (entries.len(), result.rc) {
         (2.., _) | (_, 4) => Err(DirectoryError::Ambiguous),
         (_, 0) => entries
             .pop()
             .map(|entry| as_entry(entry, &settings.username_attribute))
             .transpose(),
-        _ => Err(DirectoryError::of_result(&found.1, &settings.base_dn)),
+        _ => Err(DirectoryError::of_result(&result, &settings.base_dn)),
     }
 }
 
-/// Whether nobody else has the name of an entry.
+/// Returns true when no other entry has the name of this one.
 pub(super) async fn is_only_one(
-    mut ldap: Ldap,
+    connection: &Connection,
     settings: &DirectorySettings,
     entry: &Entry,
 ) -> Result<bool, DirectoryError> {
@@ -71,31 +85,32 @@ pub(super) async fn is_only_one(
     };
     let (attribute, name) = (&settings.username_attribute, ldap_escape(&entry.name));
     let filter = format!("(&{everybody}({attribute}={name}))");
-    let found = ldap
-        .with_timeout(settings.timeout)
-        .with_search_options(SearchOptions::new().sizelimit(2))
-        .search(&settings.base_dn, Scope::Subtree, &filter, vec!["1.1"])
-        .await
-        .map_err(|error| of_filter(error, settings, &filter))?;
-    let entries = found.0.into_iter();
-    let entries = entries.filter(|entry| !entry.is_ref() && !entry.is_intermediate());
-    let entries: Vec<_> = entries.map(SearchEntry::construct).collect();
-    match (entries.as_slice(), found.1.rc) {
+    let search = (settings.base_dn.as_str(), Scope::Subtree, filter.as_str());
+    let (entries, result) = few(connection, search, vec!["1.1".to_owned()], 2).await?;
+    match (entries.as_slice(), result.rc) {
         ([only], 0) => Ok(super::dn::key(&only.dn) == super::dn::key(&entry.dn)),
         (_, 0 | 4) => Ok(false),
-        _ => Err(DirectoryError::of_result(&found.1, &settings.base_dn)),
+        _ => Err(DirectoryError::of_result(&result, &settings.base_dn)),
     }
 }
 
 /// Everybody.
 pub(super) async fn people(
-    ldap: Ldap,
+    connection: &Connection,
     settings: &DirectorySettings,
 ) -> Result<Vec<Entry>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
     let (base, attribute) = (&settings.base_dn, &settings.username_attribute);
     let read = |entry| as_entry(entry, attribute);
-    all(ldap, settings, base, &filter, attributes(settings), read).await
+    all(
+        connection,
+        settings,
+        base,
+        &filter,
+        attributes(settings),
+        read,
+    )
+    .await
 }
 
 /// What `read` makes of all entries, page by page. An answer that is not complete is an error.
@@ -103,7 +118,7 @@ pub(super) async fn people(
 /// Not by the library's own paging, which looks at the result of the last page only. Entries as they come are several times as
 /// large as what is wanted of them, so they are not collected first.
 pub(super) async fn all<T>(
-    mut ldap: Ldap,
+    connection: &Connection,
     settings: &DirectorySettings,
     base: &str,
     filter: &str,
@@ -117,9 +132,9 @@ pub(super) async fn all<T>(
             size: i32::try_from(settings.page_size.get()).unwrap_or(i32::MAX),
             cookie: cookie.clone(),
         };
-        let failed = |error| of_filter(error, settings, filter);
-        let mut stream = ldap
-            .with_timeout(settings.timeout)
+        let failed = |error| of_filter(connection, error, filter);
+        let mut stream = connection
+            .request()
             .with_controls(RawControl::from(page))
             .streaming_search_with(
                 EntriesOnly::new(),
@@ -172,14 +187,10 @@ fn is_partition(reference: &str) -> bool {
     beside.iter().any(|it| reference.contains(it))
 }
 
-fn of_filter(
-    error: ldap3::LdapError,
-    settings: &DirectorySettings,
-    filter: &str,
-) -> DirectoryError {
+fn of_filter(connection: &Connection, error: ldap3::LdapError, filter: &str) -> DirectoryError {
     match error {
         ldap3::LdapError::FilterParsing => DirectoryError::Filter(filter.to_owned()),
-        error => DirectoryError::of(error, settings.timeout),
+        error => connection.failure(error),
     }
 }
 

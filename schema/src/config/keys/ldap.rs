@@ -43,6 +43,9 @@ settings! {
     /// Directory server as host:port, ldap://host or ldaps://host.
     HOST: Setting<Option<String>> = "ldap.host", "Directory server", Setting::optional(rules::ldap_host).effects(SYNC);
 
+    /// Longest message of the directory that is accepted, in MiB.
+    MAX_MESSAGE_MB: Setting<u64> = "ldap.max_message_mb", "Longest message (MiB)", Setting::integer(1, 1024, 16).effects(SYNC);
+
     /// A synchronisation that would remove more than this share of the users (and more than 5) waits for confirmation.
     MAX_REMOVAL_PERCENT: Setting<u64> = "ldap.max_removal_percent", "Largest removal (%)", Setting::integer(0, 100, 20).effects(SYNC);
 

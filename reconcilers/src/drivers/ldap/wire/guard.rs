@@ -1,0 +1,129 @@
+//! Passes messages between a server and the library.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::element::read_header;
+use super::message::{EXTENDED, Head, SEQUENCE, check_answer, read_request};
+use super::{Limits, MESSAGES, MIB, Refusal};
+
+/// Bytes that are read at once, at least.
+const PIECE: usize = 16 * 1024;
+
+/// The requests that have no answer yet, and the bytes of all answers.
+#[derive(Default)]
+struct Open {
+    requests: Mutex<HashMap<u32, Head>>,
+    answered: AtomicU64,
+}
+
+impl Open {
+    fn requests(&self) -> MutexGuard<'_, HashMap<u32, Head>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, request: Head) {
+        if request.is_answered() {
+            self.requests().insert(request.id, request);
+        }
+    }
+
+    /// Checks that the service waits for this answer.
+    fn take(&self, answer: Head) -> Result<(), Refusal> {
+        let mut requests = self.requests();
+        match requests.get(&answer.id) {
+            // A notification, such as that the server ends the connection.
+            None if answer.id == 0 && answer.operation == EXTENDED => Ok(()),
+            Some(request) if request.may_have(answer.operation) => {
+                if !answer.goes_on() {
+                    requests.remove(&answer.id);
+                }
+                Ok(())
+            }
+            _ => Err(Refusal::Form),
+        }
+    }
+
+    fn count(&self, bytes: usize, limits: Limits) -> Result<(), Refusal> {
+        let most = (limits.message as u64).saturating_mul(MESSAGES);
+        let before = self.answered.fetch_add(bytes as u64, Ordering::Relaxed);
+        match before.saturating_add(bytes as u64) <= most {
+            true => Ok(()),
+            false => Err(Refusal::Endless(most / MIB as u64)),
+        }
+    }
+}
+
+/// Passes requests of the library to the server, and answers back, until one of them ends the connection.
+///
+/// # Errors
+/// When the server sends a message that is not passed on.
+pub(in crate::drivers::ldap) async fn pass_messages(
+    server: impl AsyncRead + AsyncWrite,
+    library: impl AsyncRead + AsyncWrite,
+    limits: Limits,
+) -> Result<(), Refusal> {
+    let (from_server, to_server) = tokio::io::split(server);
+    let (from_library, to_library) = tokio::io::split(library);
+    let open = Open::default();
+    tokio::pin! {
+        let requests = pass(from_library, to_server, usize::MAX, |request| {
+            open.add(read_request(request)?);
+            Ok(())
+        });
+        let answers = pass(from_server, to_library, limits.message, |answer| {
+            open.count(answer.len(), limits)?;
+            open.take(check_answer(answer)?)
+        });
+    }
+    tokio::select! {
+        ended = &mut requests => ended,
+        ended = &mut answers => ended,
+    }
+}
+
+/// Passes whole messages on after `check`, until `from` ends or `to` takes no more.
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    limit: usize,
+    check: impl Fn(&mut [u8]) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let mut received = BytesMut::new();
+    loop {
+        while let Some(length) = whole_message(&received, limit)? {
+            let mut message = received.split_to(length);
+            check(&mut message)?;
+            if to.write_all(&message).await.is_err() {
+                return Ok(());
+            }
+        }
+        received.reserve(PIECE);
+        if to.flush().await.is_err() || !matches!(from.read_buf(&mut received).await, Ok(1..)) {
+            let _ = to.shutdown().await;
+            return Ok(());
+        }
+    }
+}
+
+/// The length of the message at the begin of `received`, if all of it is there.
+fn whole_message(received: &[u8], limit: usize) -> Result<Option<usize>, Refusal> {
+    if received.first().is_some_and(|tag| *tag != SEQUENCE) {
+        return Err(Refusal::Form);
+    }
+    let Some((_, header, length)) = read_header(received)? else {
+        return Ok(None);
+    };
+    let whole = usize::try_from(length)
+        .unwrap_or(usize::MAX)
+        .saturating_add(header);
+    match whole {
+        _ if whole > limit => Err(Refusal::Length { length, limit }),
+        _ if whole > received.len() => Ok(None),
+        _ => Ok(Some(whole)),
+    }
+}
