@@ -92,7 +92,7 @@ where
     if announced.is_some_and(|length| length > limit) {
         return Err(ApiError::TooLarge { limit });
     }
-    let pace = Pace::begin(TOTAL);
+    let pace = Pace::begin_body(TOTAL);
     let mut received = Vec::new();
     futures::pin_mut!(body);
     loop {

@@ -18,7 +18,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// A body that begins now and may take so long altogether.
-    pub(super) fn begin(longest: Duration) -> Self {
+    pub(super) fn begin_body(longest: Duration) -> Self {
         Self {
             begun: Instant::now(),
             longest,
@@ -30,5 +30,24 @@ impl Pace {
         let earned = IDLE + Duration::from_secs(received / RATE);
         let next = Instant::now() + IDLE;
         next.min(self.begun + earned.min(self.longest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_that_arrive_earn_time_up_to_the_limit() {
+        let begun = Instant::now();
+        let pace = Pace::begin_body(Duration::from_secs(60));
+        tokio::time::advance(Duration::from_secs(25)).await;
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        assert_eq!(pace.deadline(0), after(30));
+        assert_eq!(pace.deadline(20 * RATE), after(50));
+        // A pause is no longer than before, however much has arrived.
+        assert_eq!(pace.deadline(100 * RATE), after(55));
+        tokio::time::advance(Duration::from_secs(15)).await;
+        assert_eq!(pace.deadline(100 * RATE), after(60));
     }
 }

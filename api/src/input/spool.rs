@@ -97,7 +97,7 @@ where
     S: Stream<Item = Result<B, E>> + Send,
     B: Buf,
 {
-    let pace = Pace::begin(TOTAL);
+    let pace = Pace::begin_body(TOTAL);
     futures::stream::try_unfold((body, 0_u64), move |(mut body, received)| async move {
         // The parser takes in all there is, unless it has to wait, before it gives anything out.
         if unread.load(Ordering::Relaxed) > AT_ONCE {

@@ -72,7 +72,7 @@ impl Samba {
             PORTS
                 .iter()
                 .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()),
-            "somebody listens at port 389 or 636 already; run the tests in their own network: make run-tests FILTER=…"
+            "another program listens at port 389 or 636; run the tests in their own network: make run-tests FILTER=…"
         );
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().display().to_string();

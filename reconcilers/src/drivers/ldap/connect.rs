@@ -108,7 +108,7 @@ async fn guarded(
     settings: &DirectorySettings,
 ) -> Result<Connection, DirectoryError> {
     let unreachable = |error: std::io::Error| DirectoryError::Unreachable(error.to_string());
-    let (own, library) = UnixStream::pair().map_err(unreachable)?;
+    let (mut own, library) = UnixStream::pair().map_err(unreachable)?;
     let library = StdStream::Unix(library.into_std().map_err(unreachable)?);
     let options = LdapConnSettings::new()
         .set_conn_timeout(settings.timeout)
@@ -123,7 +123,6 @@ async fn guarded(
     let (reason, shutdown) = (Arc::clone(&refused), tasks.shutdown.clone());
     tasks.tracker.spawn(async move {
         let passed = async {
-            tokio::pin!(own);
             if let Err(refusal) = pass_messages(server, &mut own, limits).await {
                 // Before the library's end closes, so that its failure has a reason.
                 let _ = reason.set(refusal);

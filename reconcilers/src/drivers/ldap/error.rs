@@ -71,7 +71,7 @@ pub enum DirectoryError {
         "the directory has more than {0} entries for this filter, which is more than is accepted"
     )]
     TooMany(usize),
-    /// What it sends is not accepted.
+    /// A message of the directory is not accepted.
     #[error("the directory's answer is not read: {0}")]
     Answer(String),
     /// Something else.

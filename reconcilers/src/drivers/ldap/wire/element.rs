@@ -97,7 +97,7 @@ impl<'a> Inside<'a> {
     }
 
     /// The elements of the content of `element`.
-    pub(super) fn of(bytes: &'a [u8], element: Element) -> Self {
+    pub(super) fn of_element(bytes: &'a [u8], element: Element) -> Self {
         let (position, end) = (element.start, element.end);
         Self {
             bytes,

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::element::read_header;
 use super::message::{EXTENDED, Head, SEQUENCE, check_answer, read_request};
@@ -13,6 +15,8 @@ use super::{Limits, MESSAGES, MIB, Refusal};
 
 /// Bytes that are read at once, at least.
 const PIECE: usize = 16 * 1024;
+/// Longest time in which an end takes a message, or the connection's end.
+const WRITE: Duration = Duration::from_secs(30);
 
 /// The requests that have no answer yet, and the bytes of all answers.
 #[derive(Default)]
@@ -26,14 +30,14 @@ impl Open {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, request: Head) {
+    fn add_request(&self, request: Head) {
         if request.is_answered() {
             self.requests().insert(request.id, request);
         }
     }
 
     /// Checks that the service waits for this answer.
-    fn take(&self, answer: Head) -> Result<(), Refusal> {
+    fn match_answer(&self, answer: Head) -> Result<(), Refusal> {
         let mut requests = self.requests();
         match requests.get(&answer.id) {
             // A notification, such as that the server ends the connection.
@@ -48,7 +52,7 @@ impl Open {
         }
     }
 
-    fn count(&self, bytes: usize, limits: Limits) -> Result<(), Refusal> {
+    fn count_bytes(&self, bytes: usize, limits: Limits) -> Result<(), Refusal> {
         let most = (limits.message as u64).saturating_mul(MESSAGES);
         let before = self.answered.fetch_add(bytes as u64, Ordering::Relaxed);
         match before.saturating_add(bytes as u64) <= most {
@@ -61,7 +65,7 @@ impl Open {
 /// Passes requests of the library to the server, and answers back, until one of them ends the connection.
 ///
 /// # Errors
-/// When the server sends a message that is not passed on.
+/// The refusal of a message of the server.
 pub(in crate::drivers::ldap) async fn pass_messages(
     server: impl AsyncRead + AsyncWrite,
     library: impl AsyncRead + AsyncWrite,
@@ -71,13 +75,13 @@ pub(in crate::drivers::ldap) async fn pass_messages(
     let (from_library, to_library) = tokio::io::split(library);
     let open = Open::default();
     tokio::pin! {
-        let requests = pass(from_library, to_server, usize::MAX, |request| {
-            open.add(read_request(request)?);
+        let requests = pass_checked(from_library, to_server, usize::MAX, |request| {
+            open.add_request(read_request(request)?);
             Ok(())
         });
-        let answers = pass(from_server, to_library, limits.message, |answer| {
-            open.count(answer.len(), limits)?;
-            open.take(check_answer(answer)?)
+        let answers = pass_checked(from_server, to_library, limits.message, |answer| {
+            open.count_bytes(answer.len(), limits)?;
+            open.match_answer(check_answer(answer)?)
         });
     }
     tokio::select! {
@@ -87,7 +91,7 @@ pub(in crate::drivers::ldap) async fn pass_messages(
 }
 
 /// Passes whole messages on after `check`, until `from` ends or `to` takes no more.
-async fn pass(
+async fn pass_checked(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     limit: usize,
@@ -98,13 +102,18 @@ async fn pass(
         while let Some(length) = whole_message(&received, limit)? {
             let mut message = received.split_to(length);
             check(&mut message)?;
-            if to.write_all(&message).await.is_err() {
+            // TLS keeps what it is given until it is flushed.
+            let written = async {
+                to.write_all(&message).await?;
+                to.flush().await
+            };
+            if !matches!(timeout(WRITE, written).await, Ok(Ok(()))) {
                 return Ok(());
             }
         }
         received.reserve(PIECE);
-        if to.flush().await.is_err() || !matches!(from.read_buf(&mut received).await, Ok(1..)) {
-            let _ = to.shutdown().await;
+        if !matches!(from.read_buf(&mut received).await, Ok(1..)) {
+            let _ = timeout(WRITE, to.shutdown()).await;
             return Ok(());
         }
     }

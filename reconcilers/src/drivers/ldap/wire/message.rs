@@ -95,7 +95,7 @@ pub(super) fn check_answer(bytes: &mut [u8]) -> Result<Head, Refusal> {
 /// The result code and the diagnostic text of a checked result.
 pub(super) fn read_result(bytes: &[u8]) -> Option<(u32, String)> {
     let (mut parts, _) = split(bytes).ok()?;
-    let mut result = Inside::of(bytes, parts.next()?);
+    let mut result = Inside::of_element(bytes, parts.next()?);
     let code = number(bytes, result.next_of(ENUMERATED)?);
     let text = result.nth(1)?;
     let text = String::from_utf8_lossy(&bytes[text.start..text.end]);
@@ -107,7 +107,7 @@ fn split(bytes: &[u8]) -> Result<(Inside<'_>, Head), Refusal> {
     let message = Inside::of_all(bytes)
         .next_of(SEQUENCE)
         .ok_or(Refusal::Form)?;
-    let mut parts = Inside::of(bytes, message);
+    let mut parts = Inside::of_element(bytes, message);
     let id = parts
         .next_of(INTEGER)
         .filter(is_short)
@@ -131,11 +131,11 @@ fn is_text(bytes: &[u8], element: Element) -> bool {
 }
 
 fn are_texts(bytes: &[u8], element: Element) -> bool {
-    Inside::of(bytes, element).all(|text| is_text(bytes, text))
+    Inside::of_element(bytes, element).all(|text| is_text(bytes, text))
 }
 
 fn is_result(bytes: &[u8], operation: Element, texts: &mut Vec<Element>) -> bool {
-    let mut parts = Inside::of(bytes, operation);
+    let mut parts = Inside::of_element(bytes, operation);
     let code = parts.next_of(ENUMERATED).filter(is_short);
     let (matched, text) = (parts.next_of(OCTET_STRING), parts.next_of(OCTET_STRING));
     let (Some(_), Some(matched), Some(text)) = (code, matched, text) else {
@@ -154,28 +154,28 @@ fn is_result(bytes: &[u8], operation: Element, texts: &mut Vec<Element>) -> bool
 }
 
 fn is_entry(bytes: &[u8], operation: Element) -> bool {
-    let mut parts = Inside::of(bytes, operation);
+    let mut parts = Inside::of_element(bytes, operation);
     let name = parts.next_of(OCTET_STRING);
     let named = name.is_some_and(|name| is_text(bytes, name));
     let Some(attributes) = parts.next_of(SEQUENCE).filter(|_| named) else {
         return false;
     };
     parts.next().is_none()
-        && Inside::of(bytes, attributes).all(|attribute| {
-            let mut parts = Inside::of(bytes, attribute);
+        && Inside::of_element(bytes, attributes).all(|attribute| {
+            let mut parts = Inside::of_element(bytes, attribute);
             let name = parts.next_of(OCTET_STRING);
             let values = parts.next_of(SET);
             attribute.tag == SEQUENCE
                 && name.is_some_and(|name| is_text(bytes, name))
                 && values.is_some_and(|values| {
-                    Inside::of(bytes, values).all(|value| value.tag == OCTET_STRING)
+                    Inside::of_element(bytes, values).all(|value| value.tag == OCTET_STRING)
                 })
         })
 }
 
 fn are_controls(bytes: &[u8], controls: Element) -> bool {
-    Inside::of(bytes, controls).all(|control| {
-        let mut parts = Inside::of(bytes, control);
+    Inside::of_element(bytes, controls).all(|control| {
+        let mut parts = Inside::of_element(bytes, control);
         let Some(name) = parts.next_of(OCTET_STRING) else {
             return false;
         };
@@ -195,7 +195,7 @@ fn is_page(value: &[u8]) -> bool {
     let Some(page) = Inside::of_all(value).next_of(SEQUENCE) else {
         return false;
     };
-    let mut parts = Inside::of(value, page);
+    let mut parts = Inside::of_element(value, page);
     let size = parts.next_of(INTEGER).filter(is_short);
     let cookie = parts.next_of(OCTET_STRING);
     // Nothing else may lie in it: its depth was not checked.
