@@ -78,6 +78,8 @@ pub struct Plain {}
 pub struct Answer<T = Plain> {
     envelope: Reply,
     fields: T,
+    /// A field that is written as it is read, in place of that of `fields`.
+    long_text: Option<(&'static str, String)>,
 }
 
 impl Answer {
@@ -93,6 +95,7 @@ impl<T> Answer<T> {
         Self {
             envelope: Reply::ok(message),
             fields,
+            long_text: None,
         }
     }
 
@@ -101,6 +104,7 @@ impl<T> Answer<T> {
         Self {
             envelope: error.to_reply(),
             fields,
+            long_text: None,
         }
     }
 
@@ -109,6 +113,16 @@ impl<T> Answer<T> {
         Answer {
             envelope: self.envelope,
             fields: fields(self.fields),
+            long_text: self.long_text,
+        }
+    }
+
+    /// Gives a field of the answer a long text, which is written as it is read.
+    #[must_use]
+    pub(crate) fn with_long_text(self, field: &'static str, text: String) -> Self {
+        Self {
+            long_text: Some((field, text)),
+            ..self
         }
     }
 
@@ -133,7 +147,11 @@ impl<T> Answer<T> {
 
 impl<T: Serialize + ToSchema + Send + 'static> Answers for Answer<T> {
     fn into_reply(self) -> Reply {
-        self.envelope.with_fields_of(&self.fields)
+        let reply = self.envelope.with_fields_of(&self.fields);
+        match self.long_text {
+            Some((field, text)) => reply.with_long_text(field, text),
+            None => reply,
+        }
     }
 
     fn describe(schemas: &mut Schemas) -> Vec<Body> {

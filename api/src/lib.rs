@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod auth;
+mod budget;
 pub mod deps;
 pub mod dispatch;
 pub mod error;

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use warp::Reply as _;
 
+use crate::budget::StreamCost;
 use crate::error::{ApiError, Cause, Result};
 
 /// The response type of the HTTP stack.
@@ -24,6 +25,9 @@ pub(crate) type Response = warp::reply::Response;
 
 /// How often an idle event stream sends a comment, so that proxies keep it open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Counted for a download, in bytes: pieces under way, a thread or an open file. One user has 32 of them at once.
+const DOWNLOAD_COST: usize = 1024 * 1024;
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,6 +88,8 @@ enum Payload {
     Json(Value),
     /// JSON text that was made before.
     ReadyMade(Bytes),
+    /// JSON with a long text as its last field, written as it is read.
+    JsonWithText(Map<String, Value>, &'static str, String),
     Text(String),
     /// HTML, and what of it a browser may do.
     Page(String, HeaderValue),
@@ -242,6 +248,17 @@ impl Reply {
         self
     }
 
+    /// Adds a long text to a JSON answer: written piece by piece, since what JSON escapes takes up to six times the memory.
+    #[must_use]
+    pub(crate) fn with_long_text(mut self, name: &'static str, text: String) -> Self {
+        if let Payload::Json(Value::Object(body)) = &mut self.payload {
+            let mut body = std::mem::take(body);
+            body.remove(name);
+            self.payload = Payload::JsonWithText(body, name, text);
+        }
+        self
+    }
+
     /// Another status than 200.
     #[must_use]
     pub fn status(mut self, status: StatusCode) -> Self {
@@ -267,6 +284,15 @@ impl Reply {
                 }
                 .map_err(ApiError::internal)?;
                 typed(bytes, "application/json")
+            }
+            Payload::JsonWithText(body, name, text) => {
+                let cost = StreamCost(text.len());
+                let pieces = json_pieces(&body, name, text)?;
+                let mut response = flowing(pieces);
+                response.extensions_mut().insert(cost);
+                let json = HeaderValue::from_static("application/json");
+                response.headers_mut().insert(CONTENT_TYPE, json);
+                response
             }
             Payload::ReadyMade(text) => typed(text, "application/json"),
             Payload::Text(text) => typed(text.into_bytes(), "text/plain; charset=utf-8"),
@@ -294,7 +320,10 @@ impl Reply {
                 let pieces = pieces
                     .take_until(shutdown.clone().cancelled_owned())
                     .chain(cut.filter_map(std::future::ready));
-                warp::reply::stream(Shared(Mutex::new(Box::pin(pieces)))).into_response()
+                let pieces = Shared(Mutex::new(Box::pin(pieces)));
+                let mut response = warp::reply::stream(pieces).into_response();
+                response.extensions_mut().insert(StreamCost(DOWNLOAD_COST));
+                response
             }
             Payload::Frames(frames) => {
                 flowing(frames.take_until(shutdown.clone().cancelled_owned()))
@@ -323,6 +352,34 @@ fn disposition(name: &str) -> String {
     const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
     let exact = utf8_percent_encode(name, ATTRIBUTE);
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{exact}")
+}
+
+/// Bytes of a long text that are written at once.
+const TEXT_PIECE: usize = 16 * 1024;
+
+/// A JSON object whose last field is a long text, in pieces.
+fn json_pieces(
+    body: &Map<String, Value>,
+    name: &'static str,
+    text: String,
+) -> Result<impl Stream<Item = Bytes> + Send + 'static> {
+    let mut head = serde_json::to_vec(body).map_err(ApiError::internal)?;
+    head.pop();
+    let comma = if body.is_empty() { "" } else { "," };
+    head.extend_from_slice(format!("{comma}\"{name}\":\"").as_bytes());
+    let texts = futures::stream::unfold((text, 0), |(text, begin)| async move {
+        let rest = text.get(begin..).filter(|rest| !rest.is_empty())?;
+        let piece = &rest[..rest.floor_char_boundary(TEXT_PIECE)];
+        let next = begin + piece.len();
+        // A text has a JSON form, between two quotation marks.
+        let written = Bytes::from(Value::from(piece).to_string());
+        let escaped = written.slice(1..written.len() - 1);
+        Some((escaped, (text, next)))
+    });
+    let once = |bytes| futures::stream::once(std::future::ready(bytes));
+    Ok(once(Bytes::from(head))
+        .chain(texts)
+        .chain(once(Bytes::from_static(b"\"}"))))
 }
 
 fn flowing(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response {
@@ -392,6 +449,20 @@ mod tests {
         assert_eq!(
             value,
             json!({"success": true, "message": "done", "generation": 3})
+        );
+    }
+
+    #[tokio::test]
+    async fn long_text_is_one_json_string() {
+        let text = "\u{1}\"ä€😀\n".repeat(5000);
+        let reply = Reply::ok("")
+            .with("content", "")
+            .with_long_text("content", text.clone());
+        let (_, body) = body_of(reply).await;
+        let value: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            value,
+            json!({"success": true, "message": "", "content": text})
         );
     }
 

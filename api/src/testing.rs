@@ -450,6 +450,15 @@ impl World {
     }
 }
 
+/// Rows of a method that no route with a session uses.
+pub(crate) fn deletions() -> Vec<Route> {
+    vec![
+        Route::delete("end_session", "/api/test/session", reached::<Session>),
+        Route::delete("end_mine", "/api/test/mine", reached::<OrdinaryUser>),
+        Route::delete("end_all", "/api/test/all", reached::<Superadmin>),
+    ]
+}
+
 /// The route of an id with another handler.
 pub(crate) fn with_handler<X>(id: &str, handler: impl Handle<X>) -> Route {
     let mut routes = crate::routes::all().into_iter();

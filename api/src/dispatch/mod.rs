@@ -7,17 +7,15 @@ mod caller;
 mod page;
 mod router;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Buf;
 use futures::Stream;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, UPGRADE};
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
-use schema::user::Role;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use warp::Filter;
@@ -26,17 +24,17 @@ use warp::filters::BoxedFilter;
 pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
 pub use router::AddressTwice;
 
-use crate::auth::client_address::Network;
 use crate::auth::{client_address, cors, csrf, mcp_token, origin};
+use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    BodyBudgets, Fields, Message, Meta, RawInput, Share, decode_segment, read_fields,
-    read_into_workspace, read_message, read_query, read_spooled, read_upload, take_if_generation,
+    Fields, Message, Meta, RawInput, decode_segment, read_fields, read_into_workspace,
+    read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
 use crate::mcp;
 use crate::reply::{Reply, Response};
-use crate::route::{Access, BodyKind, Modes, Route, Verb};
+use crate::route::{Access, BodyKind, Modes, Route};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router};
@@ -45,7 +43,8 @@ use router::{Found, Router};
 pub struct Api {
     router: Router,
     deps: Deps,
-    bodies: BodyBudgets,
+    requests: Budgets,
+    answers: Budgets,
 }
 
 /// What the access log may say of an answered request; travels in the response's extensions.
@@ -81,7 +80,8 @@ impl Api {
         Ok(Self {
             router: Router::new(routes)?,
             deps,
-            bodies: BodyBudgets::default(),
+            requests: Budgets::for_requests(),
+            answers: Budgets::for_answers(),
         })
     }
 
@@ -142,8 +142,21 @@ impl Api {
             caller: None,
             page: false,
         };
-        let result = self.run(&head, body, &settings, &mut trail).await;
-        let mut response = self.render(result, trail.page.then_some(&head));
+        let mut memory = None;
+        let result = self.run(&head, body, &settings, &mut trail, &mut memory);
+        let result = result.await;
+        let page = trail.page.then_some(&head);
+        let mut response = self.render(result, page);
+        if let Some(mut memory) = memory {
+            let covered = memory.cover(memory_of(&response));
+            // The answer of a change is small, and its sender has to learn of it.
+            if let Err(busy) = covered
+                && head.method.is_safe()
+            {
+                response = self.render(Err(busy), page);
+            }
+            response.extensions_mut().insert(AnswerMemory::from(memory));
+        }
         if head.path.starts_with("/api/") {
             let preflight = head.method == Method::OPTIONS;
             let found = self.router.find(&head.path);
@@ -177,6 +190,7 @@ impl Api {
         body: S,
         settings: &WebSettings,
         trail: &mut Trail,
+        memory: &mut Option<Share>,
     ) -> Result<Reply>
     where
         S: Stream<Item = Result<B, E>> + Send,
@@ -209,10 +223,13 @@ impl Api {
             identified => identified?,
         };
         trail.caller = identity.label();
+        let mut answer = self.answers.share(&identity, trail.client);
+        answer.cover(LEAST_ANSWER)?;
+        *memory = Some(answer);
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
         // Kept until the handler is done with what was in the body.
-        let mut share = self.share(&identity, trail.client);
+        let mut share = self.requests.share(&identity, trail.client);
         let mut message = Message::default();
         let mut fields = match route.body {
             BodyKind::Fields => {
@@ -249,8 +266,12 @@ impl Api {
             BodyKind::None if route.is_post() => Fields::default(),
             BodyKind::None => read_query(&head.query)?,
         };
-        if route.is_post() {
-            let token = fields.take_text(csrf::FIELD)?;
+        if route.changes() {
+            let token = match route.is_post() {
+                true => fields.take_text(csrf::FIELD)?,
+                // Fields of other methods come from the query, which ends up in logs.
+                false => None,
+            };
             if let Some(user) = csrf_user {
                 let valid = token.is_some_and(|token| {
                     csrf::is_valid(&self.deps.signer, &user, self.deps.clock.now(), &token)
@@ -276,20 +297,6 @@ impl Api {
         route.handler.call(identity, input, self.deps.clone()).await
     }
 
-    /// A share of the memory for bodies that callers of this kind have.
-    fn share(&self, identity: &Identity, client: Option<IpAddr>) -> Share {
-        let budgets = &self.bodies;
-        match identity {
-            Identity::Bearer(bearer) => budgets.agents.share(&bearer.account.uid),
-            Identity::Socket(uid) => budgets.socket.share(uid),
-            Identity::Nobody => budgets.strangers.share(&client.map(Network::from)),
-            Identity::Session(session) => match session.account.role {
-                Role::Superadmin => budgets.superadmins.share(&session.account.uid),
-                Role::User => budgets.users.share(&session.account.uid),
-            },
-        }
-    }
-
     /// Finds out who calls and whether the role fits the route.
     async fn identify(&self, head: &Head, route: &Route) -> Result<Identity> {
         if route.access == Access::McpToken {
@@ -309,7 +316,7 @@ impl Api {
         .await
     }
 
-    /// Checks origin and token header of a POST before its body is read. `Some(user)` when the token
+    /// Checks origin and token header of a change before its body is read. `Some(user)` when the token
     /// still has to come from the body.
     fn check_csrf_header(
         &self,
@@ -318,8 +325,9 @@ impl Api {
         identity: &Identity,
         settings: &WebSettings,
     ) -> Result<Option<schema::ids::UserName>> {
+        // A page of another site may open a WebSocket with the visitor's cookie, and read from it.
+        let is_read = !route.changes() && !head.headers.contains_key(UPGRADE);
         // No browser reaches the socket, and no cookie acts there or beside a token.
-        let is_read = route.verb == Verb::Get;
         if is_read || matches!(identity, Identity::Socket(_) | Identity::Bearer(_)) {
             return Ok(None);
         }
@@ -381,6 +389,21 @@ impl Api {
             response
         })
     }
+}
+
+/// Memory that any answer is counted with, in bytes: that of its stream, and of what is under way in it.
+const LEAST_ANSWER: usize = 64 * 1024;
+
+/// The memory that an answer takes, in bytes.
+fn memory_of(response: &Response) -> usize {
+    let StreamCost(cost) = response
+        .extensions()
+        .get()
+        .copied()
+        .unwrap_or(StreamCost(0));
+    let whole = response.body().size_hint().exact().unwrap_or(0);
+    let whole = usize::try_from(whole).unwrap_or(usize::MAX);
+    LEAST_ANSWER.max(cost).max(whole)
 }
 
 /// A body that takes longer was not sent at once.

@@ -8,10 +8,10 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use tokio::time::timeout_at;
 
-use super::budget::Share;
 use super::fields::Fields;
 use super::pace::Pace;
 use super::{multipart, urlencoded};
+use crate::budget::Share;
 use crate::error::{ApiError, Result};
 
 /// Longest time for a whole body of fields.
@@ -244,9 +244,9 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::super::budget::budget_of;
     use super::super::pace::IDLE;
     use super::*;
+    use crate::budget::budget_of;
 
     async fn read<S, B, E>(headers: &HeaderMap, body: S, limit: u64) -> Result<Fields>
     where

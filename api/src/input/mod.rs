@@ -2,7 +2,6 @@
 //! fields become the struct a handler asks for.
 
 mod body;
-mod budget;
 mod fields;
 mod into_workspace;
 mod multipart;
@@ -25,15 +24,13 @@ use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{FILE, read_fields, read_message, read_query, read_upload};
-pub(crate) use budget::{BodyBudgets, Share};
-#[cfg(test)]
-pub(crate) use budget::{Budget, budget_of};
 pub use fields::Fields;
 pub use into_workspace::ReceivedFiles;
 pub(crate) use into_workspace::{MOST_FILES, read_into_workspace};
 pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
+use crate::budget::Share;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::server::RequestId;
@@ -244,6 +241,7 @@ impl Paging {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::budget_of;
 
     fn fields(pairs: &[(&str, &str)]) -> Fields {
         let mut fields = Fields::default();

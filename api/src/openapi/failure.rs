@@ -59,7 +59,7 @@ pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
 /// How a route can fail, by its row.
 pub(super) fn of(route: &Route) -> Failures {
     let mut all = vec![INTERNAL, DATABASE, STORAGE, FULL];
-    if route.is_post() && route.access != Access::McpToken {
+    if route.changes() && route.access != Access::McpToken {
         all.push(CSRF);
     } else {
         all.extend([ENCODING, PARAMETER, BODY]);

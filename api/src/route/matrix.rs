@@ -50,7 +50,7 @@ pub(crate) struct Case<'a> {
     pub(crate) route: &'a Route,
     /// The sender.
     pub(crate) who: Who,
-    /// The token sent along (POST only; GET has the one case [`Token::Missing`]).
+    /// The token sent along (with changes only; GET has the one case [`Token::Missing`]).
     pub(crate) token: Token,
     /// The outcome its row demands.
     pub(crate) expect: Expect,
@@ -60,7 +60,7 @@ pub(crate) struct Case<'a> {
 pub(crate) fn matrix(routes: &[Route]) -> Vec<Case<'_>> {
     let mut cases = Vec::new();
     for route in routes {
-        let tokens = if route.is_post() {
+        let tokens = if route.changes() {
             Token::VARIANTS
         } else {
             &[Token::Missing]
@@ -93,7 +93,7 @@ fn expectation(route: &Route, who: Who, token: Token) -> Expect {
             Expect::WrongRole
         }
     };
-    if role == Expect::Handler && route.is_post() && token != Token::Valid {
+    if role == Expect::Handler && route.csrf() && token != Token::Valid {
         return Expect::CsrfInvalid;
     }
     role

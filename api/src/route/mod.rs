@@ -318,10 +318,15 @@ impl Route {
         self.verb == Verb::Post
     }
 
+    /// Reports that it changes something.
+    pub(crate) fn changes(&self) -> bool {
+        self.verb != Verb::Get
+    }
+
     /// Whether a CSRF token is required: on everything but GET that acts with the rights of a session.
     /// Signing in and out are the exceptions; neither acts on anything but the session itself.
     pub(crate) fn csrf(&self) -> bool {
-        self.verb != Verb::Get
+        self.changes()
             && match self.access {
                 Access::Public | Access::Visitor | Access::McpToken => false,
                 Access::Login | Access::OrdinaryUser | Access::Superadmin => true,

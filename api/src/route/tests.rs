@@ -19,11 +19,11 @@ fn every_route_has_its_own_id_and_address_and_says_what_it_is() {
 }
 
 #[test]
-fn l20_every_post_with_a_session_needs_a_token() {
+fn l20_every_change_with_a_session_needs_a_token() {
     for route in all() {
         let token = route.access == Access::McpToken;
         let exempt = token || ["login", "logout"].contains(&route.id);
-        assert_eq!(route.csrf(), route.is_post() && !exempt, "{route:?}");
+        assert_eq!(route.csrf(), route.changes() && !exempt, "{route:?}");
     }
 }
 
@@ -54,7 +54,7 @@ fn the_matrix_covers_every_route_for_everybody() {
         let of_route = cases.iter().filter(|case| case.route.id == route.id);
         assert_eq!(
             of_route.count(),
-            if route.is_post() { 12 } else { 3 },
+            if route.changes() { 12 } else { 3 },
             "{route:?}"
         );
     }

@@ -9,7 +9,7 @@ use http::{Request, Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming as RequestBody;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::Watcher;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,11 +22,14 @@ use super::linger::{Linger, Received, Unread};
 use super::listener::{Incoming, Transport};
 use super::request::Peer;
 use super::stall::Stall;
+use super::streams::StreamExecutor;
 
 /// Most bytes of a request's head, in HTTP/1 and HTTP/2.
 const MAX_HEAD: usize = 64 * 1024;
 /// Most requests at once on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 100;
+/// Most bytes of one answer that HTTP/2 keeps while the socket is full.
+const MAX_SEND_BUFFER: usize = 64 * 1024;
 /// How often an HTTP/2 peer must show that it is there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
 
@@ -68,7 +71,7 @@ where
         let answer = async move { Ok(answer.await?.map(|body| keep(body, open))) };
         Box::pin(answer) as BoxFuture<'static, Result<Response<Body>, Infallible>>
     });
-    let builder = builder(limits.head);
+    let builder = builder(limits);
     let stream = Linger::new(stream, unread);
     let io = TokioIo::new(Stall::new(stream, limits.stall));
     let connection = builder.serve_connection_with_upgrades(io, handler);
@@ -153,12 +156,13 @@ async fn silence(mut changes: watch::Receiver<Requests>, limits: Limits) -> &'st
     }
 }
 
-fn builder(head: Duration) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(limits: Limits) -> auto::Builder<StreamExecutor> {
+    let stall = limits.stall;
+    let mut builder = auto::Builder::new(StreamExecutor { stall });
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .header_read_timeout(limits.head)
         .max_buf_size(MAX_HEAD);
     builder
         .http2()
@@ -166,6 +170,7 @@ fn builder(head: Duration) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(Some(PING))
         .keep_alive_timeout(PING)
         .max_concurrent_streams(MAX_STREAMS)
+        .max_send_buf_size(MAX_SEND_BUFFER)
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX));
     builder
 }

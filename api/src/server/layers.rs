@@ -20,11 +20,12 @@ use warp::filters::BoxedFilter;
 
 use super::access_log::AccessLog;
 use super::linger::Received;
+use super::outgoing::count_until_sent;
 use super::request::{Peer, REQUEST_ID, RequestContext};
 use crate::dispatch::Trail;
 
 /// An error while a body is sent.
-type BodyError = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a finished response.
 pub(super) type Body = UnsyncBoxBody<Bytes, BodyError>;
 /// The layers and what is inside.
@@ -78,7 +79,7 @@ pub(super) fn answer(
 ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
     let context = RequestContext::new(&request, peer);
     let id = context.id.clone();
-    let method = request.method().clone();
+    let (method, version) = (request.method().clone(), request.version());
     request.extensions_mut().insert(context);
     if request.uri().path_and_query().is_none() {
         // Refused by its context. The web framework panics where there is no path at all.
@@ -95,7 +96,7 @@ pub(super) fn answer(
         let trail = response.extensions_mut().remove::<Trail>();
         let (status, trail) = (response.status(), trail.as_ref());
         stack.log.request(&method, status, begun, trail);
-        Ok(response)
+        Ok(count_until_sent(response, version))
     };
     Box::pin(work.instrument(span))
 }

@@ -9,8 +9,10 @@ mod crowd;
 mod layers;
 mod linger;
 mod listener;
+mod outgoing;
 mod request;
 mod stall;
+mod streams;
 mod tls;
 
 use std::sync::Arc;

@@ -198,10 +198,7 @@ async fn the_body_limit_is_one_mebibyte() {
 async fn l63_bodies_that_no_memory_is_left_for_are_turned_away() {
     let world = world().await;
     let mut api = world.api(Vec::new());
-    (api.bodies.strangers, api.bodies.superadmins) = (
-        crate::input::Budget::new(1, 1),
-        crate::input::Budget::new(2, 2),
-    );
+    api.requests = api.requests.with_few_kib(1, 2);
     let filter = api.filter();
     let root = format!("csrf_token={}&x=", world.token("root"));
     for (path, cookie, text, kib) in [

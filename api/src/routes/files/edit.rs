@@ -91,10 +91,10 @@ async fn read(
     let file = TextFile {
         filename: path.name().to_owned(),
         path: path.to_string(),
-        content: text.content,
+        content: String::new(),
         etag: text.etag,
     };
-    Ok(Answer::ok("", file))
+    Ok(Answer::ok("", file).with_long_text("content", text.content))
 }
 
 /// A text to be saved.

@@ -140,6 +140,91 @@ async fn l63_a_client_that_reads_no_more_is_given_up() {
     assert_eq!(quiet.signs.floods(), 1);
 }
 
+type Http2 = hyper::client::conn::http2::SendRequest<Full<Bytes>>;
+
+/// An HTTP/2 connection with streams of so many bytes of window, which answers pings.
+async fn http2(quiet: &Quiet, window: u32) -> Http2 {
+    let stream = TokioIo::new(quiet.connect());
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(window);
+    let (sender, connection) = builder.handshake(stream).await.unwrap();
+    quiet.connections.spawn(async {
+        let _ = connection.await;
+    });
+    sender
+}
+
+async fn ask(sender: &mut Http2, path: &str) -> Response<hyper::body::Incoming> {
+    let uri = format!("http://test{path}");
+    let request = Request::get(uri).body(Full::default()).unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn l63_unread_http2_stream_is_reset_and_others_go_on() {
+    let quiet = quiet(Limits {
+        stall: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    let (mut sender, mut narrow) = (http2(&quiet, 4096).await, http2(&quiet, 16).await);
+    let mut events = ask(&mut sender, "/readyz").await.into_body();
+    events.frame().await.unwrap().unwrap();
+    let mut reading = ask(&mut sender, "/api/login/mode").await.into_body();
+    let begun = Instant::now();
+    let unread = ask(&mut sender, "/api/login/mode").await.into_body();
+    let small = ask(&mut narrow, "/api/health").await.into_body();
+    assert_eq!(quiet.signs.floods(), 2);
+    while quiet.signs.floods() == 2 {
+        reading.frame().await.unwrap().unwrap();
+        sleep(Duration::from_millis(1)).await;
+    }
+    let patience = begun.elapsed();
+    assert!((250..600).contains(&patience.as_millis()), "{patience:?}");
+    for mut body in [unread, small] {
+        let error = loop {
+            match body.frame().await.unwrap() {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert!(error.to_string().contains("body"), "{error}");
+    }
+    for _ in 0..1000 {
+        reading.frame().await.unwrap().unwrap();
+        sleep(Duration::from_millis(1)).await;
+    }
+    // A stream whose producer is quiet is none whose peer does not read.
+    let quiet_for = timeout(Duration::from_millis(900), events.frame()).await;
+    assert!(quiet_for.is_err());
+}
+
+#[tokio::test]
+async fn l63_unread_answers_of_one_client_take_its_part_of_memory() {
+    // As much as one address may have, at 64 KiB each.
+    const MOST: usize = 256;
+    let quiet = quiet(Limits::default()).await;
+    let mut unread = Vec::new();
+    let mut senders = Vec::new();
+    for n in 0..=MOST {
+        if n % 100 == 0 {
+            senders.push(http2(&quiet, 16).await);
+        }
+        let answer = ask(senders.last_mut().unwrap(), "/api/login/mode").await;
+        let expected = if n < MOST { 200 } else { 503 };
+        assert_eq!(answer.status(), expected, "{n}");
+        unread.push(answer);
+    }
+    // Superadmins have their own.
+    let mut request = get("/api/config");
+    let cookie = quiet.world.cookie("root").parse().unwrap();
+    request.headers_mut().insert("cookie", cookie);
+    assert_eq!(send_over(quiet.connect(), request).await.status(), 200);
+    sleep(Duration::from_secs(31)).await;
+    let again = ask(senders.last_mut().unwrap(), "/api/login/mode").await;
+    assert_eq!(again.status(), 200);
+}
+
 #[tokio::test]
 async fn a_request_may_take_longer_than_the_time_for_its_head() {
     let quiet = quiet(Limits {

@@ -1,17 +1,20 @@
-//! The memory that request bodies may take.
+//! The memory that bodies of requests and of answers may take.
 //!
-//! Each body has its own limit, but a client can open as many requests as it likes and stall each just below it. Each kind of
-//! caller therefore has a budget, and within it each account, or each address of callers without one, a part: no agent, user or
-//! stranger can keep others from sending theirs, and none of them a superadmin.
+//! Each body has its own limit, but a client can open as many requests as it likes and stall each of them. Each kind of caller
+//! therefore has a budget, and within it each account, or each address of callers without one, a part: no agent, user or
+//! unknown client can keep others from being served, and none of them a superadmin.
 
 use std::hash::Hash;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::ids::Uid;
+use schema::user::Role;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::client_address::Network;
+use crate::dispatch::Identity;
 use crate::error::{ApiError, Result};
 use crate::parts::Parts;
 
@@ -23,21 +26,22 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The budgets of all kinds of callers. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct BodyBudgets {
+pub(crate) struct Budgets {
     /// Callers without session or token, by address.
-    pub(crate) strangers: Budget<Option<Network>>,
+    strangers: Budget<Option<Network>>,
     /// Agents, by their users.
-    pub(crate) agents: Budget<Uid>,
+    agents: Budget<Uid>,
     /// Sessions of ordinary users.
-    pub(crate) users: Budget<Uid>,
+    users: Budget<Uid>,
     /// Sessions of superadmins.
-    pub(crate) superadmins: Budget<Uid>,
+    superadmins: Budget<Uid>,
     /// The admin socket, by the peer's user id.
-    pub(crate) socket: Budget<Option<u32>>,
+    socket: Budget<Option<u32>>,
 }
 
-impl Default for BodyBudgets {
-    fn default() -> Self {
+impl Budgets {
+    /// Budgets for what requests bring.
+    pub(crate) fn for_requests() -> Self {
         Self {
             strangers: Budget::new(64 * MIB, 4 * MIB),
             // As much as all calls of tools that one user may have under way.
@@ -45,6 +49,40 @@ impl Default for BodyBudgets {
             users: Budget::new(192 * MIB, 16 * MIB),
             superadmins: Budget::new(192 * MIB, 64 * MIB),
             socket: Budget::new(192 * MIB, 192 * MIB),
+        }
+    }
+
+    /// Budgets for what is answered and not sent yet.
+    pub(crate) fn for_answers() -> Self {
+        Self {
+            strangers: Budget::new(256 * MIB, 16 * MIB),
+            agents: Budget::new(512 * MIB, 64 * MIB),
+            users: Budget::new(512 * MIB, 32 * MIB),
+            superadmins: Budget::new(192 * MIB, 64 * MIB),
+            socket: Budget::new(192 * MIB, 192 * MIB),
+        }
+    }
+
+    /// The same with so many KiB for unknown callers, and for superadmins.
+    #[cfg(test)]
+    pub(crate) fn with_few_kib(self, strangers: usize, superadmins: usize) -> Self {
+        Self {
+            strangers: Budget::new(strangers, strangers),
+            superadmins: Budget::new(superadmins, superadmins),
+            ..self
+        }
+    }
+
+    /// A share of the caller's part, without any memory yet. `client` is the address of a caller without an account.
+    pub(crate) fn share(&self, identity: &Identity, client: Option<IpAddr>) -> Share {
+        match identity {
+            Identity::Bearer(bearer) => self.agents.share(&bearer.account.uid),
+            Identity::Socket(uid) => self.socket.share(uid),
+            Identity::Nobody => self.strangers.share(&client.map(Network::from)),
+            Identity::Session(session) => match session.account.role {
+                Role::Superadmin => self.superadmins.share(&session.account.uid),
+                Role::User => self.users.share(&session.account.uid),
+            },
         }
     }
 }
@@ -83,6 +121,25 @@ impl<K: Clone + Eq + Hash> Budget<K> {
         }
     }
 }
+
+/// Memory of an answer, until all of it is sent. Travels in the response's extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerMemory {
+    _share: Arc<Share>,
+}
+
+impl From<Share> for AnswerMemory {
+    fn from(share: Share) -> Self {
+        Self {
+            _share: Arc::new(share),
+        }
+    }
+}
+
+/// Bytes of memory, and of what descriptors cost beside it, that an answer takes while it is produced. Travels in the response's
+/// extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamCost(pub(crate) usize);
 
 /// A budget of so many KiB for one owner.
 #[cfg(test)]
@@ -165,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_owner_that_holds_its_part_keeps_no_other_from_sending() {
-        let budget = BodyBudgets::default().users;
+        let budget = Budgets::for_requests().users;
         let (greedy, other) = (Uid::random(), Uid::random());
         let bytes = 4 * 1024 * 1024;
         let mut held = Vec::new();
