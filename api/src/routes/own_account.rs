@@ -190,21 +190,33 @@ async fn change_password(
     input: Input<PasswordForm>,
     deps: Deps,
 ) -> Result<Answer<PasswordChanged>> {
+    replace_own_password(&session, input, &deps).await
+}
+
+/// Replaces the password of a session's account, whatever its role, and ends the account's other sessions.
+///
+/// # Errors
+/// As [`change_password`].
+pub(super) async fn replace_own_password(
+    session: &Session,
+    input: Input<PasswordForm>,
+    deps: &Deps,
+) -> Result<Answer<PasswordChanged>> {
     let Input { params, meta, .. } = input;
     password::check_rules("new_password", &params.new_password)?;
     let name = session.account.name.as_str();
-    let verified = credentials::verify(&deps, meta.client, name, params.old_password)
+    let verified = credentials::verify(deps, meta.client, name, params.old_password)
         .await?
         .filter(|verified| verified.uid == session.account.uid);
     let Some(verified) = verified else {
         let about = About::object(session.account.role, name).detail("wrong_password");
-        meta.refused(&deps, about).await?;
+        meta.refused(deps, about).await?;
         return Err(ApiError::WrongPassword);
     };
     let old = verified.password_hash.ok_or(ApiError::WrongPassword)?;
     let new = deps.passwords.hash(&params.new_password).await?;
     let keep = session.claims.issued_at.as_secs();
-    let mut tx = meta.begin(&deps).await?;
+    let mut tx = meta.begin(deps).await?;
     let ended = user::replace_password(&mut tx, &verified.uid, &old, &new, keep)
         .await?
         .ok_or(ApiError::WrongPassword)?;

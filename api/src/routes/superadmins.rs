@@ -15,6 +15,7 @@ use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 
+use super::own_account::{PasswordChanged, PasswordForm, replace_own_password};
 use super::page::{self, Page};
 use super::params::{Credentials, NewPassword, PasswordReset, ResetForm, Who};
 
@@ -58,6 +59,21 @@ pub(super) fn routes() -> Vec<Route> {
                 Failure(404, "not_found", "no such superadmin"),
                 Failure::BUSY,
             ]),
+        Route::post(
+            "superadmins_password",
+            "/api/admin/superadmins/password",
+            change_password,
+        )
+        .title(Area::Superadmins, "Change my password as a superadmin")
+        .about(
+            "Ends all other sessions of the account, in every mode. A wrong old password counts as a failed sign-in. \
+             The admin socket has no password: it uses `superadmins/reset`.",
+        )
+        .fails(&[
+            Failure(401, "wrong_password", "the old password is wrong"),
+            Failure::ATTEMPTS,
+            Failure::BUSY,
+        ]),
     ]
 }
 
@@ -162,6 +178,22 @@ async fn reset(
     set_password(&deps, &input.meta, &actor, &username, &hash).await?;
     let message = format!("superadmin {username} has a new password");
     Ok(Answer::ok(message, new.reset(username)))
+}
+
+/// `POST /api/admin/superadmins/password`: replaces the password of the caller's own account.
+///
+/// # Errors
+/// 400 for a new password that breaks the rules and for the admin socket, 401 `wrong_password`, 429 and 503 as for signing in.
+async fn change_password(
+    Superadmin(actor): Superadmin,
+    input: Input<PasswordForm>,
+    deps: Deps,
+) -> Result<Answer<PasswordChanged>> {
+    let session = actor.session().ok_or_else(|| {
+        let rule = "the admin socket has no account; name one with superadmins/reset";
+        ApiError::invalid("old_password", rule)
+    })?;
+    replace_own_password(session, input, &deps).await
 }
 
 async fn set_password(

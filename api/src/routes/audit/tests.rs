@@ -262,6 +262,11 @@ fn case(id: &str) -> Case {
         "whitelist_save" => (&[("users", "a,b")], "whitelist", "replaced; 2 names"),
         "superadmins_create" => (&[("username", "eve")], "superadmin/eve", ""),
         "superadmins_delete" => (&[("username", "second")], "superadmin/second", ""),
+        "superadmins_password" => (
+            &[("old_password", PASSWORD), ("new_password", PASSWORD)],
+            "superadmin/root",
+            "",
+        ),
         "superadmins_reset" => (
             &[("username", "eve"), ("password", CANARY)],
             "superadmin/eve",

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::routes::yard::{Answer, PASSWORD, Yard, from_socket, yard};
+use crate::settings::{AuthMode, WebSettings};
 
 const CREATE: &str = "/api/admin/superadmins/create";
 const DELETE: &str = "/api/admin/superadmins/delete";
@@ -149,6 +150,38 @@ async fn l7_a_reset_ends_all_sessions_but_the_one_that_asks() {
         (404, "not_found")
     );
     yard.sign_in("alice").await;
+}
+
+#[tokio::test]
+async fn own_password_is_changed_in_every_mode() {
+    const PATH: &str = "/api/admin/superadmins/password";
+    let yard = yard().await;
+    for (mode, old, new) in [
+        (AuthMode::Ldap, PASSWORD, "battery staple"),
+        (AuthMode::Local, "battery staple", "horse correct"),
+    ] {
+        let settings = WebSettings {
+            auth_mode: mode,
+            ..WebSettings::default()
+        };
+        yard.world.settings.send_replace(settings.into());
+        let session = async || yard.login("root", old).send().await.cookie();
+        let (root, other) = (session().await, session().await);
+        let change = async |old: &str| {
+            let form = [("old_password", old), ("new_password", new)];
+            yard.post(PATH, &form).with("root", &root).send().await
+        };
+        assert_eq!(change("wrong").await.verdict(), (401, "wrong_password"));
+        assert_eq!(change(old).await.status, 200);
+        assert!(yard.lives(&root).await && !yard.lives(&other).await);
+        assert_eq!(yard.login("root", old).send().await.status, 401);
+    }
+    let form = [
+        ("old_password", "horse correct"),
+        ("new_password", PASSWORD),
+    ];
+    let socket = yard.post(PATH, &form).context(from_socket()).send().await;
+    assert_eq!(socket.verdict(), (400, "invalid_parameter"));
 }
 
 #[tokio::test]
