@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
+use crate::auth::unknown_proxy::UnknownProxies;
 use crate::auth::{Authenticator, Signer};
 use crate::files::Files;
 use crate::follows::FollowLimit;
@@ -74,6 +75,8 @@ pub struct Dependencies {
     pub authenticator: Arc<dyn Authenticator>,
     /// Hashes passwords.
     pub passwords: PasswordPool,
+    /// The proxy, if one is not configured.
+    pub unknown_proxies: UnknownProxies,
     /// Limits sign-in attempts.
     pub login_limit: LoginLimit,
     /// Bounds how many logs are followed at once.

@@ -50,6 +50,9 @@ impl FailureClass {
     }
 }
 
+/// The settings that say which pages may act.
+const ORIGIN_REMEDY: &str = "set web.public_url to the address in people's browsers, or add the origin to web.allowed_origins";
+
 /// Most problems that one answer lists.
 pub const MOST_PROBLEMS: usize = 50;
 
@@ -115,9 +118,17 @@ pub enum ApiError {
     /// The CSRF token is missing or wrong, or the request comes from a foreign site (403 `csrf_invalid`).
     #[error("{0}")]
     CsrfInvalid(&'static str),
+    /// The request comes from a page of a foreign site (403 `csrf_invalid`): as its `Origin` names it, and the origins that may act.
+    #[error("pages of {seen} may not act here, only those of {own}; {remedy}", remedy = ORIGIN_REMEDY)]
+    ForeignSite {
+        /// The site as the request names it.
+        seen: String,
+        /// The service's own origin.
+        own: String,
+    },
     /// The request comes from a page of another site (403 `origin_refused`).
-    #[error("requests from this origin are refused")]
-    OriginRefused,
+    #[error("requests of pages of {0} are refused; {remedy}", remedy = ORIGIN_REMEDY)]
+    OriginRefused(String),
     /// Not possible in the present authentication mode (403 `mode_forbidden`).
     #[error("not possible in the current authentication mode; {0}")]
     ModeForbidden(&'static str),
@@ -415,8 +426,8 @@ impl ApiError {
             Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
             Self::SwitchedOff(_) => (S::FORBIDDEN, "switched_off"),
             Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
-            Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
-            Self::OriginRefused => (S::FORBIDDEN, "origin_refused"),
+            Self::CsrfInvalid(_) | Self::ForeignSite { .. } => (S::FORBIDDEN, "csrf_invalid"),
+            Self::OriginRefused(_) => (S::FORBIDDEN, "origin_refused"),
             Self::ModeForbidden(_) => (S::FORBIDDEN, "mode_forbidden"),
             Self::SuperadminClient => (S::FORBIDDEN, "superadmin_client"),
             Self::NotWhitelisted => (S::FORBIDDEN, "not_whitelisted"),
@@ -496,7 +507,7 @@ impl ApiError {
 
     /// The failure envelope, with the headers that belong to it.
     pub fn to_reply(&self) -> Reply {
-        if let Self::OriginRefused = self {
+        if let Self::OriginRefused(_) = self {
             // Where this happens, programs speak JSON-RPC.
             let error = json!({"code": -32600, "message": self.to_string()});
             let body = json!({"jsonrpc": "2.0", "error": error});

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::origin::Origin;
+use crate::auth::unknown_proxy::describe_width;
 use crate::error::chain;
 use crate::mcp::{Own, Policies};
 
@@ -132,6 +133,11 @@ pub fn publish(sender: &watch::Sender<Arc<WebSettings>>, settings: WebSettings) 
     sender.send_if_modified(|present| {
         let newer = settings.generation > present.generation;
         if newer {
+            if settings.trusted_proxies != present.trusted_proxies
+                && let Some(warning) = describe_width(&settings)
+            {
+                tracing::warn!("{warning}");
+            }
             *present = Arc::new(settings);
         }
         newer

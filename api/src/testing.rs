@@ -31,6 +31,7 @@ use crate::auth::login_limit::LoginLimit;
 use crate::auth::mcp_token::Bearer;
 use crate::auth::password::{Cost, PasswordPool};
 use crate::auth::session::SessionClaims;
+use crate::auth::unknown_proxy::UnknownProxies;
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Api, Caller, OrdinaryUser, Session, Superadmin, Visitor};
@@ -377,6 +378,7 @@ pub(crate) async fn world() -> World {
         signer: Signer::new(&secret).unwrap(),
         authenticator: Arc::new(Accounts(accounts.into())),
         passwords: PasswordPool::with_cost(NonZeroUsize::MIN, Cost::TEST).unwrap(),
+        unknown_proxies: UnknownProxies::default(),
         login_limit: LoginLimit::new(clock.clone()),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),

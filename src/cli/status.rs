@@ -20,6 +20,7 @@ pub async fn status(server: &Server) -> Result {
     let overview = server.get("/api/admin/reconcile").await?;
     let (ready, text) = server.send(server.request(Method::GET, "/readyz")).await?;
     screen::print(&(clean_lines(text.trim_end()) + "\n"))?;
+    screen::print(&warnings(&overview))?;
     screen::print(&lead(&overview))?;
     screen::print(&table(&RECONCILERS, &overview))?;
     if ready == 200 {
@@ -27,6 +28,15 @@ pub async fn status(server: &Server) -> Result {
     } else {
         Err(Failure::Unavailable("the server is not ready".to_owned()))
     }
+}
+
+/// Settings that do not fit what the server sees, one to a line.
+fn warnings(overview: &Value) -> String {
+    let all = at(overview, "warnings").as_array().into_iter().flatten();
+    let texts = all.filter_map(Value::as_str);
+    texts
+        .map(|text| clean_lines(&format!("warning: {text}")) + "\n")
+        .collect()
 }
 
 /// Who reconciles, and whether that is paused.
@@ -54,6 +64,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn warnings_are_lines() {
+        let overview = json!({"warnings": ["one\u{1b}[2J", "two"]});
+        let text = warnings(&overview);
+        assert!(text.starts_with("warning: one") && text.ends_with("\nwarning: two\n"));
+        assert!(!text.contains('\u{1b}') && warnings(&json!({})).is_empty());
+    }
 
     #[test]
     fn a_standby_and_a_pause_are_shown() {

@@ -17,6 +17,7 @@ use api::auth::Signer;
 use api::auth::database::DatabaseAuthenticator;
 use api::auth::login_limit::LoginLimit;
 use api::auth::password::PasswordPool;
+use api::auth::unknown_proxy::{UnknownProxies, describe_width};
 use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::files::Files;
@@ -169,7 +170,11 @@ pub async fn build(
     // The first answers already obey the stored configuration.
     let (stored, generation) =
         api::settings::read(&prepared.db.reader(), &prepared.master_key).await?;
-    let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
+    let web_settings = WebSettings::of(&stored, generation);
+    if let Some(warning) = describe_width(&web_settings) {
+        tracing::warn!("{warning}");
+    }
+    let (web_sender, web_settings) = watch::channel(Arc::new(web_settings));
     let provider = Arc::new(OidcProvider::new(Arc::clone(&clock), tasks.clone()));
     let health = Health::new(
         process,
@@ -223,6 +228,7 @@ pub async fn build(
             web_settings.clone(),
         )),
         passwords: PasswordPool::new(cores)?,
+        unknown_proxies: UnknownProxies::default(),
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),

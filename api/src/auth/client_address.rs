@@ -113,7 +113,8 @@ pub fn forwarded_prefix<'a>(
     valid.then_some(prefix)
 }
 
-fn is_trusted(peer: IpAddr, trusted: &[IpCidr]) -> bool {
+/// Reports that a peer is one of these proxies.
+pub(super) fn is_trusted(peer: IpAddr, trusted: &[IpCidr]) -> bool {
     let peer = peer.to_canonical();
     trusted.iter().any(|net| net.contains(&peer))
 }

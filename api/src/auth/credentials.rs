@@ -1,18 +1,13 @@
 //! Verifying a name and a password, the same way for everybody who might be asking.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use schema::ids::UserName;
 use schema::user::{self, Role, Source, User};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::login_limit::Charged;
+use super::login_limit::{Charged, Sender};
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::settings::AuthMode;
-
-/// Stands for the client on the admin socket, which has no address; no connection comes from it.
-pub(crate) const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Whether accounts of this role and source may be used in this mode. Superadmins are independent
 /// of any mode.
@@ -33,18 +28,18 @@ pub fn belongs_to_mode(role: Role, source: Source, mode: AuthMode) -> bool {
 /// that does not exist or may not be used: the work done for it and what is known of it afterwards
 /// are the same.
 ///
-/// `name` is what the client sent; `client` is where it is, `None` on the admin socket.
+/// `name` is as the client sent it.
 ///
 /// # Errors
 /// 429 before any hashing when the limit is reached, 503 when too many passwords are being
 /// verified, [`ApiError::Internal`] when the database or the hashing fails.
 pub async fn verify(
     deps: &Dependencies,
-    client: Option<IpAddr>,
+    sender: Sender,
     name: &str,
     password: SecretString,
 ) -> Result<Option<User>> {
-    let (account, charged) = try_password(deps, client, name, password).await?;
+    let (account, charged) = try_password(deps, sender, name, password).await?;
     if account.is_some() {
         charged.succeeded();
     }
@@ -57,11 +52,11 @@ pub async fn verify(
 /// As [`verify`].
 pub async fn try_password(
     deps: &Dependencies,
-    client: Option<IpAddr>,
+    sender: Sender,
     name: &str,
     password: SecretString,
 ) -> Result<(Option<User>, Charged)> {
-    let attempt = deps.login_limit.begin(client.unwrap_or(NO_ADDRESS), name)?;
+    let attempt = deps.login_limit.begin(sender, name)?;
     let account = find(deps, name).await?;
     let stored = account.as_ref().and_then(|account| {
         let hash = account.password_hash.as_ref()?;

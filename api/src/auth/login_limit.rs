@@ -20,6 +20,8 @@ use crate::error::{ApiError, Result};
 
 /// Attempts in one window.
 pub const ATTEMPTS: usize = 10;
+/// Failures in one window of an address that many people share: that of a proxy which is not configured.
+pub const FAILURES_OF_UNKNOWN_PROXY: usize = 200;
 /// The window.
 pub const WINDOW: Duration = Duration::from_secs(300);
 /// Most counters of each kind; those used longest ago are forgotten first.
@@ -37,10 +39,28 @@ pub struct LoginLimit {
     failed: Cache<Network, Window>,
 }
 
+/// The client whose attempts are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sender {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its address is that of a proxy which `web.trusted_proxies` does not name.
+    pub behind_unknown_proxy: bool,
+}
+
+impl Sender {
+    fn most_failures(self) -> usize {
+        match self.behind_unknown_proxy {
+            true => FAILURES_OF_UNKNOWN_PROXY,
+            false => ATTEMPTS,
+        }
+    }
+}
+
 /// An attempt that may go on to the hashing of its password.
 #[derive(Debug)]
 pub struct Attempt {
-    network: Network,
+    sender: Sender,
 }
 
 /// An attempt that counts as failed until it is marked as succeeded. Counting it before the
@@ -77,18 +97,18 @@ impl LoginLimit {
     ///
     /// # Errors
     /// 429 with the exact time until the next attempt is accepted.
-    pub fn begin(&self, address: IpAddr, name: &str) -> Result<Attempt> {
-        let network = Network::from(address);
+    pub fn begin(&self, sender: Sender, name: &str) -> Result<Attempt> {
+        let network = Network::from(sender.address);
         let now = self.clock.steady();
-        self.check(address)?;
+        self.check(sender)?;
         // Hashed: the client chooses the name's length. Directories take names for the same that differ in case or in spaces.
         let plain: String = name.to_lowercase().split_whitespace().collect();
         let key = (network, Sha256::digest(plain).into());
         let window = self.by_name.get_with(key, Window::default);
         let mut moments = window.lock().unwrap_or_else(PoisonError::into_inner);
-        limit(&mut moments, now)?;
+        limit(&mut moments, now, ATTEMPTS)?;
         moments.push_back(now);
-        Ok(Attempt { network })
+        Ok(Attempt { sender })
     }
 
     /// Whether an attempt that has no name may go on: whoever comes back from an identity provider. Nothing is counted
@@ -96,21 +116,21 @@ impl LoginLimit {
     ///
     /// # Errors
     /// 429 as for [`Self::begin`].
-    pub fn check(&self, address: IpAddr) -> Result<()> {
-        match self.failed.get(&Network::from(address)) {
+    pub fn check(&self, sender: Sender) -> Result<()> {
+        match self.failed.get(&Network::from(sender.address)) {
             Some(failed) => limit(
                 &mut failed.lock().unwrap_or_else(PoisonError::into_inner),
                 self.clock.steady(),
+                sender.most_failures(),
             ),
             None => Ok(()),
         }
     }
 
     /// Counts a failure of such an attempt.
-    pub fn failed(&self, address: IpAddr) {
-        let network = Network::from(address);
+    pub fn failed(&self, sender: Sender) {
         // What is over the limit changes nothing any more.
-        let _ = self.charge(Attempt { network });
+        let _ = self.charge(Attempt { sender });
     }
 
     /// Counts the attempt as failed for its address, if there is room. To be called once a core is
@@ -119,11 +139,12 @@ impl LoginLimit {
     /// # Errors
     /// 429 as for [`Self::begin`].
     pub fn charge(&self, attempt: Attempt) -> Result<Charged> {
-        let window = self.failed.get_with(attempt.network, Window::default);
+        let network = Network::from(attempt.sender.address);
+        let window = self.failed.get_with(network, Window::default);
         let moment = self.clock.steady();
         {
             let mut moments = window.lock().unwrap_or_else(PoisonError::into_inner);
-            limit(&mut moments, moment)?;
+            limit(&mut moments, moment, attempt.sender.most_failures())?;
             moments.push_back(moment);
         }
         Ok(Charged { window, moment })
@@ -144,15 +165,17 @@ where
 }
 
 /// Forgets what left the window; an error when the rest fills it.
-fn limit(moments: &mut VecDeque<Moment>, now: Moment) -> Result<()> {
+fn limit(moments: &mut VecDeque<Moment>, now: Moment, most: usize) -> Result<()> {
     while moments
         .front()
         .is_some_and(|oldest| now.saturating_sub(*oldest) >= WINDOW)
     {
         moments.pop_front();
     }
-    match moments.front() {
-        Some(oldest) if moments.len() >= ATTEMPTS => {
+    // The moment at which one less than `most` is left.
+    let frees = moments.len().checked_sub(most);
+    match frees.and_then(|index| moments.get(index)) {
+        Some(oldest) => {
             let left = WINDOW.saturating_sub(now.saturating_sub(*oldest));
             // Whole seconds, rounded up: an answer that is too early would be refused again.
             let seconds = left.as_millis().div_ceil(1000);
@@ -160,7 +183,7 @@ fn limit(moments: &mut VecDeque<Moment>, now: Moment) -> Result<()> {
                 retry_after: Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)),
             })
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -184,8 +207,11 @@ mod tests {
         }
     }
 
-    fn ip(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn ip(text: &str) -> Sender {
+        Sender {
+            address: text.parse().unwrap(),
+            behind_unknown_proxy: false,
+        }
     }
 
     #[test]
@@ -251,6 +277,29 @@ mod tests {
     }
 
     #[test]
+    fn l19_unknown_proxy_has_more_failures_and_names_have_not() {
+        let (limit, _) = limiter();
+        let proxy = Sender {
+            behind_unknown_proxy: true,
+            ..ip("10.0.0.1")
+        };
+        for n in 0..FAILURES_OF_UNKNOWN_PROXY {
+            let attempt = limit.begin(proxy, &format!("user{n}")).unwrap();
+            limit.charge(attempt).unwrap();
+            // Without the headers of a proxy the address has as many as any other.
+            let direct = limit.begin(ip("10.0.0.1"), &format!("direct{n}"));
+            assert_eq!(direct.is_ok(), n + 1 < ATTEMPTS, "{n}");
+        }
+        assert_eq!(retry_after(limit.begin(proxy, "alice")), Some(300));
+        let other = Sender {
+            behind_unknown_proxy: true,
+            ..ip("10.0.0.2")
+        };
+        let tried = (0..20).filter(|_| limit.begin(other, "alice").is_ok());
+        assert_eq!(tried.count(), ATTEMPTS);
+    }
+
+    #[test]
     fn many_people_behind_one_address_can_sign_in() {
         let (limit, _) = limiter();
         for n in 0..100 {
@@ -269,8 +318,8 @@ mod tests {
         assert!(limit.begin(ip("2001:db8::ffff:1"), "alice").is_err());
         assert!(limit.begin(ip("2001:db8:0:1::1"), "alice").is_ok());
         assert_eq!(
-            Network::from(ip("::ffff:10.0.0.1")),
-            Network::from(ip("10.0.0.1"))
+            Network::from(ip("::ffff:10.0.0.1").address),
+            Network::from(ip("10.0.0.1").address)
         );
     }
 

@@ -11,6 +11,7 @@ pub mod origin;
 pub mod password;
 pub mod session;
 mod signer;
+pub mod unknown_proxy;
 
 use async_trait::async_trait;
 use schema::ids::{Uid, UserName};

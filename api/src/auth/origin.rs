@@ -12,6 +12,9 @@ use crate::settings::WebSettings;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// A site whose `Origin` header is no origin, such as `null`.
+const UNNAMED: &str = "a site without a name (Origin)";
+
 /// Schemes of browser extensions. Only an installed extension can send such an origin.
 const EXTENSION_SCHEMES: [&str; 3] = ["chrome-extension", "moz-extension", "safari-web-extension"];
 
@@ -116,12 +119,18 @@ pub fn of_request(headers: &HeaderMap) -> Result<Option<Origin>, InvalidOrigin> 
 /// Refuses a state-changing request that a foreign site made the browser send.
 ///
 /// # Errors
-/// [`ApiError::CsrfInvalid`] for an `Origin` that is neither own (`web.public_url` or `host`) nor an
+/// [`ApiError::ForeignSite`] for an `Origin` that is neither own (`web.public_url` or `host`) nor an
 /// extension's nor in `web.allowed_origins`, and without `Origin` for `Sec-Fetch-Site: cross-site`.
 pub fn check(headers: &HeaderMap, host: Option<&str>, settings: &WebSettings) -> Result<()> {
-    const FOREIGN: ApiError =
-        ApiError::CsrfInvalid("the request comes from a site that may not act here");
-    match of_request(headers).map_err(|_| FOREIGN)? {
+    let foreign = |seen: String| ApiError::ForeignSite {
+        seen,
+        own: match (&settings.public_origin, host) {
+            (Some(own), _) => format!("{own} (web.public_url)"),
+            (None, Some(host)) => format!("{host} (the request's Host)"),
+            (None, None) => "this address".to_owned(),
+        },
+    };
+    match of_request(headers).map_err(|_| foreign(UNNAMED.to_owned()))? {
         Some(origin) => {
             let own = settings.public_origin.as_ref() == Some(&origin)
                 || host.is_some_and(|host| origin.is_host(host));
@@ -129,14 +138,14 @@ pub fn check(headers: &HeaderMap, host: Option<&str>, settings: &WebSettings) ->
             if own || allowed || origin.is_extension() {
                 Ok(())
             } else {
-                Err(FOREIGN)
+                Err(foreign(origin.to_string()))
             }
         }
         None if headers
             .get(SEC_FETCH_SITE)
             .is_some_and(|site| site == "cross-site") =>
         {
-            Err(FOREIGN)
+            Err(foreign("another site (Sec-Fetch-Site)".to_owned()))
         }
         None => Ok(()),
     }
@@ -149,14 +158,19 @@ pub fn check(headers: &HeaderMap, host: Option<&str>, settings: &WebSettings) ->
 /// [`ApiError::OriginRefused`] for an `Origin` that is neither own (`web.public_url`), of this machine, in `web.allowed_origins`, nor,
 /// where `extensions` may connect, an extension's.
 pub fn check_strictly(headers: &HeaderMap, settings: &WebSettings, extensions: bool) -> Result<()> {
-    let Some(origin) = of_request(headers).map_err(|_| ApiError::OriginRefused)? else {
+    let Some(origin) =
+        of_request(headers).map_err(|_| ApiError::OriginRefused(UNNAMED.to_owned()))?
+    else {
         return Ok(());
     };
     let allowed = settings.public_origin.as_ref() == Some(&origin)
         || settings.allowed_origins.contains(&origin)
         || origin.is_loopback()
         || (extensions && origin.is_extension());
-    allowed.then_some(()).ok_or(ApiError::OriginRefused)
+    match allowed {
+        true => Ok(()),
+        false => Err(ApiError::OriginRefused(origin.to_string())),
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +272,21 @@ mod tests {
             (executor, client),
             "{origin}"
         );
+    }
+
+    #[test]
+    fn refusal_names_origin_seen_expected_and_setting() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ORIGIN, HeaderValue::from_static("https://proxy.example"));
+        let refused = |settings: &WebSettings| check(&headers, Some("10.0.0.5:8080"), settings).unwrap_err();
+        let text = refused(&WebSettings::default()).to_string();
+        assert_eq!(
+            text,
+            "pages of https://proxy.example may not act here, only those of 10.0.0.5:8080 (the request's Host); set web.public_url to the \
+             address in people's browsers, or add the origin to web.allowed_origins"
+        );
+        let text = refused(&settings()).to_string();
+        assert!(text.contains("only those of https://agents.example (web.public_url)"));
     }
 
     #[test]

@@ -24,6 +24,7 @@ use warp::filters::BoxedFilter;
 pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
 pub use router::AddressTwice;
 
+use crate::auth::unknown_proxy::is_behind_unknown_proxy;
 use crate::auth::{client_address, cors, csrf, mcp_token, origin};
 use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
 use crate::deps::Deps;
@@ -54,6 +55,8 @@ pub struct Trail {
     pub route: Option<&'static str>,
     /// The client's address; `None` on the admin socket.
     pub client: Option<std::net::IpAddr>,
+    /// The request came through a proxy that `web.trusted_proxies` does not name.
+    pub behind_unknown_proxy: bool,
     /// Who called: an account's name, `socket:<uid>`, or nothing.
     pub caller: Option<String>,
     /// A browser shows the answer to a person.
@@ -136,7 +139,15 @@ impl Api {
         let client = peer.map(|peer| {
             client_address::client_address(peer, &head.headers, &settings.trusted_proxies)
         });
+        let behind_unknown_proxy = peer.filter(|peer| {
+            is_behind_unknown_proxy(*peer, &head.headers, &settings.trusted_proxies)
+        });
+        if let Some(proxy) = behind_unknown_proxy {
+            let now = self.deps.clock.steady();
+            self.deps.unknown_proxies.note(proxy, now, &settings);
+        }
         let mut trail = Trail {
+            behind_unknown_proxy: behind_unknown_proxy.is_some(),
             route: None,
             client,
             caller: None,
@@ -362,6 +373,7 @@ impl Api {
             actor: trail.caller.clone(),
             request_id: head.context.id.clone(),
             client: trail.client,
+            behind_unknown_proxy: trail.behind_unknown_proxy,
             secure: self.deps.tls || proxied_https,
             prefix: prefix.unwrap_or_default().to_owned(),
             headers: head.headers.clone(),

@@ -11,7 +11,7 @@ mod urlencoded;
 mod value;
 
 use std::fs::File;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ pub(crate) use into_workspace::{MOST_FILES, read_into_workspace};
 pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
+use crate::auth::login_limit::Sender;
 use crate::budget::Share;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
@@ -53,6 +54,8 @@ pub struct Meta {
     pub request_id: RequestId,
     /// The client's address; `None` on the admin socket.
     pub client: Option<IpAddr>,
+    /// The request came through a proxy that `web.trusted_proxies` does not name.
+    pub behind_unknown_proxy: bool,
     /// Whether the client's connection is encrypted, here or at a trusted proxy.
     pub secure: bool,
     /// What a trusted proxy has taken off the beginning of the path.
@@ -62,6 +65,15 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// The client, as its sign-ins are counted.
+    pub(crate) fn sender(&self) -> Sender {
+        Sender {
+            // No connection comes from it: it stands for the admin socket.
+            address: self.client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+            behind_unknown_proxy: self.behind_unknown_proxy,
+        }
+    }
+
     /// A transaction that may write. Its commit names what it is about, and leaves the entry in the
     /// audit trail: this request's caller, address, route and id.
     pub async fn begin(&self, deps: &Dependencies) -> Result<Audited, DbError> {

@@ -218,7 +218,7 @@ async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<
             directory::Attempt::Directory(live) => return signed_in(deps, meta, *live),
         }
     } else {
-        let verified = credentials::verify(deps, meta.client, name, password.clone()).await?;
+        let verified = credentials::verify(deps, meta.sender(), name, password.clone()).await?;
         verified.ok_or(ApiError::BadCredentials)?
     };
     if account.role == Role::Superadmin && client != Client::Web {

@@ -205,7 +205,7 @@ pub(super) async fn replace_own_password(
     let Input { params, meta, .. } = input;
     password::check_rules("new_password", &params.new_password)?;
     let name = session.account.name.as_str();
-    let verified = credentials::verify(deps, meta.client, name, params.old_password)
+    let verified = credentials::verify(deps, meta.sender(), name, params.old_password)
         .await?
         .filter(|verified| verified.uid == session.account.uid);
     let Some(verified) = verified else {

@@ -76,6 +76,8 @@ pub struct Overview {
     health: Vec<PartHealth>,
     /// Conditions of `service/agentyard`: `Ready` is false with the fault of its worst part.
     conditions: Vec<Explained>,
+    /// Settings that do not fit what the service sees, each with its remedy.
+    warnings: Vec<String>,
     /// All reconcilers are paused.
     paused: bool,
     /// All reconcilers.
@@ -119,6 +121,9 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
         engine: deps.engine.engine(),
         conditions: explained_owned(vec![of_service(&health)]),
         health,
+        warnings: deps
+            .unknown_proxies
+            .warnings(deps.clock.steady(), &deps.settings()),
         paused: paused.iter().any(|name| name == ALL),
         reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
     };

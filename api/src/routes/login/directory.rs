@@ -60,7 +60,7 @@ async fn try_both(
     client: Client,
 ) -> Result<Attempt> {
     let (local, charged) =
-        credentials::try_password(deps, meta.client, name, password.clone()).await?;
+        credentials::try_password(deps, meta.sender(), name, password.clone()).await?;
     if let Some(superadmin) = local {
         charged.succeeded();
         return Ok(Attempt::Local(Box::new(superadmin)));

@@ -21,7 +21,6 @@ use utoipa::ToSchema;
 use super::Client;
 use super::account::{Proven, let_in};
 use crate::answer::Redirect;
-use crate::auth::credentials::NO_ADDRESS;
 use crate::auth::session::cookies;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Anyone;
@@ -199,14 +198,13 @@ async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirec
     let Input { params, meta, .. } = input;
     // Whoever was sent off by somebody else has tried nothing: other pages could lock out a whole network by it.
     let kept = kept(&deps, &meta, params.state.as_deref()).ok_or(ApiError::SignInUnknown)?;
-    let address = meta.client.unwrap_or(NO_ADDRESS);
-    deps.login_limit.check(address)?;
+    deps.login_limit.check(meta.sender())?;
     let name = name_of(&kept.pending.state).unwrap_or_default();
     let next = kept.next.clone().unwrap_or_else(|| home(&deps));
     let mut whom = None;
     let live = match prove(&deps, &meta, params, kept, &mut whom).await {
         Err(refused) if refused.status().is_client_error() => {
-            deps.login_limit.failed(address);
+            deps.login_limit.failed(meta.sender());
             let about = match whom {
                 Some(name) => super::whom(&deps, &name).await?,
                 None => About::object("account", "unknown"),

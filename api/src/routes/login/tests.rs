@@ -368,6 +368,7 @@ fn meta() -> Meta {
         action: "login",
         actor: None,
         request_id: Default::default(),
+        behind_unknown_proxy: false,
         client: None,
         secure: false,
         prefix: String::new(),
