@@ -26,6 +26,8 @@ const SHUTDOWN: Duration = Duration::from_secs(9);
 /// When it cannot start, or one of its tasks has died.
 pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     raise_open_files();
+    // By default the signal would end the process, at any step of its start.
+    let hangup = signal(SignalKind::hangup()).ok();
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.
     let lock = init::lock(&settings)?;
@@ -43,6 +45,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
         listeners,
         lock,
         log,
+        hangup,
     };
     let shutdown = CancellationToken::new();
     let service = wiring::build(&settings, &prepared, held, engine, shutdown.clone())

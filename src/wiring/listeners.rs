@@ -17,8 +17,8 @@ pub struct Listeners {
     pub(super) agents: Option<Listener>,
     /// Where people and clients find the service, as a URL.
     pub(super) address: String,
-    /// Whether `public` speaks TLS.
-    pub(super) tls: bool,
+    /// The certificate of `public`, if it speaks TLS.
+    pub(super) tls: Option<Tls>,
 }
 
 impl Listeners {
@@ -32,21 +32,20 @@ impl Listeners {
             Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
             None => None,
         };
-        let speaks_tls = tls.is_some();
-        let public = Listener::tcp(settings.listen, tls, Surface::Public).await?;
+        let public = Listener::tcp(settings.listen, tls.clone(), Surface::Public).await?;
         let socket = Listener::admin_socket(&settings.admin_socket).await?;
         let agents = match settings.agent_listen {
             AgentListen::At(at) => Some(Listener::tcp(at, None, Surface::Agent).await?),
             AgentListen::Off | AgentListen::Auto => None,
         };
         let at: SocketAddr = public.local_addr().unwrap_or(settings.listen);
-        let scheme = if speaks_tls { "https" } else { "http" };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         Ok(Self {
             public,
             socket,
             agents,
             address: format!("{scheme}://{at}"),
-            tls: speaks_tls,
+            tls,
         })
     }
 

@@ -6,6 +6,7 @@ pub mod health;
 mod identity_provider;
 mod listeners;
 mod ports;
+mod reload;
 mod storage;
 
 use std::num::NonZeroUsize;
@@ -50,6 +51,7 @@ use schema::db::Backend;
 use schema::home::Homes;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
+use tokio::signal::unix::Signal;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -85,6 +87,8 @@ pub struct Held {
     pub lock: Option<Leadership>,
     /// What it logs.
     pub log: LogFilter,
+    /// Tells the process to read certificate and settings again.
+    pub hangup: Option<Signal>,
 }
 
 /// How long a replacement may take to become ready.
@@ -111,6 +115,7 @@ pub async fn build(
         listeners,
         lock,
         log,
+        hangup,
     } = held;
     let clock: SharedClock = Arc::new(SystemClock);
     let mut supervisor = Supervisor::new(shutdown.clone());
@@ -221,7 +226,7 @@ pub async fn build(
         settings: web_settings.clone(),
         settings_sender: web_sender.clone(),
         log_override: log.fixed_by(),
-        tls: listeners.tls,
+        tls: listeners.tls.is_some(),
         signer: Signer::new(&prepared.session_secret)?,
         authenticator: Arc::new(DatabaseAuthenticator::new(
             prepared.db.reader(),
@@ -266,6 +271,8 @@ pub async fn build(
     });
     supervise_api(&mut supervisor, &deps, prepared);
     follow_level(&mut supervisor, log, web_settings);
+    let tls = listeners.tls.clone();
+    reload::supervise_reload(&mut supervisor, &deps, tls, hangup);
     let looking = (shutdown.clone(), Arc::clone(&health));
     supervisor.spawn("health", async move {
         let (shutdown, health) = looking;

@@ -64,6 +64,7 @@ impl Service {
         engine.add_image("echo:1");
         let shutdown = CancellationToken::new();
         let held = Held {
+            hangup: None,
             listeners: Listeners::bind(&settings).await.unwrap(),
             lock: Some(lock),
             log: LogFilter::default(),

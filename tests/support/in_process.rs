@@ -60,6 +60,7 @@ impl InProcess {
         let prepared = prepare::prepare(&settings).await.unwrap();
         let shutdown = CancellationToken::new();
         let held = Held {
+            hangup: None,
             listeners: Listeners::bind(&settings).await.unwrap(),
             lock: Some(lock),
             log: LogFilter::default(),

@@ -278,7 +278,8 @@ mod tests {
     fn refusal_names_origin_seen_expected_and_setting() {
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, HeaderValue::from_static("https://proxy.example"));
-        let refused = |settings: &WebSettings| check(&headers, Some("10.0.0.5:8080"), settings).unwrap_err();
+        let refused =
+            |settings: &WebSettings| check(&headers, Some("10.0.0.5:8080"), settings).unwrap_err();
         let text = refused(&WebSettings::default()).to_string();
         assert_eq!(
             text,

@@ -451,6 +451,7 @@ fn on_socket(uid: u32) -> RequestContext {
     RequestContext {
         peer: Peer {
             addr: None,
+            encrypted: false,
             socket_uid: Some(uid),
             surface: Surface::AdminSocket,
         },

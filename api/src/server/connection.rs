@@ -20,6 +20,7 @@ use super::Limits;
 use super::layers::{self, Body, Stack};
 use super::linger::{Linger, Received, Unread};
 use super::listener::{Incoming, Transport};
+use super::plain::{is_plain, refuse_plain};
 use super::request::Peer;
 use super::stall::Stall;
 use super::streams::StreamExecutor;
@@ -46,6 +47,11 @@ pub(super) fn serve(
         Transport::Tcp(stream) => Box::pin(talk(stream, peer, stack, watcher, limits)),
         Transport::Unix(stream) => Box::pin(talk(stream, peer, stack, watcher, limits)),
         Transport::Tls(stream, tls) => Box::pin(async move {
+            match timeout(limits.head, is_plain(&stream)).await {
+                Ok(false) => {}
+                Ok(true) => return refuse_plain(stream, limits.head).await,
+                Err(_) => return tracing::debug!("a client of the TLS port sent nothing"),
+            }
             match timeout(limits.head, tls.acceptor().accept(stream)).await {
                 Ok(Ok(stream)) => talk(stream, peer, stack, watcher, limits).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),

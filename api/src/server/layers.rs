@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -90,6 +90,12 @@ pub(super) fn answer(
     let work = async move {
         let begun = Instant::now();
         let mut response = stack.service.oneshot(request).await?;
+        if peer.encrypted {
+            let year = HeaderValue::from_static("max-age=31536000");
+            response
+                .headers_mut()
+                .insert(STRICT_TRANSPORT_SECURITY, year);
+        }
         if let Some(id) = id.header() {
             response.headers_mut().insert(REQUEST_ID, id);
         }

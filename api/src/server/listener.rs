@@ -148,6 +148,7 @@ impl Listener {
                     peer: Peer {
                         addr: Some(addr),
                         socket_uid: None,
+                        encrypted: tls.is_some(),
                         surface: *surface,
                     },
                     transport,
@@ -160,6 +161,7 @@ impl Listener {
                     peer: Peer {
                         addr: None,
                         socket_uid,
+                        encrypted: false,
                         surface: Surface::AdminSocket,
                     },
                     transport: Transport::Unix(stream),

@@ -10,6 +10,7 @@ mod layers;
 mod linger;
 mod listener;
 mod outgoing;
+mod plain;
 mod request;
 mod stall;
 mod streams;

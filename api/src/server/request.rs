@@ -33,6 +33,8 @@ pub struct Peer {
     pub addr: Option<SocketAddr>,
     /// Its user id; only on the admin socket.
     pub socket_uid: Option<u32>,
+    /// It speaks TLS to us.
+    pub encrypted: bool,
     /// Which listener it came to.
     pub surface: Surface,
 }

@@ -1,8 +1,11 @@
 //! TLS for the listeners, from PEM files, reloadable.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -24,6 +27,25 @@ pub enum TlsError {
     /// The certificate file has no certificate.
     #[error("{0} has no certificate")]
     NoCertificate(PathBuf),
+    /// Every user of the machine can read or change the key.
+    #[error(
+        "{path}: its mode is {mode:04o}, so every user of this machine can read or change the key; make it 0600, or 0640 for a group of \
+         its own"
+    )]
+    KeyNotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file can't be looked at.
+    #[error("{path} can't be read")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// Certificate and key are not usable, or not together.
     #[error("certificate and key can't be used")]
     Unusable(#[source] rustls::Error),
@@ -37,6 +59,31 @@ struct Inner {
     certificate: PathBuf,
     key: PathBuf,
     acceptor: RwLock<TlsAcceptor>,
+    /// State of both files when they were last read.
+    seen: Mutex<Option<[FileState; 2]>>,
+}
+
+/// State of a file, which differs once it was written or replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileState {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn read(path: &Path) -> Option<Self> {
+        let meta = fs::metadata(path).ok()?;
+        Some(Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        })
+    }
 }
 
 impl fmt::Debug for Tls {
@@ -53,11 +100,13 @@ impl Tls {
     /// # Errors
     /// When a file is unreadable or the two don't fit.
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
+        let seen = states(&certificate, &key);
         let acceptor = RwLock::new(read(&certificate, &key)?);
         Ok(Self(Arc::new(Inner {
             certificate,
             key,
             acceptor,
+            seen: Mutex::new(seen),
         })))
     }
 
@@ -66,6 +115,8 @@ impl Tls {
     /// # Errors
     /// As [`Tls::load`]; what was in use stays in use then.
     pub fn reload(&self) -> Result<(), TlsError> {
+        let seen = states(&self.0.certificate, &self.0.key);
+        *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         let fresh = read(&self.0.certificate, &self.0.key)?;
         *self
             .0
@@ -75,9 +126,42 @@ impl Tls {
         Ok(())
     }
 
+    /// Reads both files again if one was written or replaced since they were last read, and reports whether they were. Files that
+    /// are absent, as between two steps of a renewal, are looked for later.
+    ///
+    /// # Errors
+    /// As [`Tls::load`]; what was in use stays in use then, until a file changes again.
+    pub fn reload_if_changed(&self) -> Result<bool, TlsError> {
+        let Some(present) = states(&self.0.certificate, &self.0.key) else {
+            return Ok(false);
+        };
+        let seen = *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen == Some(present) {
+            true => Ok(false),
+            false => self.reload().map(|()| true),
+        }
+    }
+
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let acceptor = self.0.acceptor.read();
         acceptor.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn states(certificate: &Path, key: &Path) -> Option<[FileState; 2]> {
+    Some([FileState::read(certificate)?, FileState::read(key)?])
+}
+
+/// Refuses a key that is open to every user of the machine.
+fn check_mode(path: &Path) -> Result<(), TlsError> {
+    let path = path.to_owned();
+    match fs::metadata(&path) {
+        Err(source) => Err(TlsError::Unreadable { path, source }),
+        Ok(meta) if meta.mode() & 0o027 != 0 => Err(TlsError::KeyNotPrivate {
+            path,
+            mode: meta.mode() & 0o7777,
+        }),
+        Ok(_) => Ok(()),
     }
 }
 
@@ -86,6 +170,7 @@ fn read(certificate: &PathBuf, key: &PathBuf) -> Result<TlsAcceptor, TlsError> {
         let path = path.clone();
         move |source| TlsError::Pem { path, source }
     };
+    check_mode(key)?;
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(unreadable(certificate))?;
