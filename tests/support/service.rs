@@ -367,6 +367,11 @@ impl Service {
         self.signal(rustix::process::Signal::TERM);
     }
 
+    /// Asks it to read its certificate and settings again.
+    pub fn hang_up(&self) {
+        self.signal(rustix::process::Signal::HUP);
+    }
+
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
