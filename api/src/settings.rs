@@ -155,6 +155,14 @@ pub async fn read(db: &Reader, master_key: &MasterKey) -> Result<(Config, i64), 
     Ok((Config::from_stored(values), generation))
 }
 
+/// Logs stored values that are left out because they no longer fit their keys.
+pub fn log_ignored(config: &Config) {
+    for problem in config.problems() {
+        let (key, problem) = (&problem.key, &problem.message);
+        tracing::warn!(key, problem, "a stored value is ignored; set the key again");
+    }
+}
+
 /// Keeps the settings up to date until `shutdown`: reads them when the bell rings, and now and then in
 /// any case. While the configuration cannot be read, the last settings stay.
 pub async fn follow(
@@ -197,9 +205,7 @@ async fn refresh(
     let generation = config::query::generation(&mut *db.read().await?).await?;
     if generation > sender.borrow().generation {
         let (config, generation) = read(db, master_key).await?;
-        for problem in config.problems() {
-            tracing::warn!(key = problem.key, problem = problem.message, "ignored");
-        }
+        log_ignored(&config);
         publish(sender, WebSettings::of(&config, generation));
     }
     Ok(())

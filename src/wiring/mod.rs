@@ -175,6 +175,7 @@ pub async fn build(
     // The first answers already obey the stored configuration.
     let (stored, generation) =
         api::settings::read(&prepared.db.reader(), &prepared.master_key).await?;
+    api::settings::log_ignored(&stored);
     let web_settings = WebSettings::of(&stored, generation);
     if let Some(warning) = describe_width(&web_settings) {
         tracing::warn!("{warning}");

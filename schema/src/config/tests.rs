@@ -102,6 +102,7 @@ fn good_values_are_taken_as_they_are(#[case] key: &str, #[case] value: Value) {
 #[rstest::rstest]
 #[case("web.public_url", json!("https://x.example/"), json!("https://x.example"))]
 #[case("container.capabilities", json!(["cap_chown", "CHOWN", "SETUID"]), json!(["CHOWN", "SETUID"]))]
+#[case("container.capabilities", json!(["cap_net_raw", "NET_ADMIN"]), json!(["NET_RAW", "NET_ADMIN"]))]
 #[case("container.cpu_limit", json!(2.0), json!(2))]
 #[case("archive.retention", json!(0), json!("0"))]
 fn values_have_one_form(#[case] key: &str, #[case] given: Value, #[case] kept: Value) {
@@ -173,6 +174,10 @@ fn a_time_zone_is_one_of_the_iana_database(#[case] given: &str, #[case] kept: Op
 #[case("container.network_subnet", json!("fd00::/8"))]
 #[case("container.capabilities", json!(["ALL"]))]
 #[case("container.capabilities", json!(["CHOWN; rm"]))]
+#[case("container.capabilities", json!(["SYS_ADMIN"]))]
+#[case("container.capabilities", json!(["CHOWN", "cap_sys_module"]))]
+#[case("container.capabilities", json!(["DAC_READ_SEARCH"]))]
+#[case("container.capabilities", json!(["MKNOD"]))]
 #[case("container.timezone", json!("../../etc/passwd"))]
 #[case("skills.defaults", json!(["../x"]))]
 fn bad_values_are_refused_with_key_and_rule(#[case] key: &str, #[case] value: Value) {
@@ -602,6 +607,10 @@ fn l21_what_the_adapter_stores_as_secret_is_masked_in_every_version_and_channel(
 fn stored_values_that_no_longer_fit_do_not_count() {
     let values = BTreeMap::from([
         ("image.tag".to_owned(), json!("a b")),
+        (
+            "container.capabilities".to_owned(),
+            json!(["CHOWN", "SYS_ADMIN"]),
+        ),
         ("old.key".to_owned(), json!(1)),
         ("container.pids_limit".to_owned(), json!(99)),
     ]);
@@ -609,7 +618,13 @@ fn stored_values_that_no_longer_fit_do_not_count() {
     assert_eq!(config.get(&image::TAG), "latest");
     assert_eq!(config.get(&container::PIDS_LIMIT), 99);
     let named: Vec<_> = config.problems().iter().map(|p| p.key.as_str()).collect();
-    assert_eq!(named, ["image.tag", "old.key"]);
+    assert_eq!(named, ["container.capabilities", "image.tag", "old.key"]);
+    assert_eq!(config.get(&container::CAPABILITIES), [""; 0]);
+    let said = &config.problems()[0].message;
+    assert!(
+        said.contains("reach the host") && said.contains("SYS_CHROOT"),
+        "{said}"
+    );
 }
 
 #[test]

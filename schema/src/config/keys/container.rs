@@ -9,7 +9,9 @@ settings! {
     /// Start the container of a new user at once.
     AUTOSTART: Setting<bool> = "container.autostart", "Start new containers", Setting::flag(true);
 
-    /// Linux capabilities that agents keep; all others are dropped. An adapter whose agent runs as the image's user needs
+    /// Linux capabilities that agents keep; all others are dropped. Only those that do not reach the host may be given:
+    /// AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_ADMIN, NET_BIND_SERVICE, NET_RAW, SETFCAP, SETGID, SETPCAP,
+    /// SETUID, SYS_CHROOT. An adapter whose agent runs as the image's user needs
     /// CHOWN, DAC_OVERRIDE, FOWNER, SETGID and SETUID, which are then the default.
     CAPABILITIES: Setting<Vec<String>> = "container.capabilities", "Capabilities", Setting::list(rules::capability).effects(&[Effect::Containers]);
 
