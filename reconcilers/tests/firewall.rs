@@ -12,6 +12,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use reconcilers::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules, Iptables};
+use schema::config::{HostAccess, LanAccess};
 use tempfile::TempDir;
 
 const BRIDGE: &str = "br-0123456789ab";
@@ -60,6 +61,8 @@ impl Stage {
                 gateway: [10, 88, 0, 1].into(),
                 listener: Some(([10, 88, 0, 1].into(), 8081)),
                 service: Some(("192.0.2.7".to_owned(), 443)),
+                host_access: HostAccess::Service,
+                lan_access: LanAccess::Private,
             },
         };
         stage.run("ip", &format!("link add {BRIDGE} type bridge"));
@@ -112,7 +115,22 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
     assert!(!made.contains("443"), "{made}");
     assert_eq!(firewall.observe(None).await, Ok(Found::Other));
 
+    // Link-local and metadata addresses are closed, private ones are not.
+    let lan = format!("{chain}-LAN");
+    let forwarded = stage.iptables(&format!("-S {lan}"));
+    for closed in ["169.254.0.0/16", "100.100.100.200/32", "192.0.0.192/32"] {
+        assert!(
+            forwarded.contains(&format!("-d {closed} -j REJECT")),
+            "{forwarded}"
+        );
+    }
+    assert!(!forwarded.contains("-d 10.0.0.0/8"), "{forwarded}");
+
     let hands = [
+        format!("-F {lan}"),
+        format!("-I {lan} 1 -j RETURN"),
+        format!("-D FORWARD -i {BRIDGE} -j {lan}"),
+        "-I FORWARD 1 -s 192.0.2.1/32 -j ACCEPT".to_owned(),
         format!("-F {chain}"),
         format!("-D {chain} 2"),
         format!("-A {chain} -j ACCEPT"),
@@ -129,6 +147,7 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
         assert_eq!(found().await, Found::AsDesired, "{hand}");
     }
     stage.iptables("-D INPUT -s 192.0.2.1/32 -j ACCEPT");
+    stage.iptables("-D FORWARD -s 192.0.2.1/32 -j ACCEPT");
 
     // Another service on this host has its own.
     let other = stage.firewall("another-instance");
@@ -147,6 +166,38 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
     assert!(named.contains("-A AGENTYARD-another-inst -p tcp -m tcp --dport 8443 -j RETURN"));
     other.open().await.unwrap();
     assert_eq!(found().await, Found::AsDesired);
+
+    // One network of the private ones, and the service's own address.
+    let some = HostRules {
+        lan_access: "10.1.0.0/16".parse().unwrap(),
+        ..stage.rules.clone()
+    };
+    assert_eq!(firewall.observe(Some(&some)).await, Ok(Found::Other));
+    firewall.restrict(&some).await.unwrap();
+    assert_eq!(firewall.observe(Some(&some)).await, Ok(Found::AsDesired));
+    let forwarded = stage.iptables(&format!("-S {lan}"));
+    let place = |rule: &str| forwarded.find(rule).expect(rule);
+    assert!(place("-d 10.1.0.0/16 -j RETURN") < place("-d 10.0.0.0/8 -j REJECT"));
+    assert!(
+        place("-d 192.0.2.7/32 -p tcp -m tcp --dport 443 -j RETURN")
+            < place("-d 192.0.2.0/24 -j REJECT")
+    );
+
+    // Each of both may be open by itself.
+    for (host_access, lan_access, left) in [
+        (HostAccess::Open, LanAccess::Private, "INPUT"),
+        (HostAccess::Service, LanAccess::Open, "FORWARD"),
+    ] {
+        let one = HostRules {
+            host_access,
+            lan_access,
+            ..stage.rules.clone()
+        };
+        firewall.restrict(&one).await.unwrap();
+        assert_eq!(firewall.observe(Some(&one)).await, Ok(Found::AsDesired));
+        assert!(!stage.iptables(&format!("-S {left}")).contains("AGENTYARD"));
+        assert_eq!(found().await, Found::Other);
+    }
 
     firewall.open().await.unwrap();
     assert_eq!(

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use cidr::Ipv4Cidr;
+
 /// The machines that an address can be reached from, nearest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Zone {
@@ -15,8 +17,12 @@ pub enum Zone {
     Loopback,
 }
 
-/// Networks of IPv4 that are not public.
-const V4: [(Ipv4Addr, u32, Zone); 14] = [
+/// Networks of IPv4 that are not public. Of several that hold an address the first one counts.
+const V4: [(Ipv4Addr, u8, Zone); 17] = [
+    // Metadata services of clouds that are on no link-local address.
+    (Ipv4Addr::new(100, 100, 100, 200), 32, Zone::LinkLocal),
+    (Ipv4Addr::new(168, 63, 129, 16), 32, Zone::LinkLocal),
+    (Ipv4Addr::new(192, 0, 0, 192), 32, Zone::LinkLocal),
     // A connection to 0.0.0.0 reaches this machine.
     (Ipv4Addr::new(0, 0, 0, 0), 8, Zone::Loopback),
     (Ipv4Addr::new(10, 0, 0, 0), 8, Zone::Private),
@@ -34,8 +40,14 @@ const V4: [(Ipv4Addr, u32, Zone); 14] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, Zone::LinkLocal),
 ];
 
-/// Networks of IPv6 that are not public.
-const V6: [(Ipv6Addr, u32, Zone); 12] = [
+/// Networks of IPv6 that are not public. Of several that hold an address the first one counts.
+const V6: [(Ipv6Addr, u32, Zone); 13] = [
+    // The metadata service of a cloud.
+    (
+        Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+        128,
+        Zone::LinkLocal,
+    ),
     (Ipv6Addr::UNSPECIFIED, 128, Zone::Loopback),
     (Ipv6Addr::LOCALHOST, 128, Zone::Loopback),
     // Translation inside one organisation (RFC 8215).
@@ -85,6 +97,12 @@ const V6: [(Ipv6Addr, u32, Zone); 12] = [
 ];
 
 impl Zone {
+    /// The networks of IPv4 in this zone, besides addresses that another zone takes from them.
+    pub fn networks_v4(self) -> impl Iterator<Item = Ipv4Cidr> {
+        let networks = V4.iter().filter(move |(_, _, zone)| *zone == self);
+        networks.filter_map(|(network, length, _)| Ipv4Cidr::new(*network, *length).ok())
+    }
+
     /// The zone of an address. An address of IPv6 that stands for one of IPv4 has the zone of that.
     pub fn of(address: IpAddr) -> Self {
         match address {
@@ -98,7 +116,7 @@ impl Zone {
     fn of_v4(address: Ipv4Addr) -> Self {
         let differs = |network: &Ipv4Addr| (network.to_bits() ^ address.to_bits()).leading_zeros();
         let mut networks = V4.iter();
-        let found = networks.find(|(network, length, _)| differs(network) >= *length);
+        let found = networks.find(|(network, length, _)| differs(network) >= u32::from(*length));
         found.map_or(Self::Public, |(_, _, zone)| *zone)
     }
 
@@ -180,6 +198,10 @@ mod tests {
                 Zone::LinkLocal,
                 &[
                     "169.254.169.254",
+                    "100.100.100.200",
+                    "168.63.129.16",
+                    "192.0.0.192",
+                    "fd00:ec2::254",
                     "224.0.0.1",
                     "255.255.255.255",
                     "240.0.0.1",

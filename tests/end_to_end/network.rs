@@ -150,7 +150,7 @@ async fn engine_subnet_stays_while_containers_exist() {
     assert!(bob["ip"].as_str().unwrap().starts_with("10.77.0."), "{bob}");
 }
 
-/// A machine that is not the host: it answers to names at 198.51.100.53, and to HTTP there.
+/// A machine that is not the host: it answers to names at 198.51.100.53, and to HTTP there and at an address of metadata.
 struct Outside(std::process::Child);
 
 impl Outside {
@@ -176,10 +176,18 @@ impl Outside {
         );
         run("ip", &format!("address add 198.51.100.1/24 dev ay{pid}"));
         run("ip", &format!("link set ay{pid} up"));
+        run(
+            "ip",
+            &format!("route add 169.254.169.254/32 dev ay{pid} src 198.51.100.1"),
+        );
         let inside = format!("--net=/proc/{pid}/ns/net ip");
         run(
             "nsenter",
             &format!("{inside} address add 198.51.100.53/24 dev host"),
+        );
+        run(
+            "nsenter",
+            &format!("{inside} address add 169.254.169.254/32 dev host"),
         );
         run("nsenter", &format!("{inside} link set host up"));
         outside
@@ -202,6 +210,13 @@ fn rules(chain: &str) -> String {
         .output();
     let output = output.expect("this test needs iptables: apt-get install iptables");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The rules of other programs for what the host forwards.
+fn forwarding_of_others() -> String {
+    let rules = rules("FORWARD");
+    let others = rules.lines().filter(|line| !line.contains("AGENTYARD"));
+    others.fold(String::new(), |all, line| all + line + "\n")
 }
 
 #[tokio::test]
@@ -232,7 +247,7 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         }
     });
     admin.create_user("ann").await;
-    let others = rules("FORWARD");
+    let others = forwarding_of_others();
     let outside = Outside::new();
     let read = |page: &str| {
         let arguments = [
@@ -280,12 +295,41 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         read("http://outside.example/").ok_or("no answer".to_owned())
     })
     .await;
+    let reached = async |page: &str, expected: bool| {
+        eventually(page, seconds(30), async || match read(page).is_some() {
+            found if found == expected => Ok(()),
+            found => Err(format!("reached: {found}")),
+        })
+        .await;
+    };
+    let lan = async |access: &str| {
+        let change = format!(r#"{{"container.lan_access":"{access}"}}"#);
+        let change = [("config", &*change), ("wait", "60")];
+        admin.post("/api/config", &change).await.converged();
+    };
+    let metadata = "http://169.254.169.254/";
+    assert_eq!(read(metadata), None, "from the first moment on");
+    let before = engine.the_running("ann");
+    for (access, private, link_local) in [
+        ("none", false, false),
+        ("198.51.100.0/24", true, false),
+        ("open", true, true),
+        ("private", true, false),
+    ] {
+        lan(access).await;
+        reached(metadata, link_local).await;
+        // The name's server is in that network, too.
+        reached("http://outside.example/", private).await;
+    }
+    assert_eq!(engine.the_running("ann"), before, "not recreated");
+    lan("open").await;
     drop(outside);
     // Removed by hand, they come back.
     let listed = rules("");
-    let chain = listed
+    let mut chains = listed
         .lines()
-        .find_map(|line| line.strip_prefix("-N AGENTYARD-"));
+        .filter_map(|line| line.strip_prefix("-N AGENTYARD-"));
+    let chain = chains.find(|chain| !chain.ends_with("-LAN"));
     let chain = format!("AGENTYARD-{}", chain.expect("a chain of our own"));
     eventually("the test sees what it is about", seconds(20), async || {
         let flush = std::process::Command::new("iptables")
@@ -297,7 +341,7 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
     .await;
     admin.retry("engine/local").await;
     restricted().await;
-    assert_eq!(rules("FORWARD"), others, "other chains are as they were");
+    assert_eq!(forwarding_of_others(), others, "as they were");
 
     let open = r#"{"container.host_access":"open"}"#;
     let change = [("config", open), ("wait", "60")];

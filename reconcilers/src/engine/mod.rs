@@ -1,7 +1,7 @@
 //! The engine reconciler: what all containers share on the engine, namely the agents' network, and
 //! the proof that engine and service see the same data directory.
 //!
-//! Owns: the network `agentyard`; the chain `AGENTYARD` of the host's packet filter and what leads to it. Key: the one engine. Nobody else creates or removes networks.
+//! Owns: the network `agentyard`; the chains `AGENTYARD-…` of the host's packet filter and what leads to it. Key: the one engine. Nobody else creates or removes networks.
 //!
 //! Invariants: a network of that name without our owner label is never touched; the network is made
 //! again for another subnet only while no container is on it.
@@ -163,6 +163,8 @@ impl Reconciler for EngineReconciler {
             }
             // The answer of a lost engine may be another one's: prove it again when it is back.
             self.shared.probe.forget();
+            // An engine that starts puts rules of its own before ours.
+            self.shared.host_access.forget();
             return Ok(Some(snapshot));
         }
         match self.shared.view.refresh_network().await {
@@ -229,7 +231,9 @@ impl Reconciler for EngineReconciler {
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
             Action::CleanUpProbe => "remove what a probe has left".to_owned(),
             Action::RestrictHost(rules) => rules.to_string(),
-            Action::OpenHost => "let agents reach the host's services".to_owned(),
+            Action::OpenHost => {
+                "let agents reach the host's services and all networks behind it".to_owned()
+            }
         }
     }
 

@@ -38,7 +38,7 @@ pub struct Snapshot {
 /// What agents reach of the host, as desired and observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// The service and nothing else, by these rules; `None`: everything, or nobody is there.
+    /// What these rules let them reach; `None`: everything, or there are no agents.
     pub rules: Option<HostRules>,
     /// What of ours is in the packet filter, compared with them.
     pub found: Result<Found, FirewallError>,
@@ -61,7 +61,7 @@ pub enum Action {
     },
     /// Removes what a proof that was cut short has left.
     CleanUpProbe,
-    /// Lets agents reach the agent listener and nothing else of the host.
+    /// Lets agents reach what these rules say of the host and behind it.
     RestrictHost(HostRules),
     /// Removes the rules of before.
     OpenHost,
@@ -100,7 +100,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     }
     let note = match host_access(snapshot) {
         Ok(note) => note,
-        Err(action) => return act(action, "restricting what agents reach of the host"),
+        Err(action) => return act(action, "restricting what agents reach"),
     };
     if state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
@@ -148,12 +148,12 @@ fn host_access(snapshot: &Snapshot) -> Result<String, Action> {
         (Ok(Found::Nothing | Found::Other), Some(rules)) => {
             Err(Action::RestrictHost(rules.clone()))
         }
-        (Err(FirewallError::Impossible(why)), Some(_)) => {
-            Ok(format!("; agents reach every service of the host: {why}"))
-        }
+        (Err(FirewallError::Impossible(why)), Some(_)) => Ok(format!(
+            "; agents reach every service of the host and every network behind it: {why}"
+        )),
         // Containers wait for it; the network and the data directory do not.
         (Err(failed), Some(_)) => Ok(format!(
-            "; what agents reach of the host is not known: {failed}"
+            "; what agents reach of the host and behind it is not known: {failed}"
         )),
         // Nobody has asked for rules, so none are ours.
         (Err(_), None) => Ok(String::new()),
@@ -162,6 +162,8 @@ fn host_access(snapshot: &Snapshot) -> Result<String, Action> {
 
 #[cfg(test)]
 mod tests {
+    use schema::config::{HostAccess, LanAccess};
+
     use super::*;
 
     fn rules() -> HostRules {
@@ -170,6 +172,8 @@ mod tests {
             gateway: [10, 88, 0, 1].into(),
             listener: None,
             service: None,
+            host_access: HostAccess::Service,
+            lan_access: LanAccess::Private,
         }
     }
 
@@ -221,7 +225,9 @@ mod tests {
         assert!(restricted.actions.is_empty());
         let message = &restricted.conditions[0].message;
         assert!(
-            message.ends_with("; agents reach every service of the host: no rights"),
+            message.ends_with(
+                "; agents reach every service of the host and every network behind it: no rights"
+            ),
             "{message}"
         );
         let open = plan_of(None);

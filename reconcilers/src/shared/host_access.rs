@@ -1,9 +1,9 @@
-//! Whether agents reach the services of the host, and the rules that keep them from it.
+//! The rules that keep agents from services of the host and from networks behind it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schema::config::{Config, HostAccess as Wanted, keys};
+use schema::config::{Config, HostAccess as Host, LanAccess, keys};
 use url::Url;
 
 use super::AgentAddress;
@@ -16,9 +16,9 @@ use crate::runtime::Purpose;
 enum HostState {
     /// Not known yet, or changed by somebody.
     Unknown,
-    /// Agents reach the service and nothing else, by these rules.
+    /// Agents reach what these rules let them.
     Restricted(HostRules),
-    /// Agents reach every service: it cannot be otherwise here.
+    /// Agents reach everything: it cannot be otherwise here.
     Impossible,
 }
 
@@ -41,7 +41,9 @@ pub fn rules_for(
     network: Option<&Network>,
     agents: Option<AgentAddress>,
 ) -> Option<HostRules> {
-    if config.get(&keys::container::HOST_ACCESS) == Wanted::Open {
+    let host_access = config.get(&keys::container::HOST_ACCESS);
+    let lan_access = config.get(&keys::container::LAN_ACCESS);
+    if host_access == Host::Open && lan_access == LanAccess::Open {
         return None;
     }
     let network = network?;
@@ -63,6 +65,8 @@ pub fn rules_for(
         gateway,
         listener,
         service,
+        host_access,
+        lan_access,
     })
 }
 

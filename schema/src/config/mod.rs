@@ -10,6 +10,7 @@ mod effective;
 pub mod history;
 mod host;
 pub mod keys;
+mod lan_access;
 mod masking;
 #[cfg(test)]
 mod masking_tests;
@@ -27,6 +28,7 @@ use serde::Serialize;
 pub use document::json_schema;
 pub use effective::{AuthMode, Config, HostAccess, IMAGE_CAPABILITIES, LogLevel, PullPolicy};
 pub use keys::{KEYS, find};
+pub use lan_access::LanAccess;
 pub use masking::{MASK, secret_texts};
 pub use patch::{Change, Changes, Patch, is_loopback, parse_patch};
 pub(crate) use rules::{Rule, text_rules};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
-use super::{host, is_loopback};
+use super::{LanAccess, host, is_loopback};
 use crate::ids::SkillName;
 use crate::image::{ImageReference, is_tag};
 
@@ -153,6 +153,11 @@ pub fn capability(text: &str) -> Result<String, &'static str> {
             capabilities!()
         ))
     }
+}
+
+/// The networks behind the host that agents reach.
+pub fn lan_access(text: &str) -> Result<String, &'static str> {
+    text.parse::<LanAccess>().map(|access| access.to_string())
 }
 
 fn is_certificate(text: &str) -> bool {

@@ -256,6 +256,17 @@ impl<T: FromStr + Default + strum::VariantNames> Setting<T> {
     }
 }
 
+impl<T: FromStr + Default> Setting<T> {
+    /// A text under a rule that lets only `T`s pass; `default` is the text of the type's own default.
+    pub(super) const fn parsed(rule: Rule, default: &'static str) -> Self {
+        let (holds, default) = (ValueType::Text(rule), DefaultValue::Text(default));
+        Self::new(holds, default, |value| {
+            let text = text(value).and_then(|text| text.parse().ok());
+            text.unwrap_or_default()
+        })
+    }
+}
+
 impl<T: FromStr> Setting<Vec<T>> {
     /// A list of texts under a rule that lets only `T`s pass.
     pub(super) const fn list(rule: Rule) -> Self {

@@ -1,31 +1,27 @@
 //! The program that the engine itself needs: `iptables`, and `iptables-restore`, which changes all of it or nothing.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::io::AsyncWriteExt;
-use tokio::net::UdpSocket;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{FirewallError, Found, HostFirewall, HostRules};
+use super::{FirewallError, Found, HostFirewall, HostRules, rules};
 
 /// How long one run may take; others may hold the lock of the filter.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Seconds that the program itself waits for that lock.
 const WAIT: &str = "5";
-/// How long a name may take to be resolved.
-const RESOLVE: Duration = Duration::from_secs(2);
 /// Where the program is besides `PATH`, which for services often ends at `/usr/bin`.
 const FOLDERS: &str = "/usr/sbin:/sbin:/usr/local/sbin";
 /// The interfaces of the network that this process is in (proc(5)).
 const INTERFACES: &str = "/proc/self/net/dev";
-/// Whom the engine asks for names, from within its containers: what the host says, or what stands behind systemd's resolver.
-const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+/// The settings that need no packet filter.
+const OPEN: &str = "container.host_access and container.lan_access to open";
 /// Characters of the owner in the name of a chain, which may have 28.
 const OWNER: usize = 12;
 
@@ -34,60 +30,54 @@ const OWNER: usize = 12;
 pub struct Iptables {
     path: String,
     interfaces: PathBuf,
-    chain: String,
+    chains: [Chain; 2],
+}
+
+/// A chain of ours, and the chain of the packet filter that leads to it.
+#[derive(Debug, Clone)]
+struct Chain {
+    hook: &'static str,
+    name: String,
+}
+
+impl Chain {
+    /// The rule that leads to this chain, as the program lists it.
+    fn jump(&self, rules: &HostRules) -> String {
+        format!("-A {} -i {} -j {}", self.hook, rules.bridge, self.name)
+    }
 }
 
 #[async_trait]
 impl HostFirewall for Iptables {
     async fn observe(&self, rules: Option<&HostRules>) -> Result<Found, FirewallError> {
-        if let Some(rules) = rules {
-            self.check(rules).await?;
+        let desired = self.desired(rules).await?;
+        let (mut nothing, mut as_desired) = (true, rules.is_some());
+        for (chain, desired) in self.chains.iter().zip(desired) {
+            let filter = self.filter(chain).await?;
+            nothing &= filter.is_empty();
+            as_desired &= match (rules, desired) {
+                (Some(rules), Some(desired)) => filter.has(&chain.jump(rules), &desired),
+                _ => filter.is_empty(),
+            };
         }
-        let filter = self.filter().await?;
-        if filter.is_empty() {
-            return Ok(Found::Nothing);
-        }
-        let Some(rules) = rules else {
-            return Ok(Found::Other);
-        };
-        // Behind another rule it might never be asked.
-        let first = filter.input.first() == Some(&self.jump(rules));
-        let alone = filter.ours().count() == 1;
-        Ok(
-            match first && alone && filter.chain == self.accepted(rules).await {
-                true => Found::AsDesired,
-                false => Found::Other,
-            },
-        )
+        Ok(match (nothing, as_desired) {
+            (true, _) => Found::Nothing,
+            (false, true) => Found::AsDesired,
+            (false, false) => Found::Other,
+        })
     }
 
     async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError> {
-        self.check(rules).await?;
-        let before = self.filter().await?;
-        // A chain that is declared is emptied; all others stay.
-        let mut lines = format!(":{} - [0:0]\n", self.chain);
-        for rule in self.accepted(rules).await {
-            let _ = writeln!(lines, "{rule}");
-        }
-        lines.push_str(&before.unlink());
-        let _ = writeln!(lines, "-I INPUT 1 -i {} -j {}", rules.bridge, self.chain);
-        self.restore(&lines).await
+        self.change(Some(rules)).await
     }
 
     async fn open(&self) -> Result<(), FirewallError> {
-        let before = self.filter().await?;
-        if before.is_empty() {
-            return Ok(());
-        }
-        let chain = &self.chain;
-        let unlink = before.unlink();
-        self.restore(&format!(":{chain} - [0:0]\n{unlink}-X {chain}\n"))
-            .await
+        self.change(None).await
     }
 }
 
 impl Iptables {
-    /// The program in `PATH`, or where administrators have it; with a chain for this owner alone.
+    /// The program in `PATH`, or where administrators have it; with chains for this owner alone.
     pub fn new(owner: &str) -> Self {
         let path = std::env::var("PATH").unwrap_or_default();
         Self::found_in(&format!("{path}:{FOLDERS}"), INTERFACES.into(), owner)
@@ -101,7 +91,16 @@ impl Iptables {
         Self {
             path: folders.collect::<Vec<_>>().join(":"),
             interfaces,
-            chain: format!("AGENTYARD-{owner}"),
+            chains: [
+                Chain {
+                    hook: "INPUT",
+                    name: format!("AGENTYARD-{owner}"),
+                },
+                Chain {
+                    hook: "FORWARD",
+                    name: format!("AGENTYARD-{owner}-LAN"),
+                },
+            ],
         }
     }
 
@@ -116,61 +115,71 @@ impl Iptables {
         }
         Err(FirewallError::Impossible(format!(
             "the engine is on another host or in a network of its own (there is no interface {} here); restrict agents there, \
-             and set container.host_access to open",
+             and set {OPEN}",
             rules.bridge
         )))
     }
 
-    /// The rule that leads to our chain, as the program lists it.
-    fn jump(&self, rules: &HostRules) -> String {
-        format!("-A INPUT -i {} -j {}", rules.bridge, self.chain)
-    }
-
-    /// The rules of our chain, as the program lists them.
-    async fn accepted(&self, rules: &HostRules) -> Vec<String> {
-        let chain = &self.chain;
-        let to = |ip: Option<Ipv4Addr>, protocol: &str, port: u16| {
-            let ip = ip.map_or_else(String::new, |ip| format!(" -d {ip}/32"));
-            format!("-A {chain}{ip} -p {protocol} -m {protocol} --dport {port} -j RETURN")
+    /// The rules of each chain of ours; `None` where there is to be no chain.
+    async fn desired(
+        &self,
+        rules: Option<&HostRules>,
+    ) -> Result<[Option<Vec<String>>; 2], FirewallError> {
+        let Some(rules) = rules else {
+            return Ok([None, None]);
         };
-        // What the host asks agents is answered: whether they are ready. What they have asked it before is not.
-        let mut lines = vec![format!(
-            "-A {chain} -m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN"
-        )];
-        if let Some((ip, port)) = rules.listener {
-            lines.push(to(Some(ip), "tcp", port));
-        }
-        if let Some((name, port)) = &rules.service {
-            match addresses(name, *port).await {
-                Some(addresses) => {
-                    lines.extend(addresses.into_iter().map(|ip| to(Some(ip), "tcp", *port)));
-                }
-                None => lines.push(to(None, "tcp", *port)),
-            }
-        }
-        for ip in resolvers().await {
-            lines.push(to(Some(ip), "udp", 53));
-            lines.push(to(Some(ip), "tcp", 53));
-        }
-        let reject = format!("-A {chain} -j REJECT --reject-with icmp-port-unreachable");
-        lines.push(reject);
-        lines
+        self.check(rules).await?;
+        let [host, lan] = &self.chains;
+        Ok([
+            rules::for_host(&host.name, rules).await,
+            rules::for_lan(&lan.name, rules).await,
+        ])
     }
 
-    /// What of ours is there. Of a chain that does not exist the program says different things, so whatever it fails with
-    /// means that.
-    async fn filter(&self) -> Result<Filter, FirewallError> {
-        let input = self.list("INPUT").await?;
-        let (has_chain, chain) = match self.list(&self.chain).await {
-            Ok(chain) => (true, chain),
+    /// Makes these the rules, in place of whatever of ours is there.
+    async fn change(&self, rules: Option<&HostRules>) -> Result<(), FirewallError> {
+        let mut lines = String::new();
+        let desired = self.desired(rules).await?;
+        for (chain, desired) in self.chains.iter().zip(desired) {
+            let before = self.filter(chain).await?;
+            if desired.is_none() && before.is_empty() {
+                continue;
+            }
+            let name = &chain.name;
+            // A chain that is declared is emptied; all others stay.
+            let _ = writeln!(lines, ":{name} - [0:0]");
+            for rule in desired.iter().flatten() {
+                let _ = writeln!(lines, "{rule}");
+            }
+            lines.push_str(&before.unlink());
+            let _ = match (rules, desired) {
+                (Some(rules), Some(_)) => {
+                    let (hook, bridge) = (chain.hook, &rules.bridge);
+                    writeln!(lines, "-I {hook} 1 -i {bridge} -j {name}")
+                }
+                _ => writeln!(lines, "-X {name}"),
+            };
+        }
+        match lines.is_empty() {
+            true => Ok(()),
+            false => self.restore(&lines).await,
+        }
+    }
+
+    /// What of this chain is there. Of a chain that does not exist the program says different things, so whatever it fails
+    /// with means that.
+    async fn filter(&self, chain: &Chain) -> Result<Filter, FirewallError> {
+        let hook = self.list(chain.hook).await?;
+        let (has_chain, rules) = match self.list(&chain.name).await {
+            Ok(rules) => (true, rules),
             Err(FirewallError::Failed(_)) => (false, Vec::new()),
             Err(impossible) => return Err(impossible),
         };
         Ok(Filter {
-            target: format!(" -j {}", self.chain),
-            input,
+            target: format!(" -j {}", chain.name),
+            hook,
             has_chain,
-            chain,
+            rules,
         })
     }
 
@@ -221,7 +230,7 @@ impl Iptables {
             Ok(Ok(output)) => output,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(FirewallError::Impossible(format!(
-                    "the program {program} is not installed; install iptables, or set container.host_access to open"
+                    "the program {program} is not installed; install iptables, or set {OPEN}"
                 )));
             }
             Ok(Err(error)) => return Err(FirewallError::Failed(error.to_string())),
@@ -240,16 +249,16 @@ impl Iptables {
     }
 }
 
-/// What of ours is in the packet filter.
+/// What of one of our chains is in the packet filter.
 struct Filter {
-    /// How a rule ends that leads to our chain.
+    /// How a rule ends that leads to the chain.
     target: String,
-    /// All rules for what comes to the host.
-    input: Vec<String>,
-    /// Whether our chain exists.
+    /// All rules of the chain that leads to it.
+    hook: Vec<String>,
+    /// Whether it exists.
     has_chain: bool,
     /// Its rules.
-    chain: Vec<String>,
+    rules: Vec<String>,
 }
 
 impl Filter {
@@ -257,9 +266,14 @@ impl Filter {
         !self.has_chain && self.ours().next().is_none()
     }
 
-    /// The rules that lead to our chain.
+    /// Returns true when the chain has these rules, and `jump` alone leads to it. Behind another rule it might never be asked.
+    fn has(&self, jump: &String, rules: &[String]) -> bool {
+        self.hook.first() == Some(jump) && self.ours().count() == 1 && self.rules == rules
+    }
+
+    /// The rules that lead to the chain.
     fn ours(&self) -> impl Iterator<Item = &String> {
-        let all = self.input.iter();
+        let all = self.hook.iter();
         all.filter(|line| line.ends_with(&self.target))
     }
 
@@ -280,63 +294,14 @@ fn refused(words: String) -> FirewallError {
         "you must be root",
         "Operation not permitted",
     ]) {
-        FirewallError::Impossible(
-            "the service may not change the packet filter of this host; run it as root, or set container.host_access to open"
-                .to_owned(),
-        )
+        FirewallError::Impossible(format!(
+            "the service may not change the packet filter of this host; run it as root, or set {OPEN}"
+        ))
     } else if says(&["Table does not exist", "do you need to insmod"]) {
         FirewallError::Impossible(format!(
-            "this host has no packet filter for iptables ({words}); set container.host_access to open"
+            "this host has no packet filter for iptables ({words}); set {OPEN}"
         ))
     } else {
         FirewallError::Failed(words)
     }
-}
-
-/// The addresses of this host that a name stands for, in order. `None`: agents may take it for another one than the host
-/// does, which calls itself by loopback addresses, or does not know it.
-async fn addresses(name: &str, port: u16) -> Option<Vec<Ipv4Addr>> {
-    let found = timeout(RESOLVE, tokio::net::lookup_host((name, port)));
-    let found: Vec<IpAddr> = found
-        .await
-        .ok()?
-        .ok()?
-        .map(|address| address.ip())
-        .collect();
-    let is_literal = name.parse::<IpAddr>().is_ok();
-    if !is_literal && found.iter().any(IpAddr::is_loopback) {
-        return None;
-    }
-    Some(of_this_host(found).await)
-}
-
-/// The resolvers of the host that are on the host itself, where agents reach them.
-async fn resolvers() -> Vec<Ipv4Addr> {
-    let mut named: Vec<IpAddr> = Vec::new();
-    for file in RESOLVERS {
-        let text = tokio::fs::read_to_string(file).await.unwrap_or_default();
-        named.extend(text.lines().filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let named = (words.next() == Some("nameserver")).then(|| words.next())?;
-            named?.parse::<IpAddr>().ok()
-        }));
-    }
-    of_this_host(named).await
-}
-
-/// Those that only this host has: they can be bound to.
-async fn of_this_host(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
-    let mut ours = Vec::new();
-    for ip in all {
-        if let IpAddr::V4(ip) = ip
-            && !ip.is_loopback()
-            && !ip.is_unspecified()
-            && UdpSocket::bind((ip, 0)).await.is_ok()
-        {
-            ours.push(ip);
-        }
-    }
-    ours.sort();
-    ours.dedup();
-    ours
 }

@@ -1,21 +1,24 @@
-//! The packet filter of the host: which of its services agents reach.
+//! The packet filter of the host: the services of the host, and the networks behind it, that agents reach.
 //!
-//! A container reaches every service that the host binds to all addresses, unless the host's packet filter says otherwise.
-//! The rules are those of a chain of our own, so that nobody else's are touched.
+//! A container reaches every service that the host binds to all addresses, and every network that the host reaches, unless the
+//! host's packet filter says otherwise. The rules are those of chains of our own, so that nobody else's are touched.
 
 mod iptables;
+mod rules;
 
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use async_trait::async_trait;
 use schema::condition::Reason;
+use schema::config::{HostAccess, LanAccess};
 
 pub use iptables::Iptables;
 
 use crate::runtime::{Classify, ErrorClass};
 
-/// What agents reach of the host, besides answers to what the host asks them and a resolver that the host itself asks.
+/// What agents reach of the host and behind it, besides answers to those who ask them and a resolver that the host itself
+/// asks. At least one of both is not open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRules {
     /// The interface of the agents' network on the host.
@@ -27,15 +30,23 @@ pub struct HostRules {
     /// Host name or address and port of the service as agents get it, when an administrator has set it: it may be
     /// something in front of the service on this host.
     pub service: Option<(String, u16)>,
+    /// The services of the host that agents reach.
+    pub host_access: HostAccess,
+    /// The networks behind the host that agents reach.
+    pub lan_access: LanAccess,
 }
 
 impl fmt::Display for HostRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("let agents reach ")?;
-        match self.listener {
-            Some((ip, port)) => write!(f, "{ip}:{port} and no other service of the host"),
-            None => f.write_str("no service of the host"),
+        match (self.host_access, self.listener) {
+            (HostAccess::Open, _) => f.write_str("all services of the host")?,
+            (HostAccess::Service, Some((ip, port))) => {
+                write!(f, "{ip}:{port} and no other service of the host")?;
+            }
+            (HostAccess::Service, None) => f.write_str("no service of the host")?,
         }
+        write!(f, "; networks behind it: {}", self.lan_access)
     }
 }
 

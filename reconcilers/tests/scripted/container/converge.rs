@@ -122,6 +122,7 @@ async fn l40_where_the_host_cannot_be_kept_out_of_reach_containers_are_made() {
 async fn l40_an_open_host_has_no_rules() {
     let mut yard = Yard::new().await;
     yard.configure("container.host_access", json!("open")).await;
+    yard.configure("container.lan_access", json!("open")).await;
     let uid = yard.create_user("alice").await;
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert_eq!(yard.fake.firewall().found().clone(), Ok(None));

@@ -2,7 +2,7 @@
 
 use super::settings;
 use crate::config::setting::{Effect, Setting};
-use crate::config::{HostAccess, rules};
+use crate::config::{HostAccess, LanAccess, rules};
 use crate::kind::Kind;
 
 settings! {
@@ -21,6 +21,11 @@ settings! {
     /// What agents reach of the host: service = the agent listener and nothing else; open = every service that is bound to all
     /// addresses. Needs an engine on this host, and the right to change its packet filter.
     HOST_ACCESS: Setting<HostAccess> = "container.host_access", "Host access", Setting::choice("service").effects(&[Effect::Object(Kind::Engine)]);
+
+    /// Networks behind the host that agents reach besides public addresses: private = private ones; none = none of them; or the
+    /// private networks that are open, such as 10.1.0.0/16,192.168.7.0/24. Link-local addresses and the metadata services of
+    /// clouds are closed, unless it is open. Needs what container.host_access needs.
+    LAN_ACCESS: Setting<LanAccess> = "container.lan_access", "Network access", Setting::parsed(rules::lan_access, "private").effects(&[Effect::Object(Kind::Engine)]);
 
     /// Memory per container in MiB.
     MEMORY_LIMIT_MB: Setting<u64> = "container.memory_limit_mb", "Memory limit (MiB)", Setting::integer(16, 16_777_216, 1024).effects(&[Effect::Containers]);
