@@ -8,8 +8,9 @@ use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::history::SavedBy;
 use schema::config::{Config, Problem, find, keys, parse_patch, query as config, sealing};
-use schema::db::{Db, Tx};
+use schema::db::{Backend, Db, Tx};
 use schema::error::{DbError, OpenError, chain};
+use schema::home::{self, HomeError};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{group, meta, mode_switch, object, user};
@@ -48,6 +49,9 @@ pub enum PrepareError {
         /// Why.
         source: std::io::Error,
     },
+    /// What stands in the data directory, or the directory itself, is not the service's.
+    #[error("{0}")]
+    Home(#[from] HomeError),
     /// Others own the data directory, or may write in it.
     #[error("the data directory {0} is not used: {1}")]
     NotOurs(String, String),
@@ -81,17 +85,28 @@ impl PrepareError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Open(error) => error.is_refusal(),
+            Self::Home(error) => error.is_refusal(),
             Self::NotOurs(..) | Self::Secrets(_) | Self::Set { .. } | Self::Adapter(_) => true,
             Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
         }
     }
 }
 
-/// Makes the data directory, readable by its owner only; leaves an existing one as it is.
+/// Makes the data directory, readable by its owner only; leaves an existing one as it is. All that can be checked without a
+/// database is checked before anything is written.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be made or must not be used.
 pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
+    parse_sets(&settings.set)?;
+    let is_new = match &settings.database {
+        Backend::Sqlite(file) => file.symlink_metadata().is_err(),
+        Backend::Postgres(_) => false,
+    };
+    home::check_data_dir(&settings.data_dir, is_new)?;
+    if is_new {
+        base_adapter::read(&settings.adapter).map_err(PrepareError::Adapter)?;
+    }
     let place = || settings.data_dir.display().to_string();
     let failed = |source| PrepareError::DataDir {
         place: place(),
@@ -352,6 +367,99 @@ mod tests {
         chown(dir.path(), Some(12_345), None)
             .expect("this test gives a directory away: run it as root");
         refused("it belongs to user 12345");
+    }
+
+    /// The names of all files and directories in a directory.
+    fn tree(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let mut all = Vec::new();
+        let mut open = vec![directory.to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() && !path.is_symlink() {
+                    open.push(path.clone());
+                }
+                all.push(path);
+            }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn refused_data_directory_stays_as_it_was() {
+        use std::os::unix::fs::PermissionsExt;
+        type Given = (Vec<String>, &'static str);
+        let given = |set: &[&str], adapter| -> Given {
+            (set.iter().map(|&set| set.to_owned()).collect(), adapter)
+        };
+        let fine = || given(&[], "echo");
+        let cases: [(&str, fn(&std::path::Path), Given); 6] = [
+            (
+                "not created by Agentyard",
+                |dir| {
+                    std::fs::create_dir(dir.join("users")).unwrap();
+                    std::fs::write(dir.join("users/letter"), "mine").unwrap();
+                },
+                fine(),
+            ),
+            (
+                "database is missing",
+                |dir| {
+                    std::fs::create_dir(dir.join("archive")).unwrap();
+                    std::fs::write(dir.join("archive/.agentyard"), "{}").unwrap();
+                },
+                fine(),
+            ),
+            (
+                "not a directory",
+                |dir| std::os::unix::fs::symlink("/nowhere", dir.join("archive")).unwrap(),
+                fine(),
+            ),
+            (
+                "its mode is 0755",
+                |dir| {
+                    let skills = dir.join("skills");
+                    std::fs::create_dir(&skills).unwrap();
+                    std::fs::set_permissions(skills, PermissionsExt::from_mode(0o755)).unwrap();
+                },
+                fine(),
+            ),
+            ("unknown key", |_| {}, given(&["no.such=1"], "echo")),
+            ("--adapter", |_| {}, given(&[], "/nowhere")),
+        ];
+        for (reason, set_up, (set, adapter)) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let common = crate::settings::CommonArgs {
+                data_dir: Some(dir.path().to_owned()),
+                ..Default::default()
+            };
+            let adapter = Some(adapter.to_owned());
+            let init = crate::settings::InitArgs { set, adapter };
+            let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
+            set_up(dir.path());
+            let before = tree(dir.path());
+            let error = data_dir(&settings).unwrap_err();
+            assert!(error.is_refusal(), "{error:?}");
+            assert!(error.to_string().contains(reason), "{error}");
+            assert_eq!(tree(dir.path()), before, "{reason}");
+        }
+    }
+
+    #[test]
+    fn directory_of_the_system_is_refused_before_it_exists() {
+        for directory in ["/", "/..", "/etc", "/home/nobody-at-all"] {
+            let common = crate::settings::CommonArgs {
+                data_dir: Some(directory.into()),
+                ..Default::default()
+            };
+            let settings = Settings::resolve(&common, &Default::default(), &Default::default());
+            let settings = settings.unwrap();
+            let error = data_dir(&settings).unwrap_err();
+            assert!(error.is_refusal(), "{directory}: {error:?}");
+            assert!(matches!(error, PrepareError::Home(_)), "{error}");
+        }
+        assert!(!std::path::Path::new("/home/nobody-at-all").exists());
     }
 
     #[tokio::test]

@@ -33,11 +33,12 @@ impl Listeners {
             None => None,
         };
         let public = Listener::tcp(settings.listen, tls.clone(), Surface::Public).await?;
-        let socket = Listener::admin_socket(&settings.admin_socket).await?;
         let agents = match settings.agent_listen {
             AgentListen::At(at) => Some(Listener::tcp(at, None, Surface::Agent).await?),
             AgentListen::Off | AgentListen::Auto => None,
         };
+        // Last: it is the one that leaves a file.
+        let socket = Listener::admin_socket(&settings.admin_socket).await?;
         let at: SocketAddr = public.local_addr().unwrap_or(settings.listen);
         let scheme = if tls.is_some() { "https" } else { "http" };
         Ok(Self {

@@ -273,6 +273,18 @@ async fn what_is_not_ours_in_the_data_directory_refuses_the_start() {
 }
 
 #[tokio::test]
+async fn refused_start_leaves_the_directory_as_it_was() {
+    let stage = Stage::new();
+    std::fs::create_dir_all(stage.data().join("users/someone")).unwrap();
+    for subcommand in [["serve", "--listen=127.0.0.1:0"].as_slice(), &["init"]] {
+        let refused = stage.command().run(subcommand).await;
+        assert_eq!(refused.status.code(), Some(78), "{}", refused.stderr);
+        let left: Vec<_> = std::fs::read_dir(stage.data()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{subcommand:?}: {left:?}");
+    }
+}
+
+#[tokio::test]
 async fn l3_truncated_database_is_refused_and_stays_as_it_was() {
     let stage = Stage::new();
     let init = stage.command().run(&["init"]).await;

@@ -94,8 +94,7 @@ impl Homes {
     /// [`HomeError::RefusedRoot`] when a root is not ours or `data_dir` is `/` or a person's home
     /// directory; [`HomeError::Io`].
     pub fn open(data_dir: &Path, instance_id: &str) -> Result<Self, HomeError> {
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        Self::open_with(data_dir, instance_id, home.as_deref())
+        Self::open_with(data_dir, instance_id, own_home().as_deref())
     }
 
     fn open_with(
@@ -117,4 +116,16 @@ impl Homes {
     pub fn path_of(&self, name: &crate::ids::UserName) -> PathBuf {
         self.users.path.join(name.as_str())
     }
+}
+
+fn own_home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from)
+}
+
+/// Checks whether a data directory, which need not exist, may be used; writes nothing. `is_new`: there is no database yet.
+///
+/// # Errors
+/// When it is a directory of the system or a person, or holds what this service has not made.
+pub fn check_data_dir(data_dir: &Path, is_new: bool) -> Result<(), HomeError> {
+    root::check_data_dir(data_dir, own_home().as_deref(), is_new)
 }

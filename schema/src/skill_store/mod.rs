@@ -49,7 +49,7 @@ use crate::home::{beneath, root};
 use crate::ids::SkillName;
 use crate::private;
 
-const ROOT: &str = "skills";
+pub(crate) const ROOT: &str = "skills";
 
 /// The store of an installation. Several may be open, in several processes, too.
 #[derive(Debug)]
