@@ -22,7 +22,8 @@ use crate::connection::{Connection, Reading};
 use crate::error::{DbError, OpenError};
 use crate::ids::{Kind, Uid};
 use crate::link::Link;
-pub use crate::link::StorageFault;
+pub use crate::link::{Refusal, StorageFault};
+use crate::postgres;
 use crate::private;
 use crate::statement::{execute, scalar};
 
@@ -36,7 +37,7 @@ const READERS: u32 = 4;
 const SYNCHRONOUS: &str = "PRAGMA synchronous = FULL";
 /// Connections to PostgreSQL for reading, and as many for writing: whoever waits for a lock holds up no reader.
 const POSTGRES_CONNECTIONS: u32 = 6;
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// With the time that a lock is waited for, nobody waits longer than five seconds.
 const POSTGRES_ACQUIRE: Duration = Duration::from_secs(3);
 /// How often PostgreSQL is asked whether it is there.
@@ -134,6 +135,7 @@ impl Db {
                 (writer, readers)
             }
             Backend::Postgres(url) => {
+                postgres::check(url, &backend.place()).await?;
                 // Another replica may migrate for as long as it takes.
                 let connecting = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(url));
                 let connection = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
@@ -166,6 +168,7 @@ impl Db {
                 (writer, sqlite_pool(&url, 1).await.map_err(failed)?)
             }
             Backend::Postgres(url) => {
+                postgres::check(url, &backend.place()).await?;
                 refuse_another_release(url, &backend).await?;
                 let pool = async || {
                     let pool = postgres_options().connect(url).await;
@@ -235,6 +238,7 @@ impl Db {
             Backend::Sqlite(_) => "BEGIN IMMEDIATE",
             Backend::Postgres(_) => "BEGIN",
         };
+        self.link.check_changes()?;
         Ok(ObservedTx {
             connection: Connection::beginning(&self.pools().writer, &self.link, statement).await?,
             ring: false,
@@ -251,26 +255,48 @@ impl Db {
         self.link.storage_fault()
     }
 
+    /// Why the database is not used as it otherwise would be, although it answers.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.link.refusal()
+    }
+
+    /// Uses the database no more: it is not the service's any more.
+    pub fn abandon(&self, why: &'static str) {
+        self.link.abandon(why);
+    }
+
     /// Why the database cannot be reached, while it is known that it cannot. Whoever needs it fails at once.
     pub fn away(&self) -> Option<Arc<str>> {
         self.link.away()
     }
 
-    /// Finds out whether the database is there, again and again, so that nobody else has to wait for it: asks
-    /// it by a connection of its own, and as soon as somebody's connection has failed. After an outage
+    /// Finds out whether the database is there and takes changes, again and again, so that nobody else has to wait for it:
+    /// asks it by a connection of its own, and as soon as somebody's connection has failed. After an outage
     /// everybody gets new connections. Never ends; on SQLite there is nothing to do.
     pub async fn keep(&self) {
         let Backend::Postgres(url) = &self.backend else {
             return std::future::pending().await;
         };
         let mut probe = None;
+        let mut suspected = false;
         loop {
+            // A session keeps the settings that it began with.
+            if (suspected || self.link.refusal().is_some())
+                && let Ok(Ok(new)) =
+                    tokio::time::timeout(PROBE_LIMIT, AnyConnection::connect(url)).await
+            {
+                probe = Some(new);
+            }
             let had_connection = probe.is_some();
             let asked = tokio::time::timeout(PROBE_LIMIT, ask(&mut probe, url));
             match asked.await {
-                Ok(Ok(())) => {
-                    if self.link.away().is_some() {
+                Ok(Ok(refusal)) => {
+                    let refused = self.note(refusal);
+                    let was_away = self.link.away().is_some();
+                    if was_away || (refused && refusal.is_none()) {
                         self.renew(url).await;
+                    }
+                    if was_away {
                         info!("the database answers again");
                     }
                 }
@@ -289,9 +315,24 @@ impl Db {
             if self.link.away().is_some() {
                 tokio::time::sleep(PROBE_AGAIN).await;
             } else {
-                let _ = tokio::time::timeout(PROBE_EVERY, self.link.suspected()).await;
+                let waited = tokio::time::timeout(PROBE_EVERY, self.link.suspected());
+                suspected = waited.await.is_ok();
             }
         }
+    }
+
+    /// Notes what the database refuses; returns true when it refused something before.
+    fn note(&self, refusal: Option<Refusal>) -> bool {
+        let before = self.link.refuse(refusal);
+        match refusal {
+            Some(refusal) if before != Some(refusal) => {
+                let why = refusal.why();
+                error!(why, "changes are refused");
+            }
+            None if before.is_some() => info!("the database takes changes again"),
+            _ => {}
+        }
+        before.is_some()
     }
 
     fn lost(&self, why: &str) {
@@ -573,15 +614,15 @@ fn postgres_options() -> AnyPoolOptions {
         })
 }
 
-/// Asks nothing of the database, by a new connection if there is none.
-async fn ask(probe: &mut Option<AnyConnection>, url: &str) -> Result<(), sqlx::Error> {
+/// Asks the database why changes would fail, by a new connection if there is none.
+async fn ask(probe: &mut Option<AnyConnection>, url: &str) -> Result<Option<Refusal>, sqlx::Error> {
     let mut connection = match probe.take() {
         Some(connection) => connection,
         None => AnyConnection::connect(url).await?,
     };
-    connection.ping().await?;
+    let refusal = postgres::ask(&mut connection).await?;
     *probe = Some(connection);
-    Ok(())
+    Ok(refusal)
 }
 
 /// A database that could not be opened: because it is none, or because its disk is full, which its owner can mend.

@@ -125,9 +125,9 @@ fn trouble(said: &dyn DatabaseError) -> Option<Trouble> {
         // Two that wait for each other: the database has chosen this one, and it can try again.
         "40P01" | "40001" => Some(Trouble::Away),
         // Shutting down, starting, too many connections, cut off, a standby, a database that is gone or
-        // closed to us.
+        // closed to us, a table that is gone.
         "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "57014" | "53300" | "25006" | "3D000"
-        | "28000" | "28P01" => Some(Trouble::Away),
+        | "28000" | "28P01" | "42P01" => Some(Trouble::Away),
         code if code.starts_with("08") => Some(Trouble::Away),
         _ => None,
     }
@@ -210,6 +210,14 @@ pub enum OpenError {
         /// Which migration is missing.
         detail: String,
     },
+    /// The server answers, but cannot be worked with.
+    #[error("the database {place} cannot be used: {detail}")]
+    Unusable {
+        /// The server.
+        place: String,
+        /// Why, and what to do.
+        detail: String,
+    },
     /// The server cannot be reached.
     #[error("the database server cannot be reached")]
     Unreachable(#[source] sqlx::Error),
@@ -229,6 +237,7 @@ impl OpenError {
             Self::Url(_)
             | Self::Unreadable { .. }
             | Self::NotPrivate { .. }
+            | Self::Unusable { .. }
             | Self::Older { .. }
             | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::Migrate(_) | Self::Prepare(_) => false,

@@ -33,6 +33,7 @@ pub mod meta;
 pub mod mode_switch;
 pub mod object;
 pub mod operation;
+mod postgres;
 mod private;
 pub mod reader;
 pub mod recorder;

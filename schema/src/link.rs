@@ -5,7 +5,7 @@
 //! not answer, and nobody asks again before [`Db::keep`](crate::db::Db::keep) has seen it answer.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
@@ -20,6 +20,24 @@ pub enum StorageFault {
     Failed(&'static str),
 }
 
+/// The reason why the database is not used as it otherwise would be, although it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It takes no changes.
+    Changes(&'static str),
+    /// It is not the service's any more, or holds nothing of it.
+    Everything(&'static str),
+}
+
+impl Refusal {
+    /// In words.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Changes(why) | Self::Everything(why) => why,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     /// Why the database is away; never on SQLite, which is a file.
@@ -27,6 +45,9 @@ struct Shared {
     /// Somebody has seen a connection fail: it is worth a look.
     suspicion: Notify,
     storage: Mutex<Option<StorageFault>>,
+    refusal: Mutex<Option<Refusal>>,
+    /// Why the database is not the service's any more, for good.
+    abandoned: OnceLock<&'static str>,
 }
 
 /// See the [module](self). Clones are the same link.
@@ -44,6 +65,8 @@ impl Link {
                 away: watch::Sender::new(None),
                 suspicion: Notify::new(),
                 storage: Mutex::new(None),
+                refusal: Mutex::new(None),
+                abandoned: OnceLock::new(),
             }),
             remote,
         }
@@ -54,12 +77,47 @@ impl Link {
         storage.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails while the database is known to be away.
+    /// Fails while the database is known to be away, or must not even be read.
     pub fn check(&self) -> Result<(), DbError> {
+        if let Some(Refusal::Everything(why)) = self.refusal() {
+            return Err(DbError::Unavailable(why.to_owned()));
+        }
         match &*self.shared.away.borrow() {
             None => Ok(()),
             Some(why) => Err(DbError::Unavailable(why.to_string())),
         }
+    }
+
+    /// Fails while changes are refused.
+    pub fn check_changes(&self) -> Result<(), DbError> {
+        match self.refusal() {
+            None => Ok(()),
+            Some(refusal) => Err(DbError::Unavailable(refusal.why().to_owned())),
+        }
+    }
+
+    /// Why the database is not used as it otherwise would be.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let abandoned = self.shared.abandoned.get();
+        match abandoned {
+            Some(why) => Some(Refusal::Everything(why)),
+            None => *self.refusal_lock(),
+        }
+    }
+
+    /// Refuses everything, for good.
+    pub fn abandon(&self, why: &'static str) {
+        let _ = self.shared.abandoned.set(why);
+    }
+
+    /// Sets the refusal; returns the one before.
+    pub fn refuse(&self, refusal: Option<Refusal>) -> Option<Refusal> {
+        std::mem::replace(&mut *self.refusal_lock(), refusal)
+    }
+
+    fn refusal_lock(&self) -> MutexGuard<'_, Option<Refusal>> {
+        let refusal = self.shared.refusal.lock();
+        refusal.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why the database is away, while it is.
@@ -169,6 +227,20 @@ mod tests {
         link.restored();
         assert!(link.check().is_ok());
         assert!(link.bound(async { Ok(()) }).await.is_ok());
+    }
+
+    #[test]
+    fn refused_changes_leave_reads_alone() {
+        let link = Link::new(true);
+        for (refusal, reads, changes) in [
+            (Some(Refusal::Changes("it is read-only")), true, false),
+            (Some(Refusal::Everything("it is gone")), false, false),
+            (None, true, true),
+        ] {
+            link.refuse(refusal);
+            assert_eq!(link.check().is_ok(), reads, "{refusal:?}");
+            assert_eq!(link.check_changes().is_ok(), changes, "{refusal:?}");
+        }
     }
 
     #[tokio::test]

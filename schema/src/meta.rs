@@ -39,6 +39,14 @@ pub(crate) const REWRITE_TABLES: &str = "VACUUM (FULL) ";
 pub(crate) const LIMIT_IDLE: &str = "SET idle_in_transaction_session_timeout = '4s'";
 /// Bounds the wait for locks (PostgreSQL only).
 pub(crate) const LIMIT_LOCKS: &str = "SET lock_timeout = '2s'";
+/// What keeps the database from taking changes (PostgreSQL only).
+pub(crate) const STATE: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' \
+    WHEN current_setting('transaction_read_only') = 'on' THEN 'read-only' \
+    WHEN to_regclass('objects') IS NULL OR to_regclass('users') IS NULL THEN 'empty' ELSE '' END";
+/// Marks a session; the mark follows (PostgreSQL only).
+pub(crate) const MARK: &str = "SELECT set_config('agentyard.mark', ";
+/// The mark of a session (PostgreSQL only).
+pub(crate) const MARKED: &str = "SELECT coalesce(current_setting('agentyard.mark', true), '')";
 /// Writes a file anew, without the bytes of former rows (SQLite only).
 pub(crate) const REWRITE_FILE: &str = "VACUUM";
 /// Folds the log into the file and empties it; the first column says whether somebody was in the way (SQLite only).

@@ -2,7 +2,7 @@
 
 use crate::bell::Bell;
 pub use crate::connection::{Connection, Reading};
-use crate::db::Db;
+use crate::db::{Db, Refusal};
 use crate::error::DbError;
 
 /// A database for those who must not write as they like: no transaction that may write can be had
@@ -29,6 +29,11 @@ impl Reader {
     /// As [`Db::snapshot`].
     pub async fn snapshot(&self) -> Result<Snapshot, DbError> {
         self.0.snapshot().await
+    }
+
+    /// As [`Db::refusal`].
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.0.refusal()
     }
 
     /// As [`Db::ping`].

@@ -307,3 +307,127 @@ async fn engine_postgres_that_crashes_and_restarts_loses_nothing_that_was_accept
     replicas.survive(stop, seconds(3), OwnPostgres::start).await;
     assert_eq!(leaders(&replicas.clients).await, 1, "within its lease");
 }
+
+/// Runs statements on a server.
+async fn run(postgres: &OwnPostgres, statements: &'static [&'static str]) {
+    use sqlx::Connection;
+    let mut server = sqlx::PgConnection::connect(&postgres.url()).await.unwrap();
+    for statement in statements {
+        let done = sqlx::raw_sql(*statement).execute(&mut server).await;
+        done.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    server.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn database_that_takes_no_changes_is_said_and_refused() {
+    let postgres = OwnPostgres::start_new();
+    let stage = Stage::new();
+    let launch = || stage.alone().args(&["--database-url", &postgres.url()]);
+    let service = launch().start().await;
+    let admin = service.admin().await;
+    let retention = |hours| format!(r#"{{"audit.retention": "{hours}h"}}"#);
+    let save = async |hours: u32| {
+        let config = retention(hours);
+        admin.post("/api/config", &[("config", &*config)]).await
+    };
+    assert!(save(1000).await.status.is_success());
+    let takes_changes = async |hours| {
+        eventually("changes are saved again", seconds(20), async || {
+            let saved = save(hours).await;
+            let fine = saved.status.is_success();
+            fine.then_some(()).ok_or(saved.text())
+        })
+        .await;
+    };
+
+    let read_only = [
+        // All sessions at once.
+        (
+            &[
+                "ALTER SYSTEM SET default_transaction_read_only = on",
+                "SELECT pg_reload_conf()",
+            ],
+            &[
+                "ALTER SYSTEM RESET default_transaction_read_only",
+                "SELECT pg_reload_conf()",
+            ],
+        ),
+        // Those that begin from now on; one of them is enough to notice it.
+        (
+            &[
+                "ALTER DATABASE postgres SET default_transaction_read_only = on",
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'postgres'",
+            ],
+            &[
+                "SET default_transaction_read_only = off",
+                "ALTER DATABASE postgres RESET default_transaction_read_only",
+            ],
+        ),
+    ];
+    for (hours, (close, open)) in (2000..).step_by(1000).zip(read_only) {
+        run(&postgres, close).await;
+        let (status, line) = admin.readiness_line("storage: degraded", seconds(20)).await;
+        assert!(
+            line.contains("changes are refused: the database is read-only"),
+            "{status} {line}"
+        );
+        eventually("a change is refused", seconds(10), async || {
+            let saved = save(hours).await.text();
+            let refused = saved.contains("storage_failed");
+            refused.then_some(()).ok_or(saved)
+        })
+        .await;
+        admin.get("/api/config").await.expect(200);
+        let other = Stage::new();
+        let refused = other
+            .command()
+            .run(&[
+                "serve",
+                "--listen=127.0.0.1:0",
+                "--database-url",
+                &postgres.url(),
+            ])
+            .await;
+        assert_eq!(refused.status.code(), Some(78), "{}", refused.stderr);
+        assert!(refused.stderr.contains("read-only"), "{}", refused.stderr);
+        run(&postgres, open).await;
+        takes_changes(hours).await;
+    }
+
+    run(
+        &postgres,
+        &["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"],
+    )
+    .await;
+    let (status, line) = admin.readiness_line("storage: failed", seconds(20)).await;
+    assert_eq!(status, 503, "{line}");
+    assert!(line.contains("tables of the service are missing"), "{line}");
+    save(9000).await.refused(503, "storage_failed");
+    admin
+        .get("/api/config")
+        .await
+        .refused(503, "storage_failed");
+}
+
+#[tokio::test]
+async fn pooler_that_keeps_no_sessions_is_refused() {
+    let postgres = OwnPostgres::start_new();
+    for (mode, accepted) in [("transaction", false), ("session", true)] {
+        let pooler = postgres.pooler(mode);
+        let stage = Stage::new();
+        let init = stage
+            .command()
+            .run(&["init", "--database-url", &pooler.url()])
+            .await;
+        assert_eq!(init.status.success(), accepted, "{mode}: {}", init.stderr);
+        if !accepted {
+            assert_eq!(init.status.code(), Some(78), "{}", init.stderr);
+            assert!(
+                init.stderr.contains("pool_mode to session"),
+                "{}",
+                init.stderr
+            );
+        }
+    }
+}

@@ -67,6 +67,31 @@ impl OwnPostgres {
         format!("postgres://app@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// A pooler in front of it, in this mode.
+    pub fn pooler(&self, mode: &str) -> Pooler {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let file = self.directory.path().join(format!("pooler-{mode}.ini"));
+        let settings = format!(
+            "[databases]\npostgres = host=127.0.0.1 port={} user=app\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n\
+             ignore_startup_parameters = extra_float_digits\n",
+            self.port
+        );
+        std::fs::write(&file, settings).unwrap();
+        let process = Command::new("pgbouncer")
+            .args(["-q", "-u", "postgres"])
+            .arg(file)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("this test needs pgbouncer: apt-get install pgbouncer");
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Pooler { process, port }
+    }
+
     /// Starts it; returns when it takes connections.
     pub fn start(&self) {
         let place = self.directory.path().display();
@@ -127,5 +152,25 @@ impl Drop for OwnPostgres {
                 .args(["-w", "-m", "immediate", "stop"])
                 .output();
         }
+    }
+}
+
+/// PgBouncer in front of a server; ended with this value.
+pub struct Pooler {
+    process: std::process::Child,
+    port: u16,
+}
+
+impl Pooler {
+    /// The address, as `--database-url` takes it.
+    pub fn url(&self) -> String {
+        format!("postgres://app@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }

@@ -16,6 +16,7 @@ use http::header::{CONTENT_LENGTH, UPGRADE};
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
+use schema::db::Refusal;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use warp::Filter;
@@ -36,6 +37,7 @@ use crate::input::{
 use crate::mcp;
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route};
+use crate::routes::READINESS;
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router};
@@ -195,6 +197,17 @@ impl Api {
         response
     }
 
+    /// Refuses what the database refuses, before it has any effect.
+    fn check_database(&self, head: &Head) -> Result<()> {
+        let what = match self.deps.db.refusal() {
+            Some(Refusal::Changes(what)) if !head.method.is_safe() => what,
+            Some(Refusal::Everything(what)) if head.path != READINESS => what,
+            _ => return Ok(()),
+        };
+        let cause = "no request was tried".into();
+        Err(ApiError::StorageFailed { what, cause })
+    }
+
     async fn run<S, B, E>(
         &self,
         head: &Head,
@@ -210,6 +223,7 @@ impl Api {
         if let Some(fault) = head.context.fault {
             return Err(fault.into());
         }
+        self.check_database(head)?;
         let agents_only = head.context.peer.surface == Surface::Agent;
         let Found { node, params } = self
             .router

@@ -19,7 +19,7 @@ use crate::route::{Area, Route};
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("readiness", "/readyz", readiness)
+        Route::get("readiness", READINESS, readiness)
             .title(Area::Service, "Check readiness")
             .about(
                 "One line each for database, engine, leadership and the parts of the service; 503 \
@@ -29,6 +29,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// Answered whatever the database is like.
+pub(crate) const READINESS: &str = "/readyz";
 /// A database that takes longer to answer nothing is not ready.
 const PING_TIME: Duration = Duration::from_secs(2);
 /// Longest reason shown, in characters.
