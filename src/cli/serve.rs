@@ -15,7 +15,7 @@ use super::{Failure, Result, init};
 use crate::logging::LogFilter;
 use crate::prepare;
 use crate::settings::Settings;
-use crate::wiring::{self, Held, Listeners};
+use crate::wiring::{self, DataLost, Held, Listeners};
 
 /// How long tasks may take to end; with closing the database it all stays below ten seconds.
 const SHUTDOWN: Duration = Duration::from_secs(9);
@@ -70,10 +70,18 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
             info!("stopped");
             Ok(())
         }
-        Err(error) => Err(Failure::Failed(reconcilers::runtime::supervise::chain(
-            &error,
-        ))),
+        Err(error) => Err(ended(&error)),
     }
+}
+
+/// Why a part has ended. Data that was lost is there after no other start.
+fn ended(error: &SupervisorError) -> Failure {
+    if let SupervisorError::Failed { source, .. } = error
+        && let Some(lost) = source.downcast_ref::<DataLost>()
+    {
+        return Failure::Refused(lost.to_string());
+    }
+    Failure::Failed(reconcilers::runtime::supervise::chain(error))
 }
 
 /// Why it could not be built. What stands in the data directory where ours should be changes by no other start.

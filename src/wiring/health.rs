@@ -17,7 +17,7 @@ use reconcilers::shared::view::EngineView;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::query::engine_uid;
-use schema::db::{Backend, Db, StorageFault};
+use schema::db::{Backend, Db, Refusal, StorageFault};
 use schema::error::DbError;
 use schema::event;
 use schema::ids::{Kind, Timestamp, Uid};
@@ -296,7 +296,12 @@ impl Health {
 
     /// Remembers what is wrong with the storage, and what is to be recorded of it once that is possible.
     fn note_storage(&self, recorded: &mut Recorded) {
+        let refusal = self.db.refusal().map(|refusal| {
+            let message = format!("changes are refused: {}", refusal.why());
+            (Reason::StorageFailed, message)
+        });
         let fault = match self.db.storage_fault() {
+            _ if refusal.is_some() => refusal,
             Some(StorageFault::Full) => Some((
                 Reason::StorageFull,
                 "the database has no space left: changes are refused until space is freed"
@@ -539,13 +544,21 @@ impl HealthPort for Health {
             },
             PartHealth {
                 part: STORAGE.to_owned(),
-                // Reads go on, so it should still get requests.
-                fault: storage.map(|trouble| Fault {
-                    since: trouble.since,
-                    reason: trouble.reason,
-                    message: trouble.message,
-                    fatal: false,
-                }),
+                fault: match self.db.refusal() {
+                    Some(Refusal::Everything(why)) => Some(Fault {
+                        since: storage.map_or(now, |trouble| trouble.since),
+                        reason: Reason::StorageFailed,
+                        message: why.to_owned(),
+                        fatal: true,
+                    }),
+                    // Reads go on, so it should still get requests.
+                    _ => storage.map(|trouble| Fault {
+                        since: trouble.since,
+                        reason: trouble.reason,
+                        message: trouble.message,
+                        fatal: false,
+                    }),
+                },
             },
             PartHealth {
                 part: PASSES.to_owned(),

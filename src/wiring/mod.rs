@@ -1,6 +1,7 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
+mod data_watch;
 mod directory;
 pub mod health;
 mod identity_provider;
@@ -47,7 +48,7 @@ use rustix::process::{Resource, getrlimit};
 use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
-use schema::db::Backend;
+use schema::db::{Backend, Db};
 use schema::home::Homes;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
@@ -57,6 +58,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
+pub use self::data_watch::DataLost;
+use self::data_watch::DataWatch;
 use self::health::Health;
 pub use self::listeners::Listeners;
 use self::storage::Gauge;
@@ -192,6 +195,7 @@ pub async fn build(
         Gauge::new(places(settings, prepared)),
     );
     let health = Arc::new(health.with_provider(Arc::clone(&provider)));
+    let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
         pulls,
@@ -280,6 +284,7 @@ pub async fn build(
         let _ = shutdown.run_until_cancelled(health.run()).await;
         Ok(())
     });
+    watch_data(&mut supervisor, data_watch, prepared.db.clone());
     let api = Api::new(api::routes::all(), deps)?;
     let server = Server::new(api, limits());
 
@@ -442,6 +447,20 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
             shutdown.cancelled().await;
         }
         Ok(())
+    });
+}
+
+/// Ends the process when the data is not the service's any more, and until then has all requests refused.
+fn watch_data(supervisor: &mut Supervisor, watch: DataWatch, db: Db) {
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("data-watch", async move {
+        match shutdown.run_until_cancelled(watch.run()).await {
+            None => Ok(()),
+            Some(lost) => {
+                db.abandon(lost.public());
+                Err(lost.into())
+            }
+        }
     });
 }
 
