@@ -389,19 +389,21 @@ mod tests {
     #[test]
     fn refused_data_directory_stays_as_it_was() {
         use std::os::unix::fs::PermissionsExt;
-        type Given = (Vec<String>, &'static str);
-        let given = |set: &[&str], adapter| -> Given {
-            (set.iter().map(|&set| set.to_owned()).collect(), adapter)
-        };
-        let fine = || given(&[], "echo");
-        let cases: [(&str, fn(&std::path::Path), Given); 6] = [
+        type Case = (
+            &'static str,
+            fn(&std::path::Path),
+            &'static [&'static str],
+            &'static str,
+        );
+        let cases: [Case; 6] = [
             (
                 "not created by Agentyard",
                 |dir| {
                     std::fs::create_dir(dir.join("users")).unwrap();
                     std::fs::write(dir.join("users/letter"), "mine").unwrap();
                 },
-                fine(),
+                &[],
+                "echo",
             ),
             (
                 "database is missing",
@@ -409,12 +411,14 @@ mod tests {
                     std::fs::create_dir(dir.join("archive")).unwrap();
                     std::fs::write(dir.join("archive/.agentyard"), "{}").unwrap();
                 },
-                fine(),
+                &[],
+                "echo",
             ),
             (
                 "not a directory",
                 |dir| std::os::unix::fs::symlink("/nowhere", dir.join("archive")).unwrap(),
-                fine(),
+                &[],
+                "echo",
             ),
             (
                 "its mode is 0755",
@@ -423,19 +427,22 @@ mod tests {
                     std::fs::create_dir(&skills).unwrap();
                     std::fs::set_permissions(skills, PermissionsExt::from_mode(0o755)).unwrap();
                 },
-                fine(),
+                &[],
+                "echo",
             ),
-            ("unknown key", |_| {}, given(&["no.such=1"], "echo")),
-            ("--adapter", |_| {}, given(&[], "/nowhere")),
+            ("unknown key", |_| {}, &["no.such=1"], "echo"),
+            ("--adapter", |_| {}, &[], "/nowhere"),
         ];
-        for (reason, set_up, (set, adapter)) in cases {
+        for (reason, set_up, set, adapter) in cases {
             let dir = tempfile::tempdir().unwrap();
             let common = crate::settings::CommonArgs {
                 data_dir: Some(dir.path().to_owned()),
                 ..Default::default()
             };
-            let adapter = Some(adapter.to_owned());
-            let init = crate::settings::InitArgs { set, adapter };
+            let init = crate::settings::InitArgs {
+                set: set.iter().map(|&set| set.to_owned()).collect(),
+                adapter: Some(adapter.to_owned()),
+            };
             let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
             set_up(dir.path());
             let before = tree(dir.path());
