@@ -19,7 +19,7 @@ const TIMES: u32 = 3;
 /// The data directory or the database file is not the one that the service began with.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{what} {} was {how} under the running server, which ends before changes are lost; restore it from a backup and start the server again",
+    "{what} {} was {how} under the running server, which has ended because changes would be lost; restore it from a backup and start the server again",
     path.display()
 )]
 pub struct DataLost {
@@ -32,8 +32,8 @@ impl DataLost {
     /// The same for everybody: without the path.
     pub fn public(&self) -> &'static str {
         match self.how {
-            MISSING => "the data directory or the database file was removed; restore it",
-            _ => "the data directory or the database file was replaced; restart the server",
+            MISSING => "the data directory or the database file was removed",
+            _ => "the data directory or the database file was replaced",
         }
     }
 }

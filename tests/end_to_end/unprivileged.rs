@@ -41,7 +41,7 @@ async fn engine_a_service_that_is_not_root_runs_agents_as_itself_and_says_which_
     // It has no right to the host's packet filter, and says so.
     let open = admin.object("engine/local").await["conditions"].to_string();
     assert!(
-        open.contains("agents reach every service of the host: "),
+        open.contains("agents reach every service of the host and every network behind it: "),
         "{open}"
     );
 

@@ -242,8 +242,11 @@ fn forget_rules() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let listed = iptables("-S");
-    let input = |line: &&str| line.starts_with("-A INPUT ") && line.contains(" -j AGENTYARD-");
-    for rule in listed.lines().filter(input) {
+    let jump = |line: &&str| {
+        let hooks = ["-A INPUT ", "-A FORWARD "];
+        hooks.iter().any(|hook| line.starts_with(hook)) && line.contains(" -j AGENTYARD-")
+    };
+    for rule in listed.lines().filter(jump) {
         iptables(&rule.replacen("-A ", "-D ", 1));
     }
     for chain in listed.lines().filter_map(|line| line.strip_prefix("-N ")) {
