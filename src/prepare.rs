@@ -269,15 +269,14 @@ async fn set_missing(
     let switches = after.get(mode) != present.get(mode);
     if switches {
         meta::take_guard(tx, "names").await?;
-    }
-    let purge = mode_switch::purge(tx, 0).await?;
-    if switches && purge.users + purge.groups > 0 {
-        return Err(PrepareError::Set {
-            given: mode.row.key.to_owned(),
-            rule:
-                "a change of the mode removes all users and groups; change it with \"agentyard auth switch\""
-                    .to_owned(),
-        });
+        if !mode_switch::purge(tx).await?.is_nothing() {
+            return Err(PrepareError::Set {
+                given: mode.row.key.to_owned(),
+                rule:
+                    "a change of the mode removes all users and groups; change it with \"agentyard auth switch\""
+                        .to_owned(),
+            });
+        }
     }
     config::save(tx, master_key, &changes, None, by).await?;
     Ok(changes.0.keys().map(|&key| key.to_owned()).collect())

@@ -196,6 +196,16 @@ pub enum ApiError {
         /// The sentence.
         message: String,
     },
+    /// A change of `web.auth_mode` is not confirmed, or the new source of users does not work (409, own code).
+    #[error("{message}")]
+    SwitchRefused {
+        /// The stable code, such as `confirmation_required`.
+        code: &'static str,
+        /// The sentence.
+        message: String,
+        /// The plan.
+        purge: Value,
+    },
     /// The image is in use (409 `image_in_use`).
     #[error("{message}")]
     ImageInUse {
@@ -444,7 +454,7 @@ impl ApiError {
             Self::LastSuperadmin => (S::CONFLICT, "last_superadmin"),
             Self::NetworkInUse => (S::CONFLICT, "network_in_use"),
             Self::ImageInUse { .. } => (S::CONFLICT, "image_in_use"),
-            Self::Conflict { code, .. } => (S::CONFLICT, code),
+            Self::Conflict { code, .. } | Self::SwitchRefused { code, .. } => (S::CONFLICT, code),
             Self::Stale { .. } => (S::PRECONDITION_FAILED, "stale_generation"),
             Self::RangeNotSatisfiable { .. } => (S::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::StaleFile => (S::PRECONDITION_FAILED, "stale_file"),
@@ -479,6 +489,7 @@ impl ApiError {
             } => json!({ "generation": generation }),
             Self::TooLarge { limit } => json!({ "limit": limit }),
             Self::Unprocessable { extra, .. } => return extra.clone(),
+            Self::SwitchRefused { purge, .. } => json!({ "purge": purge }),
             Self::ImageInUse {
                 users,
                 alternatives,

@@ -140,6 +140,8 @@ impl RegistryTags for Nowhere {
 pub(crate) struct ToldDirectory {
     pub(crate) person: Mutex<Result<Option<DirectoryPerson>, DirectoryFailure>>,
     pub(crate) plan: Mutex<Result<SyncPlan, DirectoryFailure>>,
+    /// The step of a check that fails, and how many users a check finds.
+    pub(crate) check: Mutex<(Option<CheckStep>, usize)>,
     pub(crate) asked: AtomicUsize,
 }
 
@@ -148,6 +150,7 @@ impl Default for ToldDirectory {
         Self {
             person: Mutex::new(Ok(None)),
             plan: Mutex::new(Ok(SyncPlan::default())),
+            check: Mutex::new((None, 1)),
             asked: AtomicUsize::new(0),
         }
     }
@@ -183,7 +186,14 @@ impl Directory for ToldDirectory {
         _: Option<String>,
     ) -> Result<DirectoryCheck, DirectoryFailure> {
         match config.ldap_url() {
-            Some(_) => Ok(DirectoryCheck::default()),
+            Some(_) => {
+                let (step, user_count) = self.check.lock().unwrap().clone();
+                Ok(DirectoryCheck {
+                    steps: step.into_iter().collect(),
+                    user_count,
+                    ..DirectoryCheck::default()
+                })
+            }
             None => Err(DirectoryFailure("ldap.host is not set".to_owned())),
         }
     }

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::follow;
-use super::output::cell::{cleaned, counted, number, text};
+use super::mode_switch::{self, Consent, describe_purge, follow_purge};
+use super::output::cell::{cleaned, counted, number};
 use super::output::clean::clean;
 use super::output::screen;
 use super::server::Server;
 use super::{Failure, Result};
 
 const PATH: &str = "/api/admin/auth";
+const CONFIG: &str = "/api/config";
 const WHITELIST: &str = "/api/admin/whitelist";
 
 /// Where users come from, and who may sign in.
@@ -89,9 +90,8 @@ pub struct SwitchArgs {
     /// Print what would be removed and change nothing
     #[arg(long, conflicts_with = "yes")]
     plan: bool,
-    /// Remove all ordinary users and archive their directories
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// An authentication mode.
@@ -262,53 +262,15 @@ async fn list(server: &Server) -> Result {
 }
 
 async fn switch(server: &Server, args: &SwitchArgs) -> Result {
-    let config = json!({ "web.auth_mode": args.mode.to_string() }).to_string();
-    let plan = json!({ "config": config, "dry_run": true });
-    let plan = server.post("/api/config", &plan).await?;
-    let purge = &plan["purge"];
-    if purge.is_null() {
+    let config = json!({ mode_switch::KEY: args.mode.to_string() }).to_string();
+    let body = json!({ "config": config });
+    let plan = args.consent.plan(server, CONFIG, &body).await?;
+    if plan["purge"].is_null() {
         return screen::print(&format!("users come from {} already\n", args.mode));
     }
-    screen::print(&described(args.mode, purge))?;
     if args.plan {
-        return Ok(());
+        return screen::print(&describe_purge(&plan["purge"]));
     }
-    if !args.yes {
-        let why = "nothing was changed; repeat the command with --yes to do it";
-        return Err(Failure::Usage(why.to_owned()));
-    }
-    let answer = server
-        .post("/api/config", &json!({ "config": config }))
-        .await?;
-    let task = text(&answer["purge"], "operation");
-    let shown = clean(&task);
-    screen::print(&format!(
-        "task/{shown} started: {}\n",
-        counted(number(purge, "users"), "user")
-    ))?;
-    if number(purge, "users") == 0 {
-        return Ok(());
-    }
-    follow::task(server, &task).await
-}
-
-fn described(mode: Mode, purge: &Value) -> String {
-    let names = purge["names"].as_array().into_iter().flatten();
-    let names: Vec<String> = names.filter_map(Value::as_str).map(clean).collect();
-    let users = number(purge, "users");
-    let more = if users > names.len() as u64 {
-        ", …"
-    } else {
-        ""
-    };
-    let listed = match names.is_empty() {
-        true => String::new(),
-        false => format!(": {}{more}", names.join(", ")),
-    };
-    format!(
-        "a switch to {mode} removes:\n  {}{listed}\n  {}\n  {}\ntheir directories are archived; superadmins, the whitelist, skills and the configuration stay\n",
-        counted(users, "user"),
-        counted(number(purge, "containers"), "container"),
-        counted(number(purge, "groups"), "group"),
-    )
+    let answer = args.consent.make(server, CONFIG, body, &plan).await?;
+    follow_purge(server, &answer).await
 }

@@ -21,6 +21,7 @@ mod init;
 mod kinds;
 mod local;
 mod manual;
+mod mode_switch;
 mod output;
 mod pages;
 mod reset_password;

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod history;
+mod switch;
 
 use std::time::Duration;
 
@@ -16,10 +17,9 @@ use schema::config::{
 use schema::container;
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::{Generation, UserName};
+use schema::ids::Generation;
 use schema::mode_switch;
 use schema::object;
-use schema::reader::Connection;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,11 +31,13 @@ use crate::answer::{Answer, Resource};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
-use crate::input::{Input, Nothing};
+use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
 use crate::wait::{self, Change, Settled, State};
+
+use self::switch::{Purging, test_source};
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
@@ -54,12 +56,15 @@ pub(super) fn routes() -> Vec<Route> {
                 "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
                  a key to its default. A stored secret belongs to the host it was given for: a \
                  change of that host has to send it again, or remove it. With `dry_run` nothing \
-                 is saved. `if_generation` is compared with the configuration's generation. By default the answer \
-                 does not wait for what follows from the change.",
+                 is saved. `if_generation` is compared with the configuration's generation. A change of \
+                 `web.auth_mode` removes all ordinary users: the new source of users is tested, and `confirm` is \
+                 required. By default the answer does not wait for what follows from the change.",
             )
             .guarded()
             .waits()
             .fails(&[
+                switch::UNCONFIRMED,
+                switch::UNTESTED,
                 Failure(
                     409,
                     "network_in_use",
@@ -154,6 +159,13 @@ pub struct ConfigForm {
     /// Report what would change, without saving.
     #[serde(default)]
     dry_run: bool,
+    /// Digest of the plan of a change of `web.auth_mode`, as `purge.confirm` of a dry run shows it.
+    #[serde(default)]
+    #[schema(example = "")]
+    confirm: String,
+    /// Change `web.auth_mode` without a test of the new source of users.
+    #[serde(default)]
+    force: bool,
 }
 
 /// What was saved, or would be with `dry_run`.
@@ -190,66 +202,113 @@ pub struct Saved {
     warnings: Vec<String>,
 }
 
-/// What a change of the authentication mode takes away.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Purge)]
-pub struct Purging {
-    /// The task that tells how far it is; null with `dry_run`.
-    #[schema(required = true)]
-    operation: Option<String>,
-    /// How many users leave; their directories are archived.
-    users: i64,
-    /// The first 100 of them.
-    names: Vec<UserName>,
-    /// How many containers are removed.
-    containers: i64,
-    /// How many groups are removed.
-    groups: i64,
-}
-
-impl Purging {
-    /// Most users that are named.
-    const NAMED: i64 = 100;
-
-    async fn of(connection: &mut Connection) -> Result<Self, DbError> {
-        let purge = mode_switch::purge(connection, Self::NAMED).await?;
-        Ok(Self {
-            operation: None,
-            users: purge.users,
-            names: purge.names,
-            containers: purge.containers,
-            groups: purge.groups,
-        })
-    }
-}
-
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
 /// a key to its default. Two writers of different keys lose nothing; of two of the same key
 /// `if_generation` refuses the second.
 ///
 /// # Errors
-/// 400 when `config` is no JSON, 422 with the problems in `problems`, 412, 409 `network_in_use`.
+/// 400 when `config` is no JSON, 422 with the problems in `problems`, 412, 409 `network_in_use`,
+/// `confirmation_required` and `auth_test_failed`.
 async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
     deps: Deps,
 ) -> Result<Answer<Saved>> {
-    let Input {
-        params,
-        if_generation,
-        wait,
-        meta,
-        ..
-    } = input;
-    let patch = parse(&params.config)?;
-    let mut tx = meta.begin(&deps).await?;
-    config::query::lock(&mut tx).await?;
-    let draft = draft(&mut tx, &deps, patch, if_generation).await?;
-    let about = about(&draft.changes);
-    if params.dry_run {
-        return unsaved(&deps, &actor, tx, draft).await;
+    let ConfigForm {
+        config,
+        dry_run,
+        confirm,
+        force,
+    } = input.params;
+    let wanted = Wanted::Patch(parse(&config)?);
+    let terms = Terms {
+        dry_run,
+        confirm,
+        force,
+        if_generation: input.if_generation,
+        wait: input.wait,
+    };
+    make_change(&deps, &actor, &input.meta, &wanted, terms).await
+}
+
+/// What a save asks for.
+enum Wanted {
+    /// Values of keys.
+    Patch(Patch),
+    /// The values as of a revision.
+    Revision(i64),
+}
+
+impl Wanted {
+    /// The values, and how the audit trail describes them.
+    async fn resolve(&self, tx: &mut Tx, deps: &Dependencies) -> Result<(Patch, String)> {
+        match self {
+            Self::Patch(patch) => Ok((patch.clone(), String::new())),
+            Self::Revision(revision) => {
+                let patch = history::read_revision(tx, deps, *revision).await?;
+                Ok((patch, format!("to revision {revision}; ")))
+            }
+        }
     }
-    finish(&deps, &actor, tx, draft, about, wait).await
+}
+
+/// How a save is made.
+struct Terms {
+    /// Report only.
+    dry_run: bool,
+    /// Digest of the plan of a change of `web.auth_mode`.
+    confirm: String,
+    /// Change `web.auth_mode` without a test.
+    force: bool,
+    /// The generation that the caller has read.
+    if_generation: Option<Generation>,
+    /// How long the answer is held back.
+    wait: Option<Duration>,
+}
+
+/// Most tests of a source of users for one request: the configuration may change meanwhile.
+const MOST_TESTS: usize = 3;
+
+/// Saves what is wanted, or reports what would change. A change of `web.auth_mode` is made after a test of the new source.
+async fn make_change(
+    deps: &Deps,
+    actor: &Actor,
+    meta: &Meta,
+    wanted: &Wanted,
+    terms: Terms,
+) -> Result<Answer<Saved>> {
+    let mut tested: Option<(i64, Option<String>)> = None;
+    for _ in 0..=MOST_TESTS {
+        let mut tx = meta.begin(deps).await?;
+        config::query::lock(&mut tx).await?;
+        let (patch, mut detail) = wanted.resolve(&mut tx, deps).await?;
+        let mut draft = draft(&mut tx, deps, patch, terms.if_generation).await?;
+        detail += &described(&draft.changes);
+        if let Some(purge) = &mut draft.purge {
+            match tested.take() {
+                _ if terms.force => detail += "; the new source of users was not tested",
+                Some((generation, problem)) if generation == draft.generation => {
+                    purge.tested(problem);
+                }
+                _ => {
+                    // A source may take its time: nothing is locked meanwhile.
+                    drop(tx);
+                    let problem = test_source(deps, meta, &draft.after).await?;
+                    tested = Some((draft.generation, problem));
+                    continue;
+                }
+            }
+        }
+        if terms.dry_run {
+            return unsaved(deps, actor, tx, draft).await;
+        }
+        if let Some(purge) = &draft.purge {
+            purge.check_consent(&terms)?;
+        }
+        let about = About::whole("config").detail(detail);
+        return finish(deps, actor, tx, draft, about, terms.wait).await;
+    }
+    Err(ApiError::Stale { generation: None })
 }
 
 /// Says what a draft would change, and leaves everything as it is.
@@ -351,10 +410,6 @@ fn parse(document: &SecretString) -> Result<Patch> {
 }
 
 /// Names of keys only: a value may be a secret.
-fn about(changes: &Changes) -> About {
-    About::whole("config").detail(described(changes))
-}
-
 fn described(changes: &Changes) -> String {
     let keys: Vec<&str> = changes.0.keys().copied().collect();
     match &*keys {
@@ -395,7 +450,11 @@ impl Draft {
     }
 
     fn unsaved(&self, deps: &Dependencies) -> Answer<Saved> {
-        self.answer(deps, "nothing was saved", self.generation, None)
+        let mut message = "nothing was saved".to_owned();
+        if let Some(purge) = &self.purge {
+            message = format!("{message}; {}", purge.sentence());
+        }
+        self.answer(deps, &message, self.generation, None)
     }
 
     fn answer(
@@ -455,9 +514,9 @@ async fn draft(
     }
     Ok(Draft {
         restarts: config::query::restarts(tx, &changes).await?,
-        purge: match after.get(&keys::web::AUTH_MODE) == before {
-            true => None,
-            false => Some(Purging::of(tx).await?),
+        purge: match after.get(&keys::web::AUTH_MODE) {
+            same if same == before => None,
+            new => Some(Purging::read(tx, (before, new)).await?),
         },
         before,
         after,

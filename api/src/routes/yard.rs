@@ -198,6 +198,21 @@ impl Yard {
         answer.cookie()
     }
 
+    /// Changes where users come from, without a test, after the plan was read.
+    pub(in crate::routes) async fn switch_mode(&self, root: &str, config: &Value) -> Answer {
+        let config = config.to_string();
+        let save = async |more: [(&str, &str); 2]| {
+            let form = [("config", &*config), more[0], more[1]];
+            self.post("/api/config", &form)
+                .with("root", root)
+                .send()
+                .await
+        };
+        let plan = save([("dry_run", "1"), ("force", "1")]).await;
+        let confirm = plan.body["purge"]["confirm"].as_str().unwrap();
+        save([("confirm", confirm), ("force", "1")]).await
+    }
+
     /// Whether a cookie is good for anything.
     pub(in crate::routes) async fn lives(&self, cookie: &str) -> bool {
         let mut ask = self.get("/api/user/info");

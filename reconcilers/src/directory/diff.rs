@@ -14,6 +14,8 @@ use crate::drivers::ldap::Listing;
 
 /// So many users or groups may go without confirmation, however few there are.
 const FEW: usize = 5;
+/// Beginning of the entries of users among the names of a removal.
+pub(super) const USER_ENTRY: &str = "user ";
 
 /// What a synchronisation may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +39,19 @@ pub struct Diff {
     pub remove_groups: Vec<(Uid, PlainName)>,
     /// How much of what, and what is not imported.
     pub result: SyncResult,
-    /// Set when so much would go that somebody has to confirm it.
+    /// Users who are not in the list and whose accounts stay for now, such as `user alice`.
+    pub missing: BTreeSet<String>,
+    /// Set when so much would go that an administrator has to confirm it.
     pub guard: Option<Guard>,
 }
 
-/// A removal that somebody has to confirm.
+/// A removal that an administrator has to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     /// Names the removal; the same as long as it is the same.
     pub digest: String,
-    /// What would go, such as `disable alice`.
-    pub parts: BTreeSet<String>,
+    /// Names of those who lose something, such as `user alice` or `group dev`: a confirmation is for them.
+    pub names: BTreeSet<String>,
     /// What would go.
     pub what: String,
 }
@@ -146,6 +150,7 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
     let everybody = *scope == SyncScope::Users;
     let (mut going, mut gone) = (Vec::new(), Vec::new());
     let (mut present, mut unlisted) = (0, 0);
+    let mut waiting = Vec::new();
     for user in &known.users {
         let key = user.name.key();
         let listed = people.listed.remove(&key);
@@ -187,6 +192,8 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
                         name,
                         since: Some(since),
                     });
+                } else {
+                    waiting.push(name);
                 }
             }
         }
@@ -205,6 +212,8 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
     let emptied = groups(&mut diff, &people, known, listing.groups.is_some());
     let emptied = if whole { emptied } else { Vec::new() };
     diff.guard = guard((&going, &gone, present), &emptied, known, &diff, limits);
+    let stay = going.iter().filter_map(removed_name).chain(&waiting);
+    diff.missing = stay.map(user_entry).collect();
     diff.users.append(&mut going);
     diff.users.append(&mut gone);
     count(
@@ -246,6 +255,18 @@ fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> V
     emptied
 }
 
+/// The user who loses the account, now or after the time of grace.
+fn removed_name(change: &UserChange) -> Option<&UserName> {
+    match change {
+        UserChange::Disable { name, .. } | UserChange::Remove { name, .. } => Some(name),
+        UserChange::Add(_) | UserChange::Update { .. } => None,
+    }
+}
+
+fn user_entry(name: &UserName) -> String {
+    format!("{USER_ENTRY}{}", name.key())
+}
+
 fn guard(
     (going, gone, present): (&[UserChange], &[UserChange], usize),
     emptied: &[PlainName],
@@ -267,16 +288,15 @@ fn guard(
     if !is_mass(users, of) && !is_mass(emptied.len(), with_members) {
         return None;
     }
-    let users_parts = going.iter().chain(gone).filter_map(|change| match change {
+    let parts = going.iter().chain(gone).filter_map(|change| match change {
         UserChange::Disable { name, .. } => Some(format!("disable {}", name.key())),
         UserChange::Remove { name, .. } => Some(format!("delete {}", name.key())),
         UserChange::Add(_) | UserChange::Update { .. } => None,
     });
     let removed = diff.remove_groups.iter().map(|(_, name)| name);
-    let groups_parts = removed
-        .chain(emptied)
-        .map(|name| format!("empty {}", name.key()));
-    let parts: BTreeSet<String> = users_parts.chain(groups_parts).collect();
+    let groups = removed.chain(emptied);
+    let parts = parts.chain(groups.map(|name| format!("empty {}", name.key())));
+    let parts: BTreeSet<String> = parts.collect();
     let mut hash = Sha256::new();
     for part in &parts {
         hash.update(part);
@@ -294,7 +314,13 @@ fn guard(
     }
     Some(Guard {
         digest: hex::encode(hash.finalize()).chars().take(16).collect(),
-        parts,
+        names: going
+            .iter()
+            .chain(gone)
+            .filter_map(removed_name)
+            .map(user_entry)
+            .chain(emptied.iter().map(|name| format!("group {}", name.key())))
+            .collect(),
         what: what.join(" and "),
     })
 }

@@ -295,7 +295,7 @@ fn l16_groups_that_have_lost_all_members_count_as_gone() {
     }
     let guard = users(&emptied, &known).guard.unwrap();
     assert_eq!(guard.what, "members of 7 of 12 groups");
-    assert!(guard.parts.contains("empty g7"), "{guard:?}");
+    assert!(guard.names.contains("group g7"), "{guard:?}");
 }
 
 #[test]

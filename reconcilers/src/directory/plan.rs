@@ -1,11 +1,13 @@
 //! Decides what a listing of the directory changes. Pure.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::AuthMode;
-use schema::directory::{Confirmed, DirectoryFacts, Held, SyncCounts, SyncScope};
+use schema::directory::{DirectoryFacts, Held, SyncCounts, SyncScope};
 use schema::ids::{PlainName, Timestamp, Uid, UidPart};
 use schema::user::Template;
 
@@ -105,16 +107,18 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     };
     let unanswered = snapshot.row.is_unanswered();
     let everybody = observed.asked.scope == SyncScope::Users;
-    let confirmed = |guard: &Guard| unanswered && is_confirmed(&snapshot.row, guard);
+    let confirmed = confirmed_names(snapshot, diff.guard.as_ref());
+    let held_back = diff.guard.as_ref();
+    let held_back = held_back.filter(|guard| !guard.names.is_subset(&confirmed));
     let mut after = DirectoryFacts {
         answered: snapshot.row.request.token.clone(),
         synced_at: facts.synced_at,
         // A removal of users stays held by whatever is done of groups.
         held: facts.held.clone().filter(|_| !everybody),
-        confirmed: None,
+        confirmed_names: remaining_names(confirmed.as_ref(), &diff, held_back, everybody),
         result: diff.result.clone(),
     };
-    if let Some(guard) = diff.guard.as_ref().filter(|guard| !confirmed(guard)) {
+    if let Some(guard) = held_back {
         after.held = Some(Held {
             digest: guard.digest.clone(),
             what: guard.what.clone(),
@@ -140,6 +144,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         let (old, new) = (&facts.result, &diff.result);
         let counts = |counts: &SyncCounts| (counts.users, counts.groups, counts.skipped);
         (facts.held.is_none() || !everybody)
+            && facts.confirmed_names == after.confirmed_names
             && counts(&old.counts) == counts(&new.counts)
             && old.skipped_entries == new.skipped_entries
     };
@@ -151,20 +156,12 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     }
     let said = described(&after.result.counts);
     let mut actions = Vec::new();
-    if let Some(guard) = &diff.guard {
+    if facts.confirmed_names != *confirmed {
         // Interrupted after its first page, it goes on with what is left.
-        let confirmed = Confirmed {
-            digest: guard.digest.clone(),
-            parts: guard.parts.clone(),
-        };
-        if snapshot.row.request.confirm == guard.digest
-            && facts.confirmed.as_ref() != Some(&confirmed)
-        {
-            actions.push(Action::SaveFacts(Box::new(DirectoryFacts {
-                confirmed: Some(confirmed),
-                ..facts.clone()
-            })));
-        }
+        actions.push(Action::SaveFacts(Box::new(DirectoryFacts {
+            confirmed_names: confirmed.into_owned(),
+            ..facts.clone()
+        })));
     }
     actions.extend(changes(diff, observed));
     actions.push(Action::SaveFacts(Box::new(after)));
@@ -174,12 +171,31 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     )
 }
 
-/// Whether somebody has confirmed a removal, or one of which it is what is left.
-fn is_confirmed(row: &DirectoryRow, guard: &Guard) -> bool {
-    let begun = row.facts.confirmed.as_ref();
-    let begun = begun.filter(|confirmed| confirmed.digest == row.request.confirm);
-    row.request.confirm == guard.digest
-        || begun.is_some_and(|confirmed| guard.parts.is_subset(&confirmed.parts))
+/// The names whose removal is confirmed: by an earlier request, or by one that carries the digest of this removal.
+fn confirmed_names<'a>(snapshot: &'a Snapshot, guard: Option<&Guard>) -> Cow<'a, BTreeSet<String>> {
+    let row = &snapshot.row;
+    let before = &row.facts.confirmed_names;
+    let requested =
+        guard.filter(|guard| row.is_unanswered() && row.request.confirm == guard.digest);
+    match requested {
+        Some(guard) => Cow::Owned(before.union(&guard.names).cloned().collect()),
+        None => Cow::Borrowed(before),
+    }
+}
+
+/// The confirmed names that a later synchronisation may still remove: not those that are listed again, or are gone.
+fn remaining_names(
+    confirmed: &BTreeSet<String>,
+    diff: &Diff,
+    held_back: Option<&Guard>,
+    everybody: bool,
+) -> BTreeSet<String> {
+    let remains = |name: &&String| match held_back {
+        _ if !everybody && name.starts_with(diff::USER_ENTRY) => true,
+        Some(guard) => guard.names.contains(*name) || diff.missing.contains(*name),
+        None => diff.missing.contains(*name),
+    };
+    confirmed.iter().filter(remains).cloned().collect()
 }
 
 fn changes(diff: Diff, observed: &Observed) -> Vec<Action> {

@@ -79,8 +79,8 @@ fn names(plan: &Plan<Action>) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::Users(page) => format!("Users {}", page.changes.len()),
         Action::Groups { .. } => "Groups".to_owned(),
-        Action::SaveFacts(facts) if facts.confirmed.is_some() => "Confirmed".to_owned(),
         Action::SaveFacts(facts) if facts.held.is_some() => "Held".to_owned(),
+        Action::SaveFacts(facts) if facts.answered.is_empty() => "Confirmed".to_owned(),
         Action::SaveFacts(_) => "Done".to_owned(),
     };
     plan.actions.iter().map(name).collect()
@@ -129,10 +129,42 @@ fn a_confirmed_removal_that_was_interrupted_goes_on_with_what_is_left() {
     let observed = confirmed.observed.as_mut().unwrap();
     observed.asked.listing = people(1).into();
     assert_eq!(names(&plan(&confirmed, NOW)), ["Held"]);
-    // Nor by a request that confirms nothing.
+    // A later request needs no confirmation for the names that have one.
     let mut later = snapshot(10, 20, "r3", "");
     later.row.facts = (**facts).clone();
-    assert_eq!(names(&plan(&later, NOW)), ["Held"]);
+    assert_eq!(names(&plan(&later, NOW)), ["Users 10", "Done"]);
+}
+
+#[test]
+fn confirmed_names_are_kept_while_their_users_are_missing() {
+    let names: BTreeSet<String> = (0..20).map(|n| format!("user u{n}")).collect();
+    let kept = |listed, token: &str| {
+        let mut snapshot = snapshot(listed, 20, token, "");
+        snapshot.row.facts.confirmed_names = names.clone();
+        let observed = snapshot.observed.as_mut().unwrap();
+        for (n, user) in observed.known.users.iter_mut().enumerate() {
+            // The first five wait, the next five are due, the others are present.
+            let waits = Duration::from_secs(if n < 5 { 30 } else { 60 });
+            user.missing_since = (n < 10).then(|| NOW.minus(waits));
+        }
+        let planned = plan(&snapshot, NOW);
+        match planned.actions.last() {
+            Some(Action::SaveFacts(facts)) => facts.confirmed_names.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let of = |numbers: std::ops::Range<usize>| -> BTreeSet<String> {
+        numbers.map(|n| format!("user u{n}")).collect()
+    };
+    let both = of(0..5).union(&of(10..20)).cloned().collect();
+    for (listed, token, expected) in [
+        // Nobody is listed: the present ones become missing, and those that are due are removed.
+        (0, "r1", both),
+        (20, "r1", of(0..0)),
+        (3, "r1", of(3..5).union(&of(10..20)).cloned().collect()),
+    ] {
+        assert_eq!(kept(listed, token), expected, "{listed}");
+    }
 }
 
 #[test]

@@ -25,7 +25,14 @@ pub async fn preview(
     let now = shared.clock.now();
     let limits = limits(&config);
     let diff = tokio::task::spawn_blocking(move || diff::diff(&asked, &known, limits, now));
-    Ok(diff
+    let mut diff = diff
         .await
-        .map_err(|_| DbError::WrongState("the comparison was interrupted"))?)
+        .map_err(|_| DbError::WrongState("the comparison was interrupted"))?;
+    let confirmed = store.directory_row().await?;
+    let confirmed = confirmed
+        .map(|row| row.facts.confirmed_names)
+        .unwrap_or_default();
+    diff.guard
+        .take_if(|guard| guard.names.is_subset(&confirmed));
+    Ok(diff)
 }

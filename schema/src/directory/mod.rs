@@ -4,8 +4,8 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{
-    Confirmed, DirectoryFacts, Held, KnownGroup, KnownUser, Listed, Request, Skipped, SyncCounts,
-    SyncResult, SyncScope, UserChange,
+    DirectoryFacts, Held, KnownGroup, KnownUser, Listed, Request, Skipped, SyncCounts, SyncResult,
+    SyncScope, UserChange,
 };
 pub use query::{
     Page, apply, facts, groups, known, missing_since, name_of, request, requested, save_facts,

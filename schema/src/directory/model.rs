@@ -208,16 +208,6 @@ pub struct Held {
     pub what: String,
 }
 
-/// A removal that somebody has confirmed, while it is under way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = ConfirmedRemoval)]
-pub struct Confirmed {
-    /// What has named it.
-    pub digest: String,
-    /// What goes, such as `disable alice`.
-    pub parts: BTreeSet<String>,
-}
-
 /// What the directory reconciler remembers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ObservedDirectory, title = "directory")]
@@ -233,9 +223,10 @@ pub struct DirectoryFacts {
     #[serde(default)]
     #[schema(required = true)]
     pub held: Option<Held>,
-    /// A removal that is under way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirmed: Option<Confirmed>,
+    /// Names whose removal is confirmed, such as `user alice`, until they are removed or listed again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[schema(required = false)]
+    pub confirmed_names: BTreeSet<String>,
     /// What it did.
     #[serde(default)]
     pub result: SyncResult,

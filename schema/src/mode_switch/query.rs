@@ -1,5 +1,7 @@
 //! Statements on a change of the authentication mode.
 
+use sha2::{Digest, Sha256};
+
 use crate::config::AuthMode;
 use crate::connection::Connection;
 use crate::db::Tx;
@@ -10,10 +12,8 @@ use crate::statement::{execute, fetch_all, scalar, statements};
 use crate::{group, meta, object, operation};
 
 statements! {
-    /// The users who would leave, at most so many.
-    LEAVING = "SELECT u.name FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid WHERE o.deleted_at IS NULL ORDER BY u.name_key LIMIT $1";
-    /// How many they are.
-    COUNT_LEAVING = "SELECT count(*) FROM objects WHERE kind = 'user' AND deleted_at IS NULL";
+    /// The users who would leave.
+    LEAVING = "SELECT u.name FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid WHERE o.deleted_at IS NULL ORDER BY u.name_key";
     /// How many groups there are.
     COUNT_GROUPS = "SELECT count(*) FROM user_groups";
     /// How many containers are desired, or there.
@@ -41,9 +41,7 @@ statements! {
 /// What a change of the mode takes away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purge {
-    /// How many users leave.
-    pub users: i64,
-    /// The first of them.
+    /// The users who leave.
     pub names: Vec<UserName>,
     /// How many containers are removed.
     pub containers: i64,
@@ -51,11 +49,28 @@ pub struct Purge {
     pub groups: i64,
 }
 
-/// What a change of the mode would take away now: at most `names` users are named.
-pub async fn purge(connection: &mut Connection, names: i64) -> Result<Purge, DbError> {
-    let leaving: Vec<(UserName,)> = fetch_all!(connection, LEAVING, names)?;
+impl Purge {
+    /// Whether nothing is removed.
+    pub fn is_nothing(&self) -> bool {
+        self.names.is_empty() && self.containers == 0 && self.groups == 0
+    }
+
+    /// Digest of a change from one mode to another and of all that it removes: a confirmation repeats it.
+    pub fn digest(&self, (old, new): (AuthMode, AuthMode)) -> String {
+        let mut hash = Sha256::new();
+        hash.update(format!("{old} {new} {} {}\n", self.containers, self.groups));
+        for name in &self.names {
+            hash.update(name.as_str());
+            hash.update("\n");
+        }
+        hex::encode(hash.finalize()).chars().take(16).collect()
+    }
+}
+
+/// Reads what a change of the mode would take away now.
+pub async fn purge(connection: &mut Connection) -> Result<Purge, DbError> {
+    let leaving: Vec<(UserName,)> = fetch_all!(connection, LEAVING)?;
     Ok(Purge {
-        users: scalar!(connection, COUNT_LEAVING)?,
         names: leaving.into_iter().map(|(name,)| name).collect(),
         containers: scalar!(connection, COUNT_CONTAINERS)?,
         groups: scalar!(connection, COUNT_GROUPS)?,

@@ -9,12 +9,15 @@ use serde_json::{Map, Value, json};
 
 use self::value::{Assignment, Given};
 use super::kinds::CONFIG_HISTORY;
+use super::mode_switch::{self, Consent, describe_purge, follow_purge};
 use super::output::cell::{cleaned, counted, number, text};
 use super::output::items::pretty;
 use super::output::{Format, screen};
 use super::pages::{ListArgs, Pages};
 use super::server::Server;
 use super::{Failure, Result, suggest};
+
+const PATH: &str = "/api/config";
 
 /// The service's configuration.
 #[derive(Debug, Subcommand)]
@@ -53,7 +56,7 @@ pub enum ConfigCommand {
     History(ListArgs),
     /// Restore all non-secret keys as of a revision
     #[command(
-        after_help = "Examples:\n  agentyard config rollback 7 --dry-run\n  agentyard config rollback 7"
+        after_help = "Examples:\n  agentyard config rollback 7 --dry-run\n  agentyard config rollback 7\n  agentyard config rollback 7 --yes"
     )]
     Rollback {
         /// Revision, as listed by `agentyard config history`
@@ -78,8 +81,10 @@ pub enum ConfigCommand {
 #[derive(Debug, Args)]
 pub struct How {
     /// Preview without saving
-    #[arg(long)]
+    #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// Reads or changes the configuration.
@@ -108,9 +113,8 @@ pub async fn config(server: &Server, command: ConfigCommand) -> Result {
         }
         ConfigCommand::History(args) => history(server, args).await,
         ConfigCommand::Rollback { revision, how } => {
-            let body = json!({ "revision": revision, "dry_run": how.dry_run });
-            let answer = server.post("/api/admin/config/rollback", &body).await?;
-            report(&answer, &how)
+            let body = json!({ "revision": revision });
+            change(server, "/api/admin/config/rollback", body, &how).await
         }
         ConfigCommand::Schema => {
             let answer = server.get("/api/admin/config/schema").await?;
@@ -139,7 +143,7 @@ fn known(key: &str) -> Result<String, String> {
 }
 
 async fn get(server: &Server, key: Option<&str>) -> Result {
-    let document = server.get("/api/config").await?;
+    let document = server.get(PATH).await?;
     let Some(key) = key else {
         return print_json(&document);
     };
@@ -160,10 +164,23 @@ fn print_json(value: &Value) -> Result {
 }
 
 async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Result {
-    let text = Value::Object(document).to_string();
-    let body = json!({ "config": text, "dry_run": how.dry_run });
-    let answer = server.post("/api/config", &body).await?;
-    report(&answer, how)
+    let is_planned = how.dry_run || document.contains_key(mode_switch::KEY);
+    let body = json!({ "config": Value::Object(document).to_string() });
+    if is_planned {
+        return change(server, PATH, body, how).await;
+    }
+    report(&server.post(PATH, &body).await?, how)
+}
+
+/// Makes a change that may be one of the authentication mode, or reports what it would do.
+async fn change(server: &Server, path: &str, body: Value, how: &How) -> Result {
+    let plan = how.consent.plan(server, path, &body).await?;
+    if how.dry_run {
+        return report(&plan, how);
+    }
+    let answer = how.consent.make(server, path, body, &plan).await?;
+    report(&answer, how)?;
+    follow_purge(server, &answer).await
 }
 
 /// Shows what a change does, or would do.
@@ -172,11 +189,21 @@ fn report(answer: &Value, how: &How) -> Result {
     let containers = counted(number(answer, "restarts"), "container");
     let text = match (changed.is_empty(), how.dry_run) {
         (true, _) => "no changes\n".to_owned(),
-        (false, true) => format!("would change: {changed}\nwould recreate: {containers}\n"),
-        (false, false) => format!(
-            "changed: {changed}\nrecreating: {containers}\nrevision: {}\n",
-            cleaned(answer, "generation")
-        ),
+        (false, true) => match &answer["purge"] {
+            Value::Null => format!("would change: {changed}\nwould recreate: {containers}\n"),
+            purge => format!("would change: {changed}\n{}", describe_purge(purge)),
+        },
+        (false, false) => {
+            let effect = match &answer["purge"] {
+                Value::Null => format!("recreating: {containers}"),
+                purge => format!(
+                    "removing: {}",
+                    counted(number(purge, "containers"), "container")
+                ),
+            };
+            let revision = cleaned(answer, "generation");
+            format!("changed: {changed}\n{effect}\nrevision: {revision}\n")
+        }
     };
     screen::print(&text)?;
     let warnings = answer["warnings"].as_array().into_iter().flatten();

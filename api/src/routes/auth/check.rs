@@ -110,18 +110,31 @@ impl Form {
 async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<DirectoryCheck>> {
     let form = input.params;
     let config = with_stored(&deps, &form.document()).await?;
-    // A password is sent to a host that somebody names.
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let wanted = (given(form.test_username), given(form.test_groupname));
+    let check = check_directory(&deps, &input.meta, &config, wanted).await?;
+    Ok(Answer::ok(summary(&check.steps), check))
+}
+
+/// Tests the directory of a configuration, for all users and groups or one of each, and records that.
+///
+/// # Errors
+/// 422 when a setting is missing.
+pub(in crate::routes) async fn check_directory(
+    deps: &Dependencies,
+    meta: &Meta,
+    config: &Config,
+    (user, group): (Option<String>, Option<String>),
+) -> Result<DirectoryCheck> {
+    // A password is sent to a host that the caller names.
     let host = config.ldap_url().map(|url| {
         let (host, port) = (url.host_str().unwrap_or_default(), url.port());
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{host}{port}", url.scheme())
     });
-    record(&deps, &input.meta, "ldap", host).await?;
-    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let (user, group) = (given(form.test_username), given(form.test_groupname));
-    let check = deps.directory.check(&config, user, group).await;
-    let check = check.map_err(|failure| ApiError::unprocessable("invalid_config", failure.0))?;
-    Ok(Answer::ok(summary(&check.steps), check))
+    record(deps, meta, "ldap", host).await?;
+    let check = deps.directory.check(config, user, group).await;
+    check.map_err(|failure| ApiError::unprocessable("invalid_config", failure.0))
 }
 
 /// The configuration as it would be after a save of `document`.

@@ -1,5 +1,6 @@
 //! Trying settings of an identity provider before they are saved.
 
+use schema::config::Config;
 use schema::config::keys::oidc;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -8,10 +9,10 @@ use utoipa::ToSchema;
 
 use super::check::{record, summary, with_stored};
 use crate::answer::Answer;
-use crate::deps::Deps;
+use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
-use crate::input::Input;
+use crate::input::{Input, Meta};
 use crate::ports::CheckStep;
 use crate::route::{Area, Failure, Route};
 
@@ -84,12 +85,22 @@ pub struct ProviderCheck {
 /// 422 for settings that break their rules, or are missing.
 async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<ProviderCheck>> {
     let config = with_stored(&deps, &input.params.document()).await?;
-    // A secret is sent to a host that somebody names.
-    let issuer = config.get(&oidc::PROVIDER_URL);
-    record(&deps, &input.meta, "oidc", issuer).await?;
-    let steps =
-        deps.provider.check(&config).await.map_err(|key| {
-            ApiError::unprocessable("invalid_config", format!("{key} is not set"))
-        })?;
+    let steps = check_provider(&deps, &input.meta, &config).await?;
     Ok(Answer::ok(summary(&steps), ProviderCheck { steps }))
+}
+
+/// Tests the identity provider of a configuration, and records that.
+///
+/// # Errors
+/// 422 when a setting is missing.
+pub(in crate::routes) async fn check_provider(
+    deps: &Dependencies,
+    meta: &Meta,
+    config: &Config,
+) -> Result<Vec<CheckStep>> {
+    // A secret is sent to a host that the caller names.
+    let issuer = config.get(&oidc::PROVIDER_URL);
+    record(deps, meta, "oidc", issuer).await?;
+    let steps = deps.provider.check(config).await;
+    steps.map_err(|key| ApiError::unprocessable("invalid_config", format!("{key} is not set")))
 }

@@ -11,7 +11,7 @@ use schema::object::{self, StatusRow};
 use schema::user::Source;
 use serde_json::{Value, json};
 
-use crate::ports::{DirectoryFailure, DirectoryPerson, SyncPlan};
+use crate::ports::{CheckStep, DirectoryFailure, DirectoryPerson, SyncPlan};
 use crate::routes::yard::{Answer, PASSWORD, Yard, yard};
 use crate::testing::NOW;
 
@@ -32,12 +32,11 @@ async fn ldap() -> Ldap {
         .unwrap();
     tx.commit().await.unwrap();
     let cookie = yard.sign_in("root").await;
-    let ldap = Ldap { yard, cookie };
-    let saved = ldap
-        .save(&json!({"web.auth_mode": "ldap", "ldap.host": "dc.example", "ldap.base_dn": "dc=example"}))
-        .await;
+    let settings =
+        json!({"web.auth_mode": "ldap", "ldap.host": "dc.example", "ldap.base_dn": "dc=example"});
+    let saved = yard.switch_mode(&cookie, &settings).await;
     assert_eq!(saved.status, 202, "{}", saved.text);
-    ldap
+    Ldap { yard, cookie }
 }
 
 impl Ldap {
@@ -83,14 +82,14 @@ async fn a_change_of_the_mode_says_what_it_takes_away_and_does_it_once() {
     let yard = yard().await;
     let (root, alice) = (yard.sign_in("root").await, yard.sign_in("alice").await);
     let form = json!({"web.auth_mode": "ldap"}).to_string();
-    let save = async |config: &str, dry: &str| {
-        let form = [("config", config), ("dry_run", dry)];
+    let save = async |config: &str, name: &str, value: &str| {
+        let form = [("config", config), (name, value)];
         yard.post("/api/config", &form)
             .with("root", &root)
             .send()
             .await
     };
-    let refused = save(&form, "0").await;
+    let refused = save(&form, "dry_run", "0").await;
     assert_eq!(refused.verdict(), (422, "invalid_config"));
     let keys: Vec<_> = refused.body["problems"]
         .as_array()
@@ -102,16 +101,27 @@ async fn a_change_of_the_mode_says_what_it_takes_away_and_does_it_once() {
 
     let form = json!({"web.auth_mode": "ldap", "ldap": {"host": "dc.example", "base_dn": "dc=x"}})
         .to_string();
-    let plan = save(&form, "1").await;
+    let plan = save(&form, "dry_run", "1").await;
     let purge = &plan.body["purge"];
     assert_eq!(
         (&purge["users"], &purge["names"]),
         (&json!(2), &json!(["alice", "bob"]))
     );
     assert_eq!(purge["operation"], Value::Null);
-    assert!(yard.lives(&alice).await, "a dry run changes nothing");
+    // Another plan has another digest, and confirms nothing.
+    let confirm = purge["confirm"].as_str().unwrap();
+    for wrong in ["", "1", "true", "ldap", &confirm[1..]] {
+        let refused = save(&form, "confirm", wrong).await;
+        assert_eq!(refused.verdict(), (409, "confirmation_required"), "{wrong}");
+        assert_eq!(refused.body["purge"], *purge);
+        let said = format!(
+            "users: 2, containers: 2, groups: 0; the users' directories are archived; to confirm this plan, send confirm={confirm}"
+        );
+        assert!(refused.text.contains(&said), "{}", refused.text);
+    }
+    assert!(yard.lives(&alice).await, "a refused change changes nothing");
 
-    let saved = save(&form, "0").await;
+    let saved = save(&form, "confirm", confirm).await;
     let operation = saved.body["purge"]["operation"]
         .as_str()
         .unwrap()
@@ -133,9 +143,9 @@ async fn a_change_of_the_mode_says_what_it_takes_away_and_does_it_once() {
     );
 
     // Saved again, nothing changes, and what is needed cannot be taken away.
-    let again = save(&form, "0").await;
+    let again = save(&form, "dry_run", "0").await;
     assert_eq!(again.body["purge"], Value::Null);
-    let refused = save(&json!({"ldap.host": null}).to_string(), "0").await;
+    let refused = save(&json!({"ldap.host": null}).to_string(), "dry_run", "0").await;
     assert_eq!(refused.verdict(), (422, "invalid_config"));
     // Nobody is created by the old mode any more.
     let refused = yard.post("/api/admin/users/create", &[("username", "carol")]);
@@ -157,6 +167,59 @@ async fn a_change_of_the_mode_says_what_it_takes_away_and_does_it_once() {
         matches!(late, Err(schema::error::DbError::WrongState(_))),
         "{late:?}"
     );
+}
+
+#[tokio::test]
+async fn switch_is_refused_while_its_source_fails_a_test() {
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    let bind = CheckStep {
+        name: "bind",
+        ok: false,
+        detail: "dc.example:389 cannot be reached".to_owned(),
+        ms: 1,
+    };
+    let ldap = json!({"web.auth_mode": "ldap", "ldap": {"host": "dc.example", "base_dn": "dc=x"}});
+    let oidc = json!({"web.auth_mode": "oidc", "oidc": {
+        "provider_url": "https://id.example", "client_id": "yard", "redirect_url": "https://a.example/api/login/oidc/callback",
+    }});
+    for (config, check, reason) in [
+        (
+            &ldap,
+            (Some(bind), 0),
+            "bind: dc.example:389 cannot be reached",
+        ),
+        (&ldap, (None, 0), "user_search: found 0 users"),
+        (&oidc, (None, 1), "discovery: https://id.example"),
+    ] {
+        *yard.world.directory.check.lock().unwrap() = check;
+        let config = config.to_string();
+        let save = async |more: &[(&str, &str)]| {
+            let form = [&[("config", &*config)], more].concat();
+            let ask = yard.post("/api/config", &form);
+            ask.with("root", &root).send().await
+        };
+        let plan = save(&[("dry_run", "1")]).await;
+        assert_eq!(plan.status, 200, "{}", plan.text);
+        let purge = &plan.body["purge"];
+        let problem = purge["problem"].as_str().unwrap();
+        assert!(problem.starts_with(reason), "{problem}");
+        let confirm = purge["confirm"].as_str().unwrap();
+        for confirm in ["", confirm] {
+            let refused = save(&[("confirm", confirm)]).await;
+            assert_eq!(refused.verdict(), (409, "auth_test_failed"));
+            assert!(refused.text.contains(reason), "{}", refused.text);
+            assert!(refused.text.contains("force=true"), "{}", refused.text);
+            assert_eq!(refused.body["purge"], *purge);
+        }
+        // Without a test it still has to be confirmed.
+        let refused = save(&[("force", "1")]).await;
+        assert_eq!(refused.verdict(), (409, "confirmation_required"));
+        assert!(yard.find("alice").await.unwrap().deleted_at.is_none());
+    }
+    let saved = yard.switch_mode(&root, &ldap).await;
+    assert_eq!(saved.status, 202, "{}", saved.text);
+    assert!(yard.find("alice").await.unwrap().deleted_at.is_some());
 }
 
 #[tokio::test]

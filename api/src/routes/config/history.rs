@@ -3,19 +3,19 @@
 use schema::adapter::Adapter;
 use schema::config::history::{self, Access, Past, Revision};
 use schema::config::{self, Patch, parse_patch};
+use schema::db::Tx;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Saved, described, draft, finish, refused, unsaved};
+use super::{Saved, Terms, Wanted, make_change, refused, switch};
 use crate::answer::Answer;
-use crate::deps::Deps;
+use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::page::{Page, read_page, search};
-use schema::audit::About;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -37,11 +37,13 @@ pub(super) fn routes() -> Vec<Route> {
                  history: masked leaves keep the values stored there now, and keys that did not \
                  exist then are removed. If no value is stored any more for a masked leaf, the \
                  whole request is refused, so that nothing is lost. With `dry_run` nothing is \
-                 saved.",
+                 saved. A change of `web.auth_mode` is tested and confirmed as in `POST /api/config`.",
             )
             .guarded()
             .waits()
             .fails(&[
+                switch::UNCONFIRMED,
+                switch::UNTESTED,
                 Failure(404, "not_found", "no such revision"),
                 Failure(
                     409,
@@ -110,6 +112,13 @@ pub struct RollbackForm {
     /// Report what would change, without saving.
     #[serde(default)]
     dry_run: bool,
+    /// Digest of the plan of a change of `web.auth_mode`, as `purge.confirm` of a dry run shows it.
+    #[serde(default)]
+    #[schema(example = "")]
+    confirm: String,
+    /// Change `web.auth_mode` without a test of the new source of users.
+    #[serde(default)]
+    force: bool,
 }
 
 /// `POST /api/admin/config/rollback`: every key that has changed since the revision becomes what it was after it.
@@ -117,29 +126,48 @@ pub struct RollbackForm {
 /// a masked leaf keeps the stored one, as in any save. It is a save like any other, with a revision of its own.
 ///
 /// # Errors
-/// 404 for a revision that is still to come, 409 `history_too_short`; otherwise as saving: 422 also for a masked
+/// 404 for a revision that is still to come, 409 `history_too_short`; otherwise as a save: 422 also for a masked
 /// leaf of which nothing is stored any more, so that nothing is lost unsaid.
 async fn rollback(
     Superadmin(actor): Superadmin,
     input: Input<RollbackForm>,
     deps: Deps,
 ) -> Result<Answer<Saved>> {
-    let RollbackForm { revision, dry_run } = input.params;
-    let mut tx = input.meta.begin(&deps).await?;
-    config::query::lock(&mut tx).await?;
-    let adapter = deps.adapter.current_in(&mut tx).await?;
-    let past = history::at(&mut tx, access(&deps, &adapter), revision).await?;
-    let patch = patch(past, revision)?;
-    let draft = draft(&mut tx, &deps, patch, input.if_generation).await?;
-    let detail = format!("to revision {revision}; {}", described(&draft.changes));
-    let about = About::whole("config").detail(detail);
-    if dry_run {
-        return unsaved(&deps, &actor, tx, draft).await;
-    }
-    finish(&deps, &actor, tx, draft, about, input.wait).await
+    let RollbackForm {
+        revision,
+        dry_run,
+        confirm,
+        force,
+    } = input.params;
+    let terms = Terms {
+        dry_run,
+        confirm,
+        force,
+        if_generation: input.if_generation,
+        wait: input.wait,
+    };
+    make_change(
+        &deps,
+        &actor,
+        &input.meta,
+        &Wanted::Revision(revision),
+        terms,
+    )
+    .await
 }
 
-fn access<'a>(deps: &'a Deps, adapter: &'a Adapter) -> Access<'a> {
+/// The values of the keys that have changed since a revision, as it left them.
+pub(super) async fn read_revision(
+    tx: &mut Tx,
+    deps: &Dependencies,
+    revision: i64,
+) -> Result<Patch> {
+    let adapter = deps.adapter.current_in(tx).await?;
+    let past = history::at(tx, access(deps, &adapter), revision).await?;
+    patch(past, revision)
+}
+
+fn access<'a>(deps: &'a Dependencies, adapter: &'a Adapter) -> Access<'a> {
     Access {
         master_key: &deps.master_key,
         secret_paths: &adapter.secret_paths,

@@ -168,7 +168,7 @@ async fn l1_a_mass_removal_waits_until_its_own_digest_is_confirmed() {
     assert_eq!(yard.settled().await, Reason::Converged);
     let missing = yard.users().into_values().filter(|(missing, _)| *missing);
     assert_eq!(missing.count(), 30 - LEFT);
-    // It was for once: when they are back and go again, somebody is asked again.
+    // It was for once: when they are back and go again, it needs another confirmation.
     for said in [everybody, listing(people(0..LEFT), &["empty"])] {
         yard.says(Ok(said));
         yard.request(SyncScope::Users, "");
@@ -177,6 +177,39 @@ async fn l1_a_mass_removal_waits_until_its_own_digest_is_confirmed() {
     assert_eq!(yard.held(), right);
     let missing = yard.users().into_values().filter(|(missing, _)| *missing);
     assert_eq!(missing.count(), 0);
+}
+
+#[tokio::test]
+async fn l1_a_confirmation_holds_for_its_names_past_the_grace() {
+    let everybody = || listing(people(0..30), &[]);
+    let mut yard = Yard::synchronised(everybody()).await;
+    let interval = Duration::from_secs(60 * 60);
+    yard.configure(json!({"ldap.sync_interval": "1h"})).await;
+    yard.says(Ok(listing(people(0..LEFT), &[])));
+    yard.request(SyncScope::Users, "");
+    assert_eq!(yard.settled().await, Reason::MassRemoval);
+    yard.request(SyncScope::Users, &yard.held());
+    assert_eq!(yard.settled().await, Reason::Converged);
+    // Scheduled synchronisations go on, also after a restart.
+    for _ in 0..3 {
+        yard.clock.advance(interval * 2);
+        yard.reboot();
+        assert_eq!(yard.settled().await, Reason::Converged);
+    }
+    // A user whose removal is not confirmed holds all back until the directory lists that one again.
+    let one = |from| listing(people(from..LEFT), &[]);
+    yard.clock.advance(GRACE);
+    yard.says(Ok(one(1)));
+    assert_eq!(yard.settled().await, Reason::MassRemoval);
+    assert_eq!(
+        (yard.users().len(), yard.missing("p000")),
+        (30, Some(false))
+    );
+    yard.says(Ok(one(0)));
+    yard.clock.advance(interval * 2);
+    assert_eq!(yard.settled().await, Reason::Converged);
+    assert_eq!(yard.users().len(), LEFT);
+    assert!(yard.facts().confirmed_names.is_empty());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use reconcilers::directory::{DirectoryStore, Known, UserPage};
-use schema::directory::{Confirmed, DirectoryFacts, Held, Listed, SyncScope, UserChange};
+use schema::directory::{DirectoryFacts, Held, Listed, SyncScope, UserChange};
 use schema::group;
 use schema::ids::{PlainName, UidPart};
 use schema::user::Template;
@@ -205,14 +205,11 @@ impl Both {
             digest: "d".to_owned(),
             what: "all".to_owned(),
         });
-        let confirmed = rng.random_bool(0.3).then(|| Confirmed {
-            digest: "d".to_owned(),
-            parts: ["disable ada".to_owned()].into(),
-        });
+        let confirmed = rng.random_bool(0.3).then(|| "user ada".to_owned());
         let mut facts = DirectoryFacts {
             synced_at: Some(now),
             held,
-            confirmed,
+            confirmed_names: confirmed.into_iter().collect(),
             ..DirectoryFacts::default()
         };
         facts.result.counts.users = rng.random_range(0..3);

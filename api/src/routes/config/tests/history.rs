@@ -228,3 +228,32 @@ async fn l72_neither_saving_nor_going_back_sends_a_password_to_another_registry(
     assert_eq!(admin.save(&removed).await.status, 200);
     assert_eq!(admin.stored("image.registry_password").await, None);
 }
+
+#[tokio::test]
+async fn rollback_of_the_mode_is_planned_and_confirmed() {
+    let admin = admin().await;
+    let ldap = json!({"web.auth_mode": "ldap", "ldap": {"host": "dc.example", "base_dn": "dc=x"}});
+    let saved = admin.yard.switch_mode(&admin.cookie, &ldap).await;
+    assert_eq!(saved.body["generation"], 2, "{}", saved.text);
+    // Nothing is left to remove: neither way needs a confirmation.
+    assert_eq!(admin.roll_back(1, &[]).await.body["generation"], 3);
+    admin.yard.create_user("carol").await;
+    let plan = admin.roll_back(2, &[("dry_run", "1")]).await;
+    let purge = &plan.body["purge"];
+    assert_eq!(
+        (&purge["names"], &purge["from"], &purge["to"]),
+        (&json!(["carol"]), &json!("local"), &json!("ldap"))
+    );
+    let refused = admin.roll_back(2, &[]).await;
+    assert_eq!(refused.verdict(), (409, "confirmation_required"));
+    assert_eq!(refused.body["purge"], *purge);
+    assert!(admin.yard.find("carol").await.unwrap().deleted_at.is_none());
+    *admin.yard.world.directory.check.lock().unwrap() = (None, 0);
+    let confirm = purge["confirm"].as_str().unwrap();
+    let refused = admin.roll_back(2, &[("confirm", confirm)]).await;
+    assert_eq!(refused.verdict(), (409, "auth_test_failed"));
+    let forced = [("confirm", confirm), ("force", "1")];
+    let saved = admin.roll_back(2, &forced).await;
+    assert_eq!(saved.body["generation"], 4, "{}", saved.text);
+    assert!(admin.yard.find("carol").await.unwrap().deleted_at.is_some());
+}

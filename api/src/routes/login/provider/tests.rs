@@ -22,14 +22,13 @@ struct Oidc {
 async fn oidc() -> Oidc {
     let yard = yard().await;
     let root = yard.sign_in("root").await;
+    let settings = json!({"web.auth_mode": "oidc", "oidc": {
+        "provider_url": "https://id.example",
+        "client_id": "yard",
+        "redirect_url": "https://yard.example/api/login/oidc/callback",
+    }});
+    let saved = yard.switch_mode(&root, &settings).await;
     let oidc = Oidc { yard, root };
-    let saved = oidc
-        .save(&json!({"web.auth_mode": "oidc", "oidc": {
-            "provider_url": "https://id.example",
-            "client_id": "yard",
-            "redirect_url": "https://yard.example/api/login/oidc/callback",
-        }}))
-        .await;
     assert_eq!(saved.status, 202, "{}", saved.text);
     *oidc.yard.world.provider.begins.lock().unwrap() = Ok((PROVIDER.to_owned(), pending()));
     oidc
