@@ -10,6 +10,8 @@ use time::format_description::well_known::Rfc3339;
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 
+use crate::visible::{InvalidName, check_visible};
+
 pub use crate::kind::Kind;
 
 /// The identity of an object: 32 lower-case hex digits, random, never reused.
@@ -365,12 +367,7 @@ impl<'de> Deserialize<'de> for UserName {
 pub struct PlainName(String);
 
 /// The sentence that explains the rule for names of groups, skills and repositories.
-pub const PLAIN_NAME_RULE: &str = "a name has 1 to 128 characters, none of them / or \\ or a control character, no space at its beginning or end, and is neither . nor ..";
-
-/// A text that is no such name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{PLAIN_NAME_RULE}")]
-pub struct InvalidPlainName;
+pub const PLAIN_NAME_RULE: &str = "a name has 1 to 128 characters, none of them / or \\, a control character, invisible or turning the direction of writing, no space at its beginning or end, and is neither . nor ..";
 
 impl PlainName {
     /// The name as it is shown.
@@ -385,13 +382,14 @@ impl PlainName {
 }
 
 impl FromStr for PlainName {
-    type Err = InvalidPlainName;
+    type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // Composing makes nothing longer than its limit in bytes already is.
         if text.len() > 128 * 16 {
-            return Err(InvalidPlainName);
+            return Err(InvalidName::Rule(PLAIN_NAME_RULE));
         }
+        check_visible(text, PLAIN_NAME_RULE)?;
         let name: String = text.nfc().collect();
         let fits = (1..=128).contains(&name.chars().count())
             && !name
@@ -402,7 +400,7 @@ impl FromStr for PlainName {
         if fits {
             Ok(Self(name))
         } else {
-            Err(InvalidPlainName)
+            Err(InvalidName::Rule(PLAIN_NAME_RULE))
         }
     }
 }
@@ -427,12 +425,7 @@ impl<'de> Deserialize<'de> for PlainName {
 pub struct SkillName(PlainName);
 
 /// The sentence that explains the rule for names of skills.
-pub const SKILL_NAME_RULE: &str = "a skill's name has 1 to 128 characters (at most 200 bytes in UTF-8), none of them / or \\ or a control character, no space at its beginning or end, and no . at its beginning";
-
-/// A text that is no name of a skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{SKILL_NAME_RULE}")]
-pub struct InvalidSkillName;
+pub const SKILL_NAME_RULE: &str = "a skill's name has 1 to 128 characters (at most 200 bytes in UTF-8), none of them / or \\, a control character, invisible or turning the direction of writing, no space at its beginning or end, and no . at its beginning";
 
 impl SkillName {
     /// Most bytes: what is left of the longest name of a directory (255) when a time is added.
@@ -450,13 +443,15 @@ impl SkillName {
 }
 
 impl FromStr for SkillName {
-    type Err = InvalidSkillName;
+    type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name: PlainName = text.parse().map_err(|_| InvalidSkillName)?;
+        check_visible(text, SKILL_NAME_RULE)?;
+        let invalid = InvalidName::Rule(SKILL_NAME_RULE);
+        let name: PlainName = text.parse().map_err(|_| invalid)?;
         match name.as_str() {
-            long if long.len() > Self::LONGEST => Err(InvalidSkillName),
-            hidden if hidden.starts_with('.') => Err(InvalidSkillName),
+            long if long.len() > Self::LONGEST => Err(invalid),
+            hidden if hidden.starts_with('.') => Err(invalid),
             _ => Ok(Self(name)),
         }
     }

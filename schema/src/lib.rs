@@ -47,5 +47,6 @@ pub mod skill_store;
 pub mod statement;
 pub mod usage;
 pub mod user;
+pub mod visible;
 pub mod whitelist;
 pub mod zone;

@@ -75,8 +75,12 @@ fn batches(stage: &Stage) -> BTreeMap<String, BTreeMap<String, PathBuf>> {
 
 async fn switch(admin: &Client, config: &Value) {
     let text = config.to_string();
+    let form = [("config", &*text), ("dry_run", "1")];
+    let plan = admin.post("/api/config", &form).await.json();
+    let confirm = plan["purge"]["confirm"].as_str().unwrap();
+    let form = [("config", &*text), ("confirm", confirm)];
     // The service may be about to die.
-    if let Ok(answer) = admin.try_post("/api/config", &[("config", &text)]).await {
+    if let Ok(answer) = admin.try_post("/api/config", &form).await {
         assert!(answer.status.is_success(), "{}", answer.text());
     }
 }

@@ -125,6 +125,7 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                         ]},
                         "description": "With `invalid_config` and `not_available_yet`: the refused keys; with `invalid_values`: the refused fields; with `invalid_adapter`: problems of the package",
                     },
+                    "purge": {"$ref": "#/components/schemas/Purge"},
                     "problem_count": {"type": "integer", "description": "With `problems`, of which at most 50 are listed: how many there are"},
                 },
             }),

@@ -23,7 +23,7 @@ pub use query::{
     all, cancel_pull, credentials, delete, find, forget_host_key, get, list, listed_credentials,
     lock, purge, request_pull, save, save_facts,
 };
-pub use reference::{GIT_REF_RULE, GitRef, InvalidGitRef, RefType};
+pub use reference::{GIT_REF_RULE, GitRef, RefType};
 pub use url::{InvalidRepositoryUrl, RepositoryUrl, Scheme};
 
 pub(crate) const KIND: Descriptor = Descriptor {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
+use crate::visible::{InvalidName, check_visible};
+
 /// Longest name in bytes.
 const LONGEST: usize = 255;
 
@@ -43,12 +45,7 @@ pub enum RefType {
 pub struct GitRef(String);
 
 /// The sentence that explains the rule for names of branches and tags.
-pub const GIT_REF_RULE: &str = "the short name of a branch or tag has 1 to 255 bytes, no space, control character or any of ~ ^ : ? * [ \\ in it, no .. or @{, begins with none of - / refs/, ends with none of / . and has no empty part, none that begins with . and none that ends with .lock";
-
-/// A text that is no name of a branch or tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{GIT_REF_RULE}")]
-pub struct InvalidGitRef;
+pub const GIT_REF_RULE: &str = "the short name of a branch or tag has 1 to 255 bytes, no space, control character, invisible character, one that turns the direction of writing or any of ~ ^ : ? * [ \\ in it, no .. or @{, begins with none of - / refs/, ends with none of / . and has no empty part, none that begins with . and none that ends with .lock";
 
 impl GitRef {
     /// The short name.
@@ -84,12 +81,13 @@ fn fits(text: &str) -> bool {
 }
 
 impl FromStr for GitRef {
-    type Err = InvalidGitRef;
+    type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        check_visible(text, GIT_REF_RULE)?;
         match fits(text) {
             true => Ok(Self(text.to_owned())),
-            false => Err(InvalidGitRef),
+            false => Err(InvalidName::Rule(GIT_REF_RULE)),
         }
     }
 }
@@ -176,7 +174,8 @@ mod tests {
             "a\\b",
             &long,
         ] {
-            assert_eq!(bad.parse::<GitRef>(), Err(InvalidGitRef), "{bad:?}");
+            let refused = Err(InvalidName::Rule(GIT_REF_RULE));
+            assert_eq!(bad.parse::<GitRef>(), refused, "{bad:?}");
             assert!(serde_json::from_value::<GitRef>(bad.into()).is_err());
         }
     }

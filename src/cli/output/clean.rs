@@ -1,5 +1,7 @@
 //! Text that others wrote, made harmless for a terminal.
 
+use schema::visible::is_hidden;
+
 /// Makes control characters visible: a name or message must not move the cursor, change colours, set
 /// the window's title, or turn the direction of writing around.
 pub fn clean(text: &str) -> String {
@@ -9,7 +11,7 @@ pub fn clean(text: &str) -> String {
             '\n' => cleaned.push_str("\\n"),
             '\t' => cleaned.push(' '),
             '\r' => cleaned.push_str("\\r"),
-            c if c.is_control() || turns_writing(c) => {
+            c if c.is_control() || is_hidden(c) => {
                 cleaned.extend(c.escape_unicode());
             }
             c => cleaned.push(c),
@@ -22,10 +24,6 @@ pub fn clean(text: &str) -> String {
 pub fn clean_lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(clean).collect();
     lines.join("\n")
-}
-
-fn turns_writing(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
