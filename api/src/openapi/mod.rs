@@ -61,6 +61,7 @@ pub fn document(routes: &[Route]) -> Result<Value, SchemaTwice> {
         schemas.add(name.to_owned(), schema);
     }
     schemas.reference::<schema::config::Problem>();
+    schemas.reference::<crate::routes::config::Purging>();
     let describe = |route: &Route| route.handler.describe(&mut schemas);
     let shapes: Vec<Shape> = routes.iter().map(describe).collect();
     let schemas = schemas.finish().map_err(SchemaTwice)?;

@@ -37,7 +37,8 @@ use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
 use crate::wait::{self, Change, Settled, State};
 
-use self::switch::{Purging, test_source};
+pub(crate) use self::switch::Purging;
+use self::switch::test_source;
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {

@@ -4,7 +4,7 @@ mod adapter;
 mod audit;
 mod auth;
 mod basic;
-mod config;
+pub(crate) mod config;
 mod containers;
 mod executors;
 mod files;
