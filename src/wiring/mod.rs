@@ -374,15 +374,16 @@ fn options(settings: &Settings, prepared: &Prepared) -> Options {
     }
 }
 
-/// As many connections as there may be open files, half of which are for everything else.
+/// As many connections of each listener as leave half of the files that may be open for everything else.
 fn limits() -> Limits {
     let limits = Limits::default();
     let files = getrlimit(Resource::Nofile).current;
-    let half = files.map_or(usize::MAX, |files| {
-        usize::try_from(files / 2).unwrap_or(usize::MAX)
+    // Two listeners have many clients: that for people and that for agents.
+    let quarter = files.map_or(usize::MAX, |files| {
+        usize::try_from(files / 4).unwrap_or(usize::MAX)
     });
     Limits {
-        connections: limits.connections.min(half),
+        connections: limits.connections.min(quarter),
         ..limits
     }
 }

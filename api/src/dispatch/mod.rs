@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Buf;
+use cidr::IpCidr;
 use futures::Stream;
 use http::header::{CONTENT_LENGTH, UPGRADE};
 use http::{HeaderMap, Method, StatusCode};
@@ -138,12 +139,11 @@ impl Api {
     {
         let settings = self.deps.settings();
         let peer = head.context.peer.addr.map(|addr| addr.ip());
-        let client = peer.map(|peer| {
-            client_address::client_address(peer, &head.headers, &settings.trusted_proxies)
-        });
-        let behind_unknown_proxy = peer.filter(|peer| {
-            is_behind_unknown_proxy(*peer, &head.headers, &settings.trusted_proxies)
-        });
+        let trusted = trusted_proxies(&head, &settings);
+        let client = peer.map(|peer| client_address::client_address(peer, &head.headers, trusted));
+        let behind_unknown_proxy = peer
+            .filter(|_| head.context.peer.surface == Surface::Public)
+            .filter(|peer| is_behind_unknown_proxy(*peer, &head.headers, trusted));
         if let Some(proxy) = behind_unknown_proxy {
             let now = self.deps.clock.steady();
             self.deps.unknown_proxies.note(proxy, now, &settings);
@@ -375,7 +375,7 @@ impl Api {
     }
 
     fn meta(&self, head: &Head, route: &Route, settings: &WebSettings, trail: &Trail) -> Meta {
-        let (peer, trusted) = (head.context.peer.addr, &settings.trusted_proxies);
+        let (peer, trusted) = (head.context.peer.addr, trusted_proxies(head, settings));
         let proxied_https = peer
             .is_some_and(|peer| client_address::forwarded_https(peer.ip(), &head.headers, trusted));
         let prefix = peer.and_then(|peer| {
@@ -430,6 +430,14 @@ fn memory_of(response: &Response) -> usize {
     let whole = response.body().size_hint().exact().unwrap_or(0);
     let whole = usize::try_from(whole).unwrap_or(usize::MAX);
     LEAST_ANSWER.max(cost).max(whole)
+}
+
+/// Proxies that a request may have come through: agents reach their listener without any.
+fn trusted_proxies<'a>(head: &Head, settings: &'a WebSettings) -> &'a [IpCidr] {
+    match head.context.peer.surface {
+        Surface::Public => &settings.trusted_proxies,
+        Surface::Agent | Surface::AdminSocket => &[],
+    }
 }
 
 /// A body that takes longer was not sent at once.

@@ -142,6 +142,7 @@ impl Hello {
         let lists = [&self.tools, &self.features];
         let texts = [&self.instance, &self.label, name, version, platform];
         !self.instance.is_empty()
+            && !self.instance.contains(char::is_control)
             && lists.iter().all(|list| list.len() <= MOST)
             && (texts.into_iter())
                 .chain(lists.into_iter().flatten())
@@ -232,6 +233,7 @@ mod tests {
     #[case(r#"{"type":"progress","id":1}"#)]
     #[case(r#"{"type":"hello"}"#)]
     #[case(r#"{"type":"hello","instance":""}"#)]
+    #[case(r#"{"type":"hello","instance":"a\u001b[2J"}"#)]
     #[case("{\"id\":1,\"result\":1")]
     fn what_cannot_be_read_means_nothing(#[case] text: &str) {
         assert!(matches!(Frame::read(text), Frame::Other), "{text}");

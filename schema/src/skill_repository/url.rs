@@ -1,6 +1,7 @@
 //! Addresses of repositories.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -200,7 +201,12 @@ impl RepositoryUrl {
     /// `user@host:path`.
     fn scp_like(text: &str) -> Result<Self, InvalidRepositoryUrl> {
         use InvalidRepositoryUrl::{Form, Path};
-        let (authority, path) = text.split_once(':').ok_or(Form)?;
+        let colon = match text.find("@[") {
+            Some(_) => text.find("]:").map(|bracket| bracket + 1),
+            None => text.find(':'),
+        };
+        let (authority, rest) = text.split_at(colon.ok_or(Form)?);
+        let path = rest.strip_prefix(':').unwrap_or(rest);
         // Without a user it would be that of the service; and `transport::address` runs a program.
         if !authority.contains('@') || path.starts_with(':') {
             return Err(Form);
@@ -240,8 +246,11 @@ fn checked_user(user: &str) -> Result<String, InvalidRepositoryUrl> {
 
 /// A host name or address; one of IPv6 comes in brackets and goes without.
 fn checked_host(host: &str) -> Result<String, InvalidRepositoryUrl> {
-    if let Some(address) = host.strip_prefix('[') {
-        return Ok(address.trim_end_matches(']').to_owned());
+    if let Some(rest) = host.strip_prefix('[') {
+        let address = rest
+            .strip_suffix(']')
+            .filter(|address| address.parse::<Ipv6Addr>().is_ok());
+        return address.map(str::to_owned).ok_or(InvalidRepositoryUrl::Host);
     }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let fits = !host.is_empty()
@@ -406,6 +415,7 @@ mod tests {
         None,
         "acme/skills.git"
     )]
+    #[case::scp_v6("git@[2606::1]:p", Scheme::Ssh, Some("git"), "2606::1", None, "p")]
     #[case::scp_absolute(
         "git@a.example:/srv/p",
         Scheme::Ssh,
@@ -476,6 +486,10 @@ mod tests {
             ("--upload-pack=touch", Form),
             ("-oProxyCommand=touch@a.example:p", User),
             ("git@-oProxyCommand=touch:p", Host),
+            ("git@[a.example:22]:p", Host),
+            ("git@[-oProxyCommand=touch]:p", Host),
+            ("git@[::1:p", Form),
+            ("ssh://git@[a.example]/p", Host),
             ("git@-a:p", Host),
             ("git@a.example:-p", Path),
             ("git@a.example:", Path),

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use super::address::Checked;
 
+/// Bytes that a server must send in each second, on the average of the time that it may stall.
+const LEAST_RATE: &str = "1024";
+
 /// A text in the syntax of git-config(1).
 pub(super) struct Config(String);
 
@@ -63,7 +66,7 @@ impl Config {
         self.set("followRedirects", "false");
         self.set("proxy", "");
         self.set("sslVerify", "true");
-        self.set("lowSpeedLimit", "1");
+        self.set("lowSpeedLimit", LEAST_RATE);
         self.set("lowSpeedTime", &stalled.as_secs().max(1).to_string());
         if checked.host.parse::<std::net::IpAddr>().is_err() {
             let addresses: Vec<String> = checked.addresses.iter().map(plain).collect();
