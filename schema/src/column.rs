@@ -14,6 +14,7 @@ use crate::container::Desired;
 use crate::ids::{Kind, PlainName, SkillName, UserName};
 use crate::image::DesiredImage;
 use crate::rollout::{DesiredRollout, Phase, RolloutKind};
+use crate::skill_repository::GitRef;
 use crate::user::Role;
 
 /// 0 or 1.
@@ -95,9 +96,12 @@ impl Decode<'_, Any> for Applied {
     }
 }
 
-/// Types that are read from a text.
+/// Types that are read from a text, by their own function or by that for texts of callers.
 macro_rules! read_from_text {
-    ($($type:ty),+ $(,)?) => {$(
+    ($($type:ty),+ $(,)?) => {
+        read_from_text!($($type => str::parse::<$type>),+);
+    };
+    ($($type:ty => $read:expr),+ $(,)?) => {$(
         impl Type<Any> for $type {
             fn type_info() -> AnyTypeInfo {
                 <str as Type<Any>>::type_info()
@@ -107,7 +111,7 @@ macro_rules! read_from_text {
         impl Decode<'_, Any> for $type {
             fn decode(value: AnyValueRef<'_>) -> Result<Self, BoxDynError> {
                 let text = text(value)?;
-                text.parse().map_err(|_| format!("{text:?} is not a valid value").into())
+                $read(text).map_err(|_| format!("{text:?} is not a valid value").into())
             }
         }
 
@@ -116,8 +120,11 @@ macro_rules! read_from_text {
 
 /// Types that are kept as they are displayed and parsed.
 macro_rules! kept_as_text {
-    ($($type:ty),+ $(,)?) => {$(
-        read_from_text!($type);
+    ($($type:ty),+ $(,)?) => {
+        kept_as_text!($($type => str::parse::<$type>),+);
+    };
+    ($($type:ty => $read:expr),+ $(,)?) => {$(
+        read_from_text!($type => $read);
 
         impl Encode<'_, Any> for $type {
             fn encode_by_ref(
@@ -136,23 +143,26 @@ kept_as_text!(
     DesiredRollout,
     Kind,
     Phase,
-    PlainName,
     Reason,
     Role,
     RolloutKind,
-    SkillName,
     UserName,
     crate::adapter::store::Source,
     crate::audit::Which,
     crate::rollout::TargetState,
     crate::skill_store::TreeDigest,
     crate::skill_store::TreeStamp,
-    crate::skill_repository::GitRef,
     crate::skill_repository::Provider,
     crate::skill_repository::RefType,
     crate::skill_repository::RepositoryUrl,
     crate::user::Source,
     crate::directory::SyncScope,
+);
+
+kept_as_text!(
+    PlainName => PlainName::from_stored,
+    SkillName => SkillName::from_stored,
+    GitRef => GitRef::from_stored,
 );
 
 read_from_text!(crate::home::ArchiveBatch, crate::operation::TargetState);

@@ -381,15 +381,13 @@ impl PlainName {
     }
 }
 
-impl FromStr for PlainName {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl PlainName {
+    /// Reads a name that was stored, perhaps before hidden characters were refused.
+    pub(crate) fn from_stored(text: &str) -> Result<Self, InvalidName> {
         // Composing makes nothing longer than its limit in bytes already is.
         if text.len() > 128 * 16 {
             return Err(InvalidName::Rule(PLAIN_NAME_RULE));
         }
-        check_visible(text, PLAIN_NAME_RULE)?;
         let name: String = text.nfc().collect();
         let fits = (1..=128).contains(&name.chars().count())
             && !name
@@ -402,6 +400,16 @@ impl FromStr for PlainName {
         } else {
             Err(InvalidName::Rule(PLAIN_NAME_RULE))
         }
+    }
+}
+
+impl FromStr for PlainName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name = Self::from_stored(text)?;
+        check_visible(text, PLAIN_NAME_RULE)?;
+        Ok(name)
     }
 }
 
@@ -442,18 +450,26 @@ impl SkillName {
     }
 }
 
-impl FromStr for SkillName {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        check_visible(text, SKILL_NAME_RULE)?;
+impl SkillName {
+    /// Reads a name that was stored, perhaps before hidden characters were refused.
+    pub(crate) fn from_stored(text: &str) -> Result<Self, InvalidName> {
         let invalid = InvalidName::Rule(SKILL_NAME_RULE);
-        let name: PlainName = text.parse().map_err(|_| invalid)?;
+        let name = PlainName::from_stored(text).map_err(|_| invalid)?;
         match name.as_str() {
             long if long.len() > Self::LONGEST => Err(invalid),
             hidden if hidden.starts_with('.') => Err(invalid),
             _ => Ok(Self(name)),
         }
+    }
+}
+
+impl FromStr for SkillName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name = Self::from_stored(text)?;
+        check_visible(text, SKILL_NAME_RULE)?;
+        Ok(name)
     }
 }
 

@@ -48,6 +48,10 @@ mod tests {
             '\u{200b}', '\u{200d}', '\u{202e}', '\u{2066}', '\u{feff}', '\u{61c}',
         ] {
             let name = format!("ab{hidden}c");
+            // A row that was stored before stays readable.
+            assert_eq!(PlainName::from_stored(&name).unwrap().as_str(), name);
+            assert_eq!(SkillName::from_stored(&name).unwrap().as_str(), name);
+            assert_eq!(GitRef::from_stored(&name).unwrap().as_str(), name);
             let refusals = [
                 name.parse::<PlainName>().unwrap_err(),
                 name.parse::<SkillName>().unwrap_err(),

@@ -53,6 +53,14 @@ impl GitRef {
         &self.0
     }
 
+    /// Reads a name that was stored, perhaps before hidden characters were refused.
+    pub(crate) fn from_stored(text: &str) -> Result<Self, InvalidName> {
+        match fits(text) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(InvalidName::Rule(GIT_REF_RULE)),
+        }
+    }
+
     /// The full name: `refs/heads/main`, `refs/tags/v1`.
     pub fn full_name(&self, ref_type: RefType) -> String {
         match ref_type {
@@ -84,11 +92,9 @@ impl FromStr for GitRef {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name = Self::from_stored(text)?;
         check_visible(text, GIT_REF_RULE)?;
-        match fits(text) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(InvalidName::Rule(GIT_REF_RULE)),
-        }
+        Ok(name)
     }
 }
 
