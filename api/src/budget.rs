@@ -13,7 +13,7 @@ use schema::ids::Uid;
 use schema::user::Role;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::auth::client_address::Network;
+use crate::auth::client_address::{Neighbourhood, Network};
 use crate::dispatch::Identity;
 use crate::error::{ApiError, Result};
 use crate::parts::Parts;
@@ -28,7 +28,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Budgets {
     /// Callers without session or token, by address.
-    strangers: Budget<Option<Network>>,
+    unidentified: Budget<Option<Network>>,
+    /// The same callers by their neighbourhood: one client may have many addresses of it.
+    neighbourhoods: Parts<Option<Neighbourhood>>,
     /// Agents, by their users.
     agents: Budget<Uid>,
     /// Sessions of ordinary users.
@@ -43,7 +45,8 @@ impl Budgets {
     /// Budgets for what requests bring.
     pub(crate) fn for_requests() -> Self {
         Self {
-            strangers: Budget::new(64 * MIB, 4 * MIB),
+            unidentified: Budget::new(128 * MIB, 8 * MIB),
+            neighbourhoods: Parts::new(16 * MIB),
             // As much as all calls of tools that one user may have under way.
             agents: Budget::new(192 * MIB, 32 * MIB),
             users: Budget::new(192 * MIB, 16 * MIB),
@@ -55,7 +58,8 @@ impl Budgets {
     /// Budgets for what is answered and not sent yet.
     pub(crate) fn for_answers() -> Self {
         Self {
-            strangers: Budget::new(256 * MIB, 16 * MIB),
+            unidentified: Budget::new(256 * MIB, 16 * MIB),
+            neighbourhoods: Parts::new(32 * MIB),
             agents: Budget::new(512 * MIB, 64 * MIB),
             users: Budget::new(512 * MIB, 32 * MIB),
             superadmins: Budget::new(192 * MIB, 64 * MIB),
@@ -65,9 +69,9 @@ impl Budgets {
 
     /// The same with so many KiB for unknown callers, and for superadmins.
     #[cfg(test)]
-    pub(crate) fn with_few_kib(self, strangers: usize, superadmins: usize) -> Self {
+    pub(crate) fn with_few_kib(self, unidentified: usize, superadmins: usize) -> Self {
         Self {
-            strangers: Budget::new(strangers, strangers),
+            unidentified: Budget::new(unidentified, unidentified),
             superadmins: Budget::new(superadmins, superadmins),
             ..self
         }
@@ -78,7 +82,14 @@ impl Budgets {
         match identity {
             Identity::Bearer(bearer) => self.agents.share(&bearer.account.uid),
             Identity::Socket(uid) => self.socket.share(uid),
-            Identity::Nobody => self.strangers.share(&client.map(Network::from)),
+            Identity::Nobody => {
+                let network = client.map(Network::from);
+                let neighbourhood = network.map(Network::neighbourhood);
+                let mut share = self.unidentified.share(&network);
+                let part = self.neighbourhoods.of(&neighbourhood);
+                share.held.insert(1, Held::nothing(part));
+                share
+            }
             Identity::Session(session) => match session.account.role {
                 Role::Superadmin => self.superadmins.share(&session.account.uid),
                 Role::User => self.users.share(&session.account.uid),
@@ -117,7 +128,7 @@ impl<K: Clone + Eq + Hash> Budget<K> {
         // The owner's part first: who has none left takes nothing of what others may have.
         let budgets = [self.parts.of(owner), Arc::clone(&self.all)];
         Share {
-            held: budgets.map(Held::nothing),
+            held: budgets.map(Held::nothing).into(),
         }
     }
 }
@@ -147,10 +158,10 @@ pub(crate) fn budget_of(kib: usize) -> Budget<()> {
     Budget::new(kib, kib)
 }
 
-/// What one request holds of the budgets that it has to do with; given back when dropped.
+/// Memory that one request holds, in its owner's part and in the whole budget; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    held: [Held; 2],
+    held: Vec<Held>,
 }
 
 #[derive(Debug)]
@@ -187,8 +198,7 @@ impl Share {
     /// Sees to it that the share covers `bytes` altogether.
     ///
     /// # Errors
-    /// 503 with `Retry-After` when that much is not left. Nobody waits for memory: whoever would be
-    /// waited for may be stalling.
+    /// 503 with `Retry-After` when that much is not left. A request does not wait for memory: those that hold it may be stalled.
     pub(crate) fn cover(&mut self, bytes: usize) -> Result<()> {
         const BUSY: ApiError = ApiError::Busy {
             retry_after: RETRY_AFTER,
@@ -218,6 +228,27 @@ mod tests {
         other.cover(3 * 1024).unwrap();
         drop(other);
         assert_eq!(budget.all.available_permits(), 3);
+    }
+
+    #[test]
+    fn many_addresses_of_one_neighbourhood_leave_memory_to_others() {
+        for (kept, other) in [
+            ("2001:db8:1:", "2001:db8:2::1"),
+            ("192.0.2.", "198.51.100.1"),
+        ] {
+            let budgets = Budgets::for_answers();
+            let mut held = Vec::new();
+            for n in 1..=64 {
+                let address = format!("{kept}{n}{}", if kept.contains(':') { "::1" } else { "" });
+                let address = address.parse().unwrap();
+                let mut share = budgets.share(&Identity::Nobody, Some(address));
+                let covered = share.cover(8 * 1024 * 1024);
+                assert_eq!(covered.is_ok(), n <= 4, "{address}");
+                held.push(share);
+            }
+            let mut share = budgets.share(&Identity::Nobody, Some(other.parse().unwrap()));
+            share.cover(8 * 1024 * 1024).unwrap();
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a handler answers: the success envelope, bare resources, text and event streams.
 
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -8,7 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http::header::{
-    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION,
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
+    LOCATION,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -26,8 +28,8 @@ pub(crate) type Response = warp::reply::Response;
 /// How often an idle event stream sends a comment, so that proxies keep it open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Counted for a download, in bytes: pieces under way, a thread or an open file. One user has 32 of them at once.
-const DOWNLOAD_COST: usize = 1024 * 1024;
+/// Bytes counted for a download: pieces under way, and a thread or an open file. One user has 32 long ones at once, or 128 short ones.
+const DOWNLOAD_COST: RangeInclusive<usize> = 256 * 1024..=1024 * 1024;
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -322,7 +324,11 @@ impl Reply {
                     .chain(cut.filter_map(std::future::ready));
                 let pieces = Shared(Mutex::new(Box::pin(pieces)));
                 let mut response = warp::reply::stream(pieces).into_response();
-                response.extensions_mut().insert(StreamCost(DOWNLOAD_COST));
+                let length = self.headers.get(CONTENT_LENGTH);
+                let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+                let (least, most) = DOWNLOAD_COST.into_inner();
+                let cost = length.unwrap_or(most).clamp(least, most);
+                response.extensions_mut().insert(StreamCost(cost));
                 response
             }
             Payload::Frames(frames) => {

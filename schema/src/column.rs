@@ -160,9 +160,9 @@ kept_as_text!(
 );
 
 kept_as_text!(
-    PlainName => PlainName::from_stored,
-    SkillName => SkillName::from_stored,
-    GitRef => GitRef::from_stored,
+    PlainName => PlainName::from_existing,
+    SkillName => SkillName::from_existing,
+    GitRef => GitRef::from_existing,
 );
 
 read_from_text!(crate::home::ArchiveBatch, crate::operation::TargetState);

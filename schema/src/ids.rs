@@ -382,8 +382,11 @@ impl PlainName {
 }
 
 impl PlainName {
-    /// Reads a name that was stored, perhaps before hidden characters were refused.
-    pub(crate) fn from_stored(text: &str) -> Result<Self, InvalidName> {
+    /// Reads a name that is in use already: in a row, or in a directory, where hidden characters occur.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn from_existing(text: &str) -> Result<Self, InvalidName> {
         // Composing makes nothing longer than its limit in bytes already is.
         if text.len() > 128 * 16 {
             return Err(InvalidName::Rule(PLAIN_NAME_RULE));
@@ -407,7 +410,7 @@ impl FromStr for PlainName {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name = Self::from_stored(text)?;
+        let name = Self::from_existing(text)?;
         check_visible(text, PLAIN_NAME_RULE)?;
         Ok(name)
     }
@@ -451,10 +454,10 @@ impl SkillName {
 }
 
 impl SkillName {
-    /// Reads a name that was stored, perhaps before hidden characters were refused.
-    pub(crate) fn from_stored(text: &str) -> Result<Self, InvalidName> {
+    /// Reads a name that is in use already: in a row, or in a directory, where hidden characters occur.
+    pub(crate) fn from_existing(text: &str) -> Result<Self, InvalidName> {
         let invalid = InvalidName::Rule(SKILL_NAME_RULE);
-        let name = PlainName::from_stored(text).map_err(|_| invalid)?;
+        let name = PlainName::from_existing(text).map_err(|_| invalid)?;
         match name.as_str() {
             long if long.len() > Self::LONGEST => Err(invalid),
             hidden if hidden.starts_with('.') => Err(invalid),
@@ -467,7 +470,7 @@ impl FromStr for SkillName {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name = Self::from_stored(text)?;
+        let name = Self::from_existing(text)?;
         check_visible(text, SKILL_NAME_RULE)?;
         Ok(name)
     }

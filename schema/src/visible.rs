@@ -49,9 +49,9 @@ mod tests {
         ] {
             let name = format!("ab{hidden}c");
             // A row that was stored before stays readable.
-            assert_eq!(PlainName::from_stored(&name).unwrap().as_str(), name);
-            assert_eq!(SkillName::from_stored(&name).unwrap().as_str(), name);
-            assert_eq!(GitRef::from_stored(&name).unwrap().as_str(), name);
+            assert_eq!(PlainName::from_existing(&name).unwrap().as_str(), name);
+            assert_eq!(SkillName::from_existing(&name).unwrap().as_str(), name);
+            assert_eq!(GitRef::from_existing(&name).unwrap().as_str(), name);
             let refusals = [
                 name.parse::<PlainName>().unwrap_err(),
                 name.parse::<SkillName>().unwrap_err(),

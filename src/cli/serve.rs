@@ -1,5 +1,6 @@
 //! `agentyard serve`.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use reconcilers::runtime::supervise::SupervisorError;
@@ -26,8 +27,11 @@ const SHUTDOWN: Duration = Duration::from_secs(9);
 /// When it cannot start, or one of its tasks has died.
 pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     raise_open_files();
-    // By default the signal would end the process, at any step of its start.
-    let hangup = signal(SignalKind::hangup()).ok();
+    // By default the signal ends the process, which is right when a terminal is closed.
+    let hangup = match std::io::stdin().is_terminal() {
+        true => None,
+        false => signal(SignalKind::hangup()).ok(),
+    };
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.
     let lock = init::lock(&settings)?;

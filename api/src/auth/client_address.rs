@@ -24,6 +24,23 @@ pub(crate) enum Network {
     V6([u8; 8]),
 }
 
+/// The networks that one provider or site is usually given: an IPv4 /24 or an IPv6 /48.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Neighbourhood {
+    V4([u8; 3]),
+    V6([u8; 6]),
+}
+
+impl Network {
+    /// Returns the neighbourhood that it lies in.
+    pub(crate) fn neighbourhood(self) -> Neighbourhood {
+        match self {
+            Self::V4([a, b, c, _]) => Neighbourhood::V4([a, b, c]),
+            Self::V6([a, b, c, d, e, f, ..]) => Neighbourhood::V6([a, b, c, d, e, f]),
+        }
+    }
+}
+
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {

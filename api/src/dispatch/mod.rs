@@ -249,7 +249,7 @@ impl Api {
         };
         trail.caller = identity.label();
         let mut answer = self.answers.share(&identity, trail.client);
-        answer.cover(LEAST_ANSWER)?;
+        answer.cover(least_answer(&identity))?;
         *memory = Some(answer);
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
@@ -420,6 +420,16 @@ impl Api {
 /// Memory that any answer is counted with, in bytes: that of its stream, and of what is under way in it.
 const LEAST_ANSWER: usize = 64 * 1024;
 
+/// The same for callers without an account: they get no streams.
+const LEAST_SHORT_ANSWER: usize = 8 * 1024;
+
+fn least_answer(identity: &Identity) -> usize {
+    match identity {
+        Identity::Nobody => LEAST_SHORT_ANSWER,
+        Identity::Session(_) | Identity::Socket(_) | Identity::Bearer(_) => LEAST_ANSWER,
+    }
+}
+
 /// The memory that an answer takes, in bytes.
 fn memory_of(response: &Response) -> usize {
     let StreamCost(cost) = response
@@ -428,8 +438,7 @@ fn memory_of(response: &Response) -> usize {
         .copied()
         .unwrap_or(StreamCost(0));
     let whole = response.body().size_hint().exact().unwrap_or(0);
-    let whole = usize::try_from(whole).unwrap_or(usize::MAX);
-    LEAST_ANSWER.max(cost).max(whole)
+    cost.max(usize::try_from(whole).unwrap_or(usize::MAX))
 }
 
 /// Proxies that a request may have come through: agents reach their listener without any.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// Longest pause between two pieces, and the time in which nothing has to arrive.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
 /// Bytes that have to arrive in each second after that.
-const RATE: u64 = 16 * 1024;
+const RATE: u64 = 4 * 1024;
 
 /// The arrival of one body.
 #[derive(Debug, Clone, Copy)]

@@ -78,6 +78,8 @@ pub(super) fn answer(
     peer: Peer,
 ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
     let context = RequestContext::new(&request, peer);
+    let host = context.host.as_deref().unwrap_or_default();
+    let is_localhost = host == "localhost" || host.starts_with("localhost:");
     let id = context.id.clone();
     let (method, version) = (request.method().clone(), request.version());
     request.extensions_mut().insert(context);
@@ -90,7 +92,8 @@ pub(super) fn answer(
     let work = async move {
         let begun = Instant::now();
         let mut response = stack.service.oneshot(request).await?;
-        if peer.encrypted {
+        // For localhost it would bind all other servers of the machine.
+        if peer.encrypted && !is_localhost {
             let year = HeaderValue::from_static("max-age=31536000");
             response
                 .headers_mut()

@@ -30,7 +30,7 @@ pub enum TlsError {
     /// Every user of the machine can read or change the key.
     #[error(
         "{path}: its mode is {mode:04o}, so every user of this machine can read or change the key; make it 0600, or 0640 for a group of \
-         its own"
+         its own (`defaultMode: 0400` in Kubernetes, `mode: 0400` in Compose)"
     )]
     KeyNotPrivate {
         /// The file.

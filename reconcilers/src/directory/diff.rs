@@ -84,7 +84,7 @@ impl People {
             inhabited: HashSet::new(),
         };
         for name in listing.groups.iter().flatten() {
-            match name.parse::<PlainName>() {
+            match PlainName::from_existing(name) {
                 Ok(name) => {
                     people.groups.insert(name.key(), name);
                 }
@@ -104,7 +104,7 @@ impl People {
             let groups = groups.map(|names| {
                 let known = names
                     .iter()
-                    .filter_map(|name| name.parse::<PlainName>().ok());
+                    .filter_map(|name| PlainName::from_existing(name).ok());
                 // As the group itself is written: names that differ in case are one.
                 known
                     .map(|name| people.groups.get(&name.key()).cloned().unwrap_or(name))

@@ -53,8 +53,8 @@ impl GitRef {
         &self.0
     }
 
-    /// Reads a name that was stored, perhaps before hidden characters were refused.
-    pub(crate) fn from_stored(text: &str) -> Result<Self, InvalidName> {
+    /// Reads a name that is in use already: in a row, or in a directory, where hidden characters occur.
+    pub(crate) fn from_existing(text: &str) -> Result<Self, InvalidName> {
         match fits(text) {
             true => Ok(Self(text.to_owned())),
             false => Err(InvalidName::Rule(GIT_REF_RULE)),
@@ -92,7 +92,7 @@ impl FromStr for GitRef {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name = Self::from_stored(text)?;
+        let name = Self::from_existing(text)?;
         check_visible(text, GIT_REF_RULE)?;
         Ok(name)
     }

@@ -57,7 +57,7 @@ pub(super) async fn let_in(
     let groups = proven.groups.map(|groups| {
         let names = groups
             .iter()
-            .filter_map(|group| group.parse::<PlainName>().ok());
+            .filter_map(|group| PlainName::from_existing(group).ok());
         names.collect::<BTreeSet<_>>()
     });
     let listed = Listed {

@@ -65,7 +65,7 @@ async fn tls_serves_http1_and_http2_and_takes_a_new_certificate() {
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
             .unwrap();
-    let request = Request::get("https://localhost/api/health").body(Full::<Bytes>::default());
+    let request = Request::get("https://a.example/api/health").body(Full::<Bytes>::default());
     let (response, _) = tokio::join!(
         async {
             let response = sender.send_request(request.unwrap()).await.unwrap();

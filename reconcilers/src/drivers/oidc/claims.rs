@@ -82,7 +82,7 @@ fn groups(claim: Option<&Value>) -> Option<BTreeSet<String>> {
     let names = named
         .iter()
         .map(|name| name.strip_prefix('/').unwrap_or(name));
-    let names = names.filter(|name| name.parse::<PlainName>().is_ok());
+    let names = names.filter(|name| PlainName::from_existing(name).is_ok());
     let usable: BTreeSet<String> = names.map(str::to_owned).collect();
     if usable.len() > MOST_GROUPS || (usable.is_empty() && !named.is_empty()) {
         tracing::warn!(
