@@ -249,13 +249,13 @@ impl Iptables {
     }
 }
 
-/// What of one of our chains is in the packet filter.
+/// One of our chains, as it is in the packet filter.
 struct Filter {
-    /// How a rule ends that leads to the chain.
+    /// End of each rule that leads to the chain.
     target: String,
     /// All rules of the chain that leads to it.
     hook: Vec<String>,
-    /// Whether it exists.
+    /// True if the chain exists.
     has_chain: bool,
     /// Its rules.
     rules: Vec<String>,
@@ -286,7 +286,7 @@ impl Filter {
     }
 }
 
-/// What the program's words mean.
+/// Turns the program's message into an error.
 fn refused(words: String) -> FirewallError {
     let says = |all: &[&str]| all.iter().any(|part| words.contains(part));
     if says(&[
