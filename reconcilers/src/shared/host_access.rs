@@ -2,14 +2,19 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use schema::config::{Config, HostAccess as Host, LanAccess, keys};
+use tokio::time::Instant;
 use url::Url;
 
 use super::AgentAddress;
 use crate::drivers::docker::Network;
 use crate::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules};
 use crate::runtime::Purpose;
+
+/// Time until rules are tried again that the packet filter, though readable, does not take.
+const RETRY: Duration = Duration::from_secs(300);
 
 /// What is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +23,10 @@ enum HostState {
     Unknown,
     /// Agents reach what these rules let them.
     Restricted(HostRules),
-    /// Agents reach everything: it cannot be otherwise here.
-    Impossible,
+    /// These rules cannot be made here, so agents reach everything.
+    Impossible(HostRules),
+    /// The packet filter can be read, and does not take these rules; they are tried again then.
+    Refused(HostRules, FirewallError, Instant),
 }
 
 /// Restricts agents, and remembers that it has.
@@ -70,6 +77,20 @@ pub fn rules_for(
     })
 }
 
+/// Turns a failure into a condition where the host is open and the networks are as by default: no rule was asked for there,
+/// so containers wait for none.
+fn excuse(error: FirewallError, rules: Option<&HostRules>) -> FirewallError {
+    let is_default = rules.is_some_and(|rules| {
+        rules.host_access == Host::Open && rules.lan_access == LanAccess::default()
+    });
+    match error {
+        FirewallError::Failed(_) if is_default => FirewallError::Impossible(format!(
+            "{error}; make iptables work, or set container.lan_access to open"
+        )),
+        error => error,
+    }
+}
+
 impl HostAccess {
     /// Nothing is known yet.
     pub fn new(firewall: Arc<dyn HostFirewall>) -> Self {
@@ -84,12 +105,13 @@ impl HostAccess {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether these rules have still to be made before a container is.
+    /// Returns true when these rules have still to be made before a container is.
     pub fn needs(&self, rules: &HostRules) -> bool {
         match &*self.known() {
             HostState::Unknown => true,
-            HostState::Restricted(now) => now != rules,
-            HostState::Impossible => false,
+            HostState::Restricted(now)
+            | HostState::Impossible(now)
+            | HostState::Refused(now, ..) => now != rules,
         }
     }
 
@@ -109,12 +131,22 @@ impl HostAccess {
     ) -> Result<Found, FirewallError> {
         let _turn = self.turn.lock().await;
         let found = self.firewall.observe(rules).await;
+        let found = found.map_err(|error| excuse(error, rules));
+        if let Ok(Found::Nothing | Found::Other) = found
+            && let HostState::Refused(refused, why, until) = &*self.known()
+            && rules == Some(refused)
+            && Instant::now() < *until
+        {
+            return Err(why.clone());
+        }
         if purpose == Purpose::DryRun {
             return found;
         }
         *self.known() = match (&found, rules) {
             (Ok(Found::AsDesired), Some(rules)) => HostState::Restricted(rules.clone()),
-            (Err(FirewallError::Impossible(_)), _) => HostState::Impossible,
+            (Err(FirewallError::Impossible(_)), Some(rules)) => {
+                HostState::Impossible(rules.clone())
+            }
             _ => HostState::Unknown,
         };
         found
@@ -127,9 +159,12 @@ impl HostAccess {
     pub async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError> {
         let _turn = self.turn.lock().await;
         self.forget();
-        *self.known() = match self.firewall.restrict(rules).await {
+        let made = self.firewall.restrict(rules).await;
+        *self.known() = match made.map_err(|error| excuse(error, Some(rules))) {
             Ok(()) => HostState::Restricted(rules.clone()),
-            Err(FirewallError::Impossible(_)) => HostState::Impossible,
+            Err(why @ FirewallError::Impossible(_)) => {
+                HostState::Refused(rules.clone(), why, Instant::now() + RETRY)
+            }
             Err(failed) => return Err(failed),
         };
         Ok(())
@@ -143,5 +178,66 @@ impl HostAccess {
         let _turn = self.turn.lock().await;
         self.forget();
         self.firewall.open().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// A packet filter that can be read and fails to change.
+    struct Unwritable;
+
+    #[async_trait]
+    impl HostFirewall for Unwritable {
+        async fn observe(&self, _rules: Option<&HostRules>) -> Result<Found, FirewallError> {
+            Ok(Found::Nothing)
+        }
+
+        async fn restrict(&self, _rules: &HostRules) -> Result<(), FirewallError> {
+            Err(FirewallError::Failed("odd words".to_owned()))
+        }
+
+        async fn open(&self) -> Result<(), FirewallError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn open_host_with_default_networks_waits_for_no_rules() {
+        for (host_access, lan_access, waits) in [
+            (Host::Open, LanAccess::Private, false),
+            (Host::Open, LanAccess::Only(Vec::new()), true),
+            (Host::Service, LanAccess::Private, true),
+            (Host::Service, LanAccess::Open, true),
+        ] {
+            let rules = HostRules {
+                bridge: "br-0123456789ab".to_owned(),
+                gateway: [10, 88, 0, 1].into(),
+                listener: None,
+                service: None,
+                host_access,
+                lan_access,
+            };
+            let access = HostAccess::new(Arc::new(Unwritable));
+            let found = async || access.observe(Some(&rules), Purpose::Pass).await;
+            assert_eq!(access.restrict(&rules).await.is_err(), waits, "{rules}");
+            for _ in 0..2 {
+                let is_condition = matches!(found().await, Err(FirewallError::Impossible(_)));
+                assert_eq!(is_condition, !waits, "{rules}");
+                assert_eq!(access.needs(&rules), waits, "{rules}");
+            }
+            // What is not known to be impossible for other rules is tried.
+            let others = HostRules {
+                host_access: Host::Service,
+                lan_access: LanAccess::Only(Vec::new()),
+                ..rules.clone()
+            };
+            assert!(access.needs(&others));
+            tokio::time::advance(RETRY).await;
+            assert_eq!(found().await, Ok(Found::Nothing), "tried again: {rules}");
+        }
     }
 }

@@ -166,14 +166,13 @@ impl Iptables {
         }
     }
 
-    /// What of this chain is there. Of a chain that does not exist the program says different things, so whatever it fails
-    /// with means that.
+    /// Reads a chain of ours and the chain that leads to it. The message about a missing chain differs by program and version,
+    /// so each failure after the first call means that.
     async fn filter(&self, chain: &Chain) -> Result<Filter, FirewallError> {
         let hook = self.list(chain.hook).await?;
         let (has_chain, rules) = match self.list(&chain.name).await {
             Ok(rules) => (true, rules),
-            Err(FirewallError::Failed(_)) => (false, Vec::new()),
-            Err(impossible) => return Err(impossible),
+            Err(_) => (false, Vec::new()),
         };
         Ok(Filter {
             target: format!(" -j {}", chain.name),
@@ -245,7 +244,8 @@ impl Iptables {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let words = String::from_utf8_lossy(&output.stderr);
-        Err(refused(words.trim().chars().take(500).collect()))
+        let words: Vec<&str> = words.split_whitespace().collect();
+        Err(refused(words.join(" ").chars().take(500).collect()))
     }
 }
 
@@ -297,11 +297,41 @@ fn refused(words: String) -> FirewallError {
         FirewallError::Impossible(format!(
             "the service may not change the packet filter of this host; run it as root, or set {OPEN}"
         ))
-    } else if says(&["Table does not exist", "do you need to insmod"]) {
+    } else if says(&[
+        "Table does not exist",
+        "do you need to insmod",
+        "can't initialize iptables table",
+        "table `filter' is incompatible, use 'nft' tool",
+        "Couldn't load match",
+        "RULE_APPEND failed",
+    ]) {
         FirewallError::Impossible(format!(
-            "this host has no packet filter for iptables ({words}); set {OPEN}"
+            "this host has no packet filter that iptables can use ({words}); set {OPEN}"
         ))
     } else {
         FirewallError::Failed(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_of_an_unusable_filter_means_impossible() {
+        let is_impossible =
+            |words: &str| matches!(refused(words.to_owned()), FirewallError::Impossible(_));
+        for words in [
+            "iptables v1.8.9 (nf_tables): table `filter' is incompatible, use 'nft' tool.",
+            "iptables v1.8.9 (legacy): can't initialize iptables table `filter': Invalid argument",
+            "iptables-restore v1.8.9 (nf_tables): Couldn't load match `conntrack':No such file or directory",
+            "iptables-restore v1.8.9 (nf_tables): line 3: RULE_APPEND failed (No such file or directory): rule in chain A",
+            "Could not fetch rule set generation id: Permission denied (you must be root)",
+        ] {
+            assert!(is_impossible(words), "{words}");
+        }
+        assert!(!is_impossible(
+            "Another app is currently holding the xtables lock."
+        ));
     }
 }
