@@ -164,6 +164,9 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
     // Agents may take the host's own name for its address, where it takes it for a loopback one.
     let named = stage.iptables("-S AGENTYARD-another-inst");
     assert!(named.contains("-A AGENTYARD-another-inst -p tcp -m tcp --dport 8443 -j RETURN"));
+    // Neither takes the first place from the other.
+    assert_eq!(found().await, Found::AsDesired);
+    assert_eq!(other.observe(Some(&theirs)).await, Ok(Found::AsDesired));
     other.open().await.unwrap();
     assert_eq!(found().await, Found::AsDesired);
 

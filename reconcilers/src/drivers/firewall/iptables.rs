@@ -22,6 +22,8 @@ const FOLDERS: &str = "/usr/sbin:/sbin:/usr/local/sbin";
 const INTERFACES: &str = "/proc/self/net/dev";
 /// The settings that need no packet filter.
 const OPEN: &str = "container.host_access and container.lan_access to open";
+/// Start of the names of all chains, of this installation and of others.
+const PREFIX: &str = "AGENTYARD-";
 /// Characters of the owner in the name of a chain, which may have 28.
 const OWNER: usize = 12;
 
@@ -94,11 +96,11 @@ impl Iptables {
             chains: [
                 Chain {
                     hook: "INPUT",
-                    name: format!("AGENTYARD-{owner}"),
+                    name: format!("{PREFIX}{owner}"),
                 },
                 Chain {
                     hook: "FORWARD",
-                    name: format!("AGENTYARD-{owner}-LAN"),
+                    name: format!("{PREFIX}{owner}-LAN"),
                 },
             ],
         }
@@ -266,9 +268,16 @@ impl Filter {
         !self.has_chain && self.ours().next().is_none()
     }
 
-    /// Returns true when the chain has these rules, and `jump` alone leads to it. Behind another rule it might never be asked.
+    /// Returns true when the chain has these rules, and `jump` alone leads to it. Before it there may be jumps to chains of
+    /// other installations, which accept nothing; another rule might.
     fn has(&self, jump: &String, rules: &[String]) -> bool {
-        self.hook.first() == Some(jump) && self.ours().count() == 1 && self.rules == rules
+        let leads_to_agentyard = |line: &str| {
+            let target = line.rsplit_once(" -j ").map(|(_, target)| target);
+            target.is_some_and(|target| target.starts_with(PREFIX))
+        };
+        let mut hook = self.hook.iter();
+        let first = hook.find(|line| *line == jump || !leads_to_agentyard(line));
+        first == Some(jump) && self.ours().count() == 1 && self.rules == rules
     }
 
     /// The rules that lead to the chain.
