@@ -163,10 +163,21 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
     assert_eq!(other.observe(Some(&theirs)).await, Ok(Found::AsDesired));
     // Agents may take the host's own name for its address, where it takes it for a loopback one.
     let named = stage.iptables("-S AGENTYARD-another-inst");
-    assert!(named.contains("-A AGENTYARD-another-inst -p tcp -m tcp --dport 8443 -j RETURN"));
+    let by_port = "-p tcp -m conntrack --ctorigdstport 8443 -j RETURN";
+    assert!(named.contains(&format!("-A AGENTYARD-another-inst {by_port}")));
     // Neither takes the first place from the other.
     assert_eq!(found().await, Found::AsDesired);
     assert_eq!(other.observe(Some(&theirs)).await, Ok(Found::AsDesired));
+    let none = HostRules {
+        lan_access: "none".parse().unwrap(),
+        ..theirs.clone()
+    };
+    other.restrict(&none).await.unwrap();
+    assert_eq!(other.observe(Some(&none)).await, Ok(Found::AsDesired));
+    let forwarded = stage.iptables("-S AGENTYARD-another-inst-LAN");
+    let place = |rule: &str| forwarded.find(rule).expect(rule);
+    assert!(place("-d 169.254.0.0/16 -j REJECT") < place(by_port));
+    assert!(place(by_port) < place("-d 10.0.0.0/8 -j REJECT"));
     other.open().await.unwrap();
     assert_eq!(found().await, Found::AsDesired);
 
@@ -182,7 +193,7 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
     let place = |rule: &str| forwarded.find(rule).expect(rule);
     assert!(place("-d 10.1.0.0/16 -j RETURN") < place("-d 10.0.0.0/8 -j REJECT"));
     assert!(
-        place("-d 192.0.2.7/32 -p tcp -m tcp --dport 443 -j RETURN")
+        place("-p tcp -m conntrack --ctorigdst 192.0.2.7 --ctorigdstport 443 -j RETURN")
             < place("-d 192.0.2.0/24 -j REJECT")
     );
 

@@ -23,7 +23,10 @@ pub async fn for_host(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
     }
     let mut lines = vec![replies(chain)];
     if let Some((ip, port)) = rules.listener {
-        lines.push(accept(chain, Some(ip), "tcp", port));
+        let ip = destination(Ipv4Cidr::new_host(ip));
+        lines.push(format!(
+            "-A {chain}{ip} -p tcp -m tcp --dport {port} -j RETURN"
+        ));
     }
     if let Some((name, port)) = &rules.service {
         match addresses(name, *port).await {
@@ -51,9 +54,7 @@ pub async fn for_lan(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
     let mut lines = vec![replies(chain)];
     // The resolver of some clouds has the address of their metadata service.
     for ip in in_order(resolvers().await) {
-        if Zone::of(ip.into()) != Zone::Public {
-            lines.extend(names_from(chain, ip));
-        }
+        lines.extend(names_from(chain, ip));
     }
     let close = |network| reject(chain, &destination(network));
     lines.extend(Zone::LinkLocal.networks_v4().map(close));
@@ -61,11 +62,13 @@ pub async fn for_lan(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
         return Some(lines);
     };
     if let Some((name, port)) = &rules.service {
-        let addresses = in_order(addresses(name, *port).await.unwrap_or_default());
-        let private = addresses
-            .into_iter()
-            .filter(|ip| Zone::of((*ip).into()) == Zone::Private);
-        lines.extend(private.map(|ip| accept(chain, Some(ip), "tcp", *port)));
+        match addresses(name, *port).await {
+            Some(addresses) => {
+                let all = in_order(addresses).into_iter();
+                lines.extend(all.map(|ip| accept(chain, Some(ip), "tcp", *port)));
+            }
+            None => lines.push(accept(chain, None, "tcp", *port)),
+        }
     }
     let open = |network: &Ipv4Cidr| format!("-A {chain}{} -j RETURN", destination(*network));
     lines.extend(networks.iter().map(open));
@@ -73,14 +76,15 @@ pub async fn for_lan(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Lets agents answer whoever has asked them: whether they are ready. What they have asked before is not let through.
+/// Lets answers of agents through, such as those to readiness checks, and no packet of a connection that an agent opened.
 fn replies(chain: &str) -> String {
     format!("-A {chain} -m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN")
 }
 
+/// Lets agents reach a port by the address that they use; a port that the engine publishes is translated before this rule.
 fn accept(chain: &str, ip: Option<Ipv4Addr>, protocol: &str, port: u16) -> String {
-    let ip = ip.map_or_else(String::new, |ip| destination(Ipv4Cidr::new_host(ip)));
-    format!("-A {chain}{ip} -p {protocol} -m {protocol} --dport {port} -j RETURN")
+    let ip = ip.map_or_else(String::new, |ip| format!(" --ctorigdst {ip}"));
+    format!("-A {chain} -p {protocol} -m conntrack{ip} --ctorigdstport {port} -j RETURN")
 }
 
 /// Lets agents ask a resolver.
