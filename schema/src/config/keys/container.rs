@@ -24,7 +24,8 @@ settings! {
 
     /// Networks behind the host that agents reach besides public addresses: private = private ones; none = none of them; or the
     /// private networks that are open, such as 10.1.0.0/16,192.168.7.0/24. Link-local addresses and the metadata services of
-    /// clouds are closed, unless it is open. Needs what container.host_access needs.
+    /// clouds are closed, unless it is open. The resolvers of the host's /etc/resolv.conf stay open; name the network of one that
+    /// only the engine's configuration has (dns in daemon.json). Needs what container.host_access needs.
     LAN_ACCESS: Setting<LanAccess> = "container.lan_access", "Network access", Setting::parsed(rules::lan_access, "private").effects(&[Effect::Object(Kind::Engine)]);
 
     /// Memory per container in MiB.
