@@ -100,7 +100,12 @@ impl PrepareError {
 pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
     parse_sets(&settings.set)?;
     let is_new = match &settings.database {
-        Backend::Sqlite(file) => file.symlink_metadata().is_err(),
+        Backend::Sqlite(file) => {
+            // Cut off to nothing it would become a new one.
+            let is_empty = |file: std::fs::Metadata| file.is_file() && file.len() == 0;
+            file.symlink_metadata().is_err() || file.metadata().is_ok_and(is_empty)
+        }
+        // Asked later: that takes the server.
         Backend::Postgres(_) => false,
     };
     home::check_data_dir(&settings.data_dir, is_new)?;
@@ -142,6 +147,7 @@ pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
 /// See [`PrepareError`]; nothing is half done in the database.
 pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     let wanted = parse_sets(&settings.set)?;
+    refuse_lost_tables(settings).await?;
     let db = Db::open(settings.database.clone()).await?;
     let now = SystemClock.now();
     let mut tx = db.begin().await?;
@@ -206,6 +212,20 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         session_secret: SecretSlice::from(session_secret.to_vec()),
         password,
     })
+}
+
+/// Refuses a PostgreSQL database without tables when the data directory belongs to an installation: others would be made in
+/// it, with a first superadmin, and know of none of its users.
+async fn refuse_lost_tables(settings: &Settings) -> Result<(), PrepareError> {
+    let Backend::Postgres(url) = &settings.database else {
+        return Ok(());
+    };
+    // Looked at first: another replica makes the tables before it marks the directory.
+    let marked = home::check_data_dir(&settings.data_dir, true);
+    if marked.is_err() && Db::has_no_tables(url).await? {
+        marked?;
+    }
+    Ok(())
 }
 
 /// Puts the adapter that this installation began with into effect, unless somebody brought another one. When it
@@ -394,7 +414,7 @@ mod tests {
             &'static [&'static str],
             &'static str,
         );
-        let cases: [Case; 6] = [
+        let cases: [Case; 7] = [
             (
                 "not created by Agentyard",
                 |dir| {
@@ -409,6 +429,16 @@ mod tests {
                 |dir| {
                     std::fs::create_dir(dir.join("archive")).unwrap();
                     std::fs::write(dir.join("archive/.agentyard"), "{}").unwrap();
+                },
+                &[],
+                "echo",
+            ),
+            (
+                "database is missing",
+                |dir| {
+                    std::fs::create_dir(dir.join("users")).unwrap();
+                    std::fs::write(dir.join("users/.agentyard"), "{}").unwrap();
+                    std::fs::write(dir.join("agentyard.db"), "").unwrap();
                 },
                 &[],
                 "echo",

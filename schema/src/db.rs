@@ -152,6 +152,15 @@ impl Db {
         Ok(Self::of(backend, writer, readers))
     }
 
+    /// Returns true when a PostgreSQL server that takes changes has no tables of the service; changes nothing.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn has_no_tables(url: &str) -> Result<bool, OpenError> {
+        sqlx::any::install_default_drivers();
+        postgres::has_no_tables(url).await
+    }
+
     /// Opens the database of an installation whose service may be running. Nothing is created or migrated: a database that
     /// is not of this release is refused and left as it is.
     pub async fn join(backend: Backend) -> Result<Self, OpenError> {

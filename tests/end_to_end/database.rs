@@ -408,7 +408,25 @@ async fn database_that_takes_no_changes_is_said_and_refused() {
         .get("/api/config")
         .await
         .refused(503, "storage_failed");
+    // A restart would not bring them back, nor make new ones beside directories of users.
+    for path in ["/healthz", "/api/health", "/healthz/"] {
+        assert_eq!(admin.get(path).await.status, 200, "{path}");
+    }
+    drop(service);
+    let (url, data) = (postgres.url(), stage.data().display().to_string());
+    for command in ["serve", "init"] {
+        let again = [command, "--database-url", &url, "--data-dir", &data];
+        let again = stage.command().run(&again).await;
+        assert_eq!(again.status.code(), Some(78), "{command}: {}", again.stderr);
+        let said = "whose database is missing; restore the database";
+        assert!(again.stderr.contains(said), "{command}: {}", again.stderr);
+    }
+    run(&postgres, &[NO_TABLES]).await;
 }
+
+/// Fails when a table was made.
+const NO_TABLES: &str = "DO $$ BEGIN IF EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'public') \
+    THEN RAISE 'tables were made'; END IF; END $$";
 
 #[tokio::test]
 async fn pooler_that_keeps_no_sessions_is_refused() {

@@ -38,10 +38,13 @@ use crate::input::{
 use crate::mcp;
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route};
-use crate::routes::READINESS;
+use crate::routes::{HEALTH, LIVENESS, READINESS};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router};
+
+/// Paths of routes that tell how the service is, and need no database for that.
+const ABOUT_HEALTH: [&str; 3] = [HEALTH, LIVENESS, READINESS];
 
 /// The service as one filter over all routes.
 pub struct Api {
@@ -199,9 +202,10 @@ impl Api {
 
     /// Refuses what the database refuses, before it has any effect.
     fn check_database(&self, head: &Head) -> Result<()> {
+        let path = head.path.strip_suffix('/').unwrap_or(&head.path);
         let what = match self.deps.db.refusal() {
             Some(Refusal::Changes(what)) if !head.method.is_safe() => what,
-            Some(Refusal::Everything(what)) if head.path != READINESS => what,
+            Some(Refusal::Everything(what)) if !ABOUT_HEALTH.contains(&path) => what,
             _ => return Ok(()),
         };
         let cause = "no request was tried".into();

@@ -16,11 +16,11 @@ use crate::settings::AuthMode;
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("health", "/api/health", health)
+        Route::get("health", HEALTH, health)
             .title(Area::Service, "Get health and version")
             .about("Asks neither database nor engine.")
             .for_agents(),
-        Route::get("liveness", "/healthz", liveness)
+        Route::get("liveness", LIVENESS, liveness)
             .title(Area::Service, "Check that the process is alive")
             .about("`ok` as long as the process answers."),
         Route::get("login_mode", "/api/login/mode", login_mode)
@@ -34,6 +34,11 @@ pub(super) fn routes() -> Vec<Route> {
             ),
     ]
 }
+
+/// Answered whatever the database is like.
+pub(crate) const HEALTH: &str = "/api/health";
+/// Answered whatever the database is like: a restart would mend nothing.
+pub(crate) const LIVENESS: &str = "/healthz";
 
 /// The health check's answer.
 #[derive(Serialize, ToSchema)]

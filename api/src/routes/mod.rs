@@ -32,6 +32,7 @@ mod watch;
 #[cfg(test)]
 mod yard;
 
+pub(crate) use self::basic::{HEALTH, LIVENESS};
 pub(crate) use self::health::READINESS;
 use crate::openapi;
 use crate::route::Route;
