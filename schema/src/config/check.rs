@@ -123,6 +123,32 @@ impl KeyDef {
         }
     }
 
+    /// Checks a stored value and returns its canonical form, if it has one. Of a list, the entries that no longer fit are
+    /// left out: each is a problem.
+    pub(super) fn check_stored(&self, value: &Value) -> (Option<Value>, Vec<Problem>) {
+        let problem = match self.check(value) {
+            Ok(value) => return (Some(value), Vec::new()),
+            Err(problem) => problem,
+        };
+        let (List(_), Some(items)) = (self.value_type, value.as_array()) else {
+            return (None, vec![problem]);
+        };
+        let mut problems = Vec::new();
+        let fits = |item: &&Value| match self.check(&json!([item])) {
+            Ok(_) => true,
+            Err(mut problem) => {
+                problem.message = format!("{item} is left out: {}", problem.message);
+                problems.push(problem);
+                false
+            }
+        };
+        let kept: Vec<&Value> = items.iter().filter(fits).collect();
+        match self.check(&json!(kept)) {
+            Ok(kept) => (Some(kept), problems),
+            Err(problem) => (None, vec![problem]),
+        }
+    }
+
     /// The value that a person means by a text: JSON, unless the key holds text. A password of digits stays a text.
     pub fn value_of_text(&self, text: &str) -> Value {
         let as_text = json!(text);

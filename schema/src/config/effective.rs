@@ -171,7 +171,7 @@ impl Config {
     }
 
     /// Makes the view from stored values (secrets opened). A stored value that is unknown or no longer
-    /// valid does not count; [`Config::problems`] names it.
+    /// valid does not count, and of a list only such entries; [`Config::problems`] names them.
     pub fn from_stored(stored: BTreeMap<String, Value>) -> Self {
         let mut config = Self::default();
         for (key, value) in stored {
@@ -181,12 +181,13 @@ impl Config {
                     ProblemCode::UnknownKey,
                     format!("the stored key {key} is not known to this release"),
                 )),
-                Some(def) => match def.check(&value) {
-                    Ok(value) => {
+                Some(def) => {
+                    let (value, problems) = def.check_stored(&value);
+                    config.problems.extend(problems);
+                    if let Some(value) = value {
                         config.stored.insert(def.key, value);
                     }
-                    Err(problem) => config.problems.push(problem),
-                },
+                }
             }
         }
         config
