@@ -140,8 +140,14 @@ impl People {
     }
 }
 
-/// What has to change for the service to know what the directory says.
-pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Diff {
+/// Compares a listing with who is known, and gives the changes that the directory asks for. Names in `confirmed` may go whatever the limits are.
+pub fn diff(
+    asked: &Asked,
+    known: &Known,
+    confirmed: &BTreeSet<String>,
+    limits: Limits,
+    now: Timestamp,
+) -> Diff {
     let Asked { listing, scope, at } = asked;
     let mut people = People::of(listing);
     let mut diff = Diff::default();
@@ -161,7 +167,8 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
             }
             continue;
         }
-        present += usize::from(user.missing_since.is_none());
+        let goes_anyway = listed.is_none() && confirmed.contains(&user_entry(&user.name));
+        present += usize::from(user.missing_since.is_none() && !goes_anyway);
         unlisted += usize::from(user.missing_since.is_none() && listed.is_none());
         let (uid, name) = (user.uid.clone(), user.name.clone());
         match (listed, user.missing_since) {
@@ -211,7 +218,13 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
     let whole = everybody || unlisted == 0;
     let emptied = groups(&mut diff, &people, known, listing.groups.is_some());
     let emptied = if whole { emptied } else { Vec::new() };
-    diff.guard = guard((&going, &gone, present), &emptied, known, &diff, limits);
+    diff.guard = guard(
+        (&going, &gone, present),
+        (&emptied, known),
+        &diff,
+        confirmed,
+        limits,
+    );
     let stay = going.iter().filter_map(removed_name).chain(&waiting);
     diff.missing = stay.map(user_entry).collect();
     diff.users.append(&mut going);
@@ -267,25 +280,38 @@ fn user_entry(name: &UserName) -> String {
     format!("{USER_ENTRY}{}", name.key())
 }
 
+fn group_entry(name: &PlainName) -> String {
+    format!("group {}", name.key())
+}
+
 fn guard(
     (going, gone, present): (&[UserChange], &[UserChange], usize),
-    emptied: &[PlainName],
-    known: &Known,
+    (emptied, known): (&[PlainName], &Known),
     diff: &Diff,
+    confirmed: &BTreeSet<String>,
     limits: Limits,
 ) -> Option<Guard> {
     let is_mass = |count: usize, of: usize| {
         let percent = usize::try_from(limits.max_removal_percent).unwrap_or(100);
         count > 0 && (count >= of || count > FEW.max(of.saturating_mul(percent) / 100))
     };
-    let users = going.len() + gone.len();
-    let with_members = known
-        .groups
+    // Only what is not confirmed yet needs to be: the rest goes with whatever else goes.
+    let unconfirmed = |changes: &[UserChange]| {
+        let names = changes.iter().filter_map(removed_name);
+        names
+            .filter(|name| !confirmed.contains(&user_entry(name)))
+            .count()
+    };
+    let gone_users = unconfirmed(gone);
+    let users = unconfirmed(going) + gone_users;
+    let of = present.max(gone_users);
+    let groups = emptied
         .iter()
-        .filter(|group| group.has_members)
+        .filter(|name| !confirmed.contains(&group_entry(name)))
         .count();
-    let of = present.max(gone.len());
-    if !is_mass(users, of) && !is_mass(emptied.len(), with_members) {
+    let with_members = known.groups.iter().filter(|group| group.has_members);
+    let with_members = with_members.count() - (emptied.len() - groups);
+    if !is_mass(users, of) && !is_mass(groups, with_members) {
         return None;
     }
     let parts = going.iter().chain(gone).filter_map(|change| match change {
@@ -294,8 +320,8 @@ fn guard(
         UserChange::Add(_) | UserChange::Update { .. } => None,
     });
     let removed = diff.remove_groups.iter().map(|(_, name)| name);
-    let groups = removed.chain(emptied);
-    let parts = parts.chain(groups.map(|name| format!("empty {}", name.key())));
+    let names = removed.chain(emptied);
+    let parts = parts.chain(names.map(|name| format!("empty {}", name.key())));
     let parts: BTreeSet<String> = parts.collect();
     let mut hash = Sha256::new();
     for part in &parts {
@@ -306,11 +332,8 @@ fn guard(
     if users > 0 {
         what.push(format!("{users} of {of} users"));
     }
-    if !emptied.is_empty() {
-        what.push(format!(
-            "members of {} of {with_members} groups",
-            emptied.len()
-        ));
+    if groups > 0 {
+        what.push(format!("members of {groups} of {with_members} groups"));
     }
     Some(Guard {
         digest: hex::encode(hash.finalize()).chars().take(16).collect(),
@@ -319,7 +342,7 @@ fn guard(
             .chain(gone)
             .filter_map(removed_name)
             .map(user_entry)
-            .chain(emptied.iter().map(|name| format!("group {}", name.key())))
+            .chain(emptied.iter().map(group_entry))
             .collect(),
         what: what.join(" and "),
     })

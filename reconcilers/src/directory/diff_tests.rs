@@ -7,6 +7,7 @@ use super::*;
 use crate::drivers::ldap::Person;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+const NONE: BTreeSet<String> = BTreeSet::new();
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LIMITS: Limits = Limits {
     max_removal_percent: 20,
@@ -102,7 +103,13 @@ fn asked(listing: &Listing, scope: SyncScope, at: Timestamp) -> Asked {
 }
 
 fn users(listing: &Listing, known: &Known) -> Diff {
-    diff(&asked(listing, SyncScope::Users, NOW), known, LIMITS, NOW)
+    diff(
+        &asked(listing, SyncScope::Users, NOW),
+        known,
+        &NONE,
+        LIMITS,
+        NOW,
+    )
 }
 
 #[test]
@@ -177,7 +184,13 @@ fn whoever_is_missing_is_removed_after_the_time_of_grace_and_not_before() {
         grace: None,
         ..LIMITS
     };
-    let removed = diff(&asked(&left, SyncScope::Users, NOW), &known, at_once, NOW);
+    let removed = diff(
+        &asked(&left, SyncScope::Users, NOW),
+        &known,
+        &NONE,
+        at_once,
+        NOW,
+    );
     assert_eq!(
         removed.result.counts.removed, 2,
         "the third is missing in the future"
@@ -307,7 +320,13 @@ fn nobody_is_missed_in_a_group_whose_members_are_not_asked_for() {
     ]);
     let known = synchronised(&listed);
     let left = listing(vec![person("bob", &[]), person("carol", &[])]);
-    let groups = diff(&asked(&left, SyncScope::Groups, NOW), &known, LIMITS, NOW);
+    let groups = diff(
+        &asked(&left, SyncScope::Groups, NOW),
+        &known,
+        &NONE,
+        LIMITS,
+        NOW,
+    );
     assert_eq!(groups.guard, None);
     // With everybody asked for, the group's last member counts, once: whoever is missing already is in no group.
     let mut after = known.clone();
@@ -330,7 +349,7 @@ fn the_digest_tells_disabling_from_deleting() {
     let known = synchronised(&everybody(20));
     let asked = asked(&everybody(3), SyncScope::Users, NOW);
     let digest = |grace| {
-        diff(&asked, &known, Limits { grace, ..LIMITS }, NOW)
+        diff(&asked, &known, &NONE, Limits { grace, ..LIMITS }, NOW)
             .guard
             .unwrap()
             .digest
@@ -347,7 +366,13 @@ fn groups_alone_change_who_is_in_which_and_nobody_else() {
     ]);
     let known = synchronised(&listed);
     let other = listing(vec![person("alice", &["Ops"]), person("new", &["Eng"])]);
-    let diff = diff(&asked(&other, SyncScope::Groups, NOW), &known, LIMITS, NOW);
+    let diff = diff(
+        &asked(&other, SyncScope::Groups, NOW),
+        &known,
+        &NONE,
+        LIMITS,
+        NOW,
+    );
     assert!(
         matches!(diff.users.as_slice(), [UserChange::Update { listed, .. }] if listed.name.as_str() == "alice"),
         "{diff:?}"
@@ -380,7 +405,7 @@ proptest! {
         let mut now = NOW;
         for listing in lists {
             now = now.plus(DAY / 2);
-            let plan = diff(&asked(&listing, SyncScope::Users, now), &known, LIMITS, now);
+            let plan = diff(&asked(&listing, SyncScope::Users, now), &known, &NONE, LIMITS, now);
             let names: HashSet<String> = listing.people.iter().map(|it| it.name.to_lowercase()).collect();
             for change in &plan.users {
                 if let UserChange::Disable { name, .. } | UserChange::Remove { name, .. } = change {
@@ -391,7 +416,7 @@ proptest! {
                 }
             }
             known = done(&known, &plan, now);
-            let again = diff(&asked(&listing, SyncScope::Users, now), &known, LIMITS, now);
+            let again = diff(&asked(&listing, SyncScope::Users, now), &known, &NONE, LIMITS, now);
             prop_assert!(again.users.is_empty(), "{again:?}");
             known.users.retain(|user| !user.leaving);
         }

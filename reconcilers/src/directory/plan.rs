@@ -85,7 +85,8 @@ impl Snapshot {
             limits,
             ..
         } = observed;
-        Some(diff::diff(asked, known, *limits, now))
+        let confirmed = &self.row.facts.confirmed_names;
+        Some(diff::diff(asked, known, confirmed, *limits, now))
     }
 }
 

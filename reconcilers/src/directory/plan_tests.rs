@@ -168,6 +168,39 @@ fn confirmed_names_are_kept_while_their_users_are_missing() {
 }
 
 #[test]
+fn confirmed_removal_goes_on_when_one_more_person_leaves() {
+    // Of 1000, the first 200 are confirmed and due; the next ones leave now, and the last one of the list is new.
+    let later = |leavers: usize| {
+        let mut snapshot = snapshot(1_001, 1_000, "", "");
+        let confirmed = (0..200).map(|n| format!("user u{n}"));
+        snapshot.row.facts.confirmed_names = confirmed.collect();
+        let observed = snapshot.observed.as_mut().unwrap();
+        for user in observed.known.users.iter_mut().take(200) {
+            user.missing_since = Some(NOW.minus(Duration::from_secs(60)));
+        }
+        let mut listing = people(1_001);
+        listing.people.drain(..200 + leavers);
+        observed.asked.listing = listing.into();
+        snapshot
+    };
+    for (leavers, expected) in [
+        (0, &["Users 201", "Confirmed"]),
+        (1, &["Users 202", "Confirmed"]),
+        (160, &["Users 361", "Confirmed"]),
+    ] {
+        assert_eq!(names(&plan(&later(leavers), NOW)), *expected, "{leavers}");
+    }
+    let guard = later(161).diff(NOW).unwrap().guard.unwrap();
+    assert_eq!(guard.what, "161 of 800 users");
+    // They stay confirmed while others wait.
+    let held = plan(&later(161), NOW);
+    let [Action::SaveFacts(facts)] = held.actions.as_slice() else {
+        panic!("{held:?}");
+    };
+    assert!(facts.held.is_some() && facts.confirmed_names.len() == 200);
+}
+
+#[test]
 fn groups_alone_are_no_synchronisation_of_users_and_end_no_hold() {
     let mut groups = snapshot(10, 20, "r1", "");
     groups.observed.as_mut().unwrap().asked.scope = SyncScope::Groups;

@@ -24,15 +24,12 @@ pub async fn preview(
     let known = store.known().await?;
     let now = shared.clock.now();
     let limits = limits(&config);
-    let diff = tokio::task::spawn_blocking(move || diff::diff(&asked, &known, limits, now));
-    let mut diff = diff
-        .await
-        .map_err(|_| DbError::WrongState("the comparison was interrupted"))?;
     let confirmed = store.directory_row().await?;
     let confirmed = confirmed
         .map(|row| row.facts.confirmed_names)
         .unwrap_or_default();
-    diff.guard
-        .take_if(|guard| guard.names.is_subset(&confirmed));
-    Ok(diff)
+    let diff = move || diff::diff(&asked, &known, &confirmed, limits, now);
+    let diff = tokio::task::spawn_blocking(diff).await;
+    let interrupted = DbError::WrongState("the comparison was interrupted");
+    Ok(diff.map_err(|_| interrupted)?)
 }

@@ -196,14 +196,14 @@ async fn l1_a_confirmation_holds_for_its_names_past_the_grace() {
         yard.reboot();
         assert_eq!(yard.settled().await, Reason::Converged);
     }
-    // A user whose removal is not confirmed holds all back until the directory lists that one again.
+    // A user whose removal is not confirmed has a time of grace, and holds nothing back.
     let one = |from| listing(people(from..LEFT), &[]);
     yard.clock.advance(GRACE);
     yard.says(Ok(one(1)));
-    assert_eq!(yard.settled().await, Reason::MassRemoval);
+    assert_eq!(yard.settled().await, Reason::Converged);
     assert_eq!(
         (yard.users().len(), yard.missing("p000")),
-        (30, Some(false))
+        (LEFT, Some(true))
     );
     yard.says(Ok(one(0)));
     yard.clock.advance(interval * 2);
