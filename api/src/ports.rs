@@ -202,6 +202,17 @@ pub trait RegistryTags: Send + Sync + 'static {
 #[error("{0}")]
 pub struct DirectoryFailure(pub String);
 
+/// Users and groups that a test of a directory looks for; by default all.
+#[derive(Debug, Clone, Default)]
+pub struct DirectoryWanted {
+    /// Only this user.
+    pub user: Option<String>,
+    /// Only this group.
+    pub group: Option<String>,
+    /// A few of them are enough: a directory may have more than can be listed while the caller waits.
+    pub few: bool,
+}
+
 /// Asks the directory that users come from.
 #[async_trait]
 pub trait Directory: Send + Sync + 'static {
@@ -222,15 +233,14 @@ pub trait Directory: Send + Sync + 'static {
     /// When the directory can't be asked, or the answer is not complete.
     async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure>;
 
-    /// Whether the settings of a configuration work; `user` and `group`: look for these only.
+    /// Tests the settings of a configuration, step by step.
     ///
     /// # Errors
     /// When a setting is missing.
     async fn check(
         &self,
         config: &Config,
-        user: Option<String>,
-        group: Option<String>,
+        wanted: DirectoryWanted,
     ) -> Result<DirectoryCheck, DirectoryFailure>;
 
     /// What a synchronisation would do.

@@ -42,11 +42,11 @@ use crate::input::{Input, Nothing};
 use crate::mcp::{Mcp, Own};
 use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
-    DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth,
-    EngineState, Health, IdentityProvider, Images, LeaderState, Leadership, LiveNumbers,
-    LocalImage, LogOptions, LogStream, Network, NextReconciliation, PartHealth, PendingSignIn,
-    PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
-    RegistryError, RegistryTags, SyncPlan, Usage,
+    DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DirectoryWanted, DryRun,
+    EngineHealth, EngineState, Health, IdentityProvider, Images, LeaderState, Leadership,
+    LiveNumbers, LocalImage, LogOptions, LogStream, Network, NextReconciliation, PartHealth,
+    PendingSignIn, PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers,
+    RegistryCredentials, RegistryError, RegistryTags, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
@@ -182,8 +182,7 @@ impl Directory for ToldDirectory {
     async fn check(
         &self,
         config: &Config,
-        _: Option<String>,
-        _: Option<String>,
+        _: DirectoryWanted,
     ) -> Result<DirectoryCheck, DirectoryFailure> {
         match config.ldap_url() {
             Some(_) => {

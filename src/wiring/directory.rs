@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::ports::{
     CheckStep, CheckedGroup, Directory, DirectoryCheck, DirectoryFailure, DirectoryPerson,
-    DirectoryUser, SyncPlan,
+    DirectoryUser, DirectoryWanted, SyncPlan,
 };
 use async_trait::async_trait;
 use reconcilers::directory::{DirectoryStore, preview, settings};
@@ -66,11 +66,11 @@ impl Directory for Directories {
     async fn check(
         &self,
         config: &Config,
-        user: Option<String>,
-        group: Option<String>,
+        wanted: DirectoryWanted,
     ) -> Result<DirectoryCheck, DirectoryFailure> {
         let settings = settings::of(config).map_err(failure)?;
-        let wanted = Wanted { user, group };
+        let DirectoryWanted { user, group, few } = wanted;
+        let wanted = Wanted { user, group, few };
         let check = self.shared.directory.check(&settings, &wanted).await;
         let steps = check.steps.into_iter().map(|step| CheckStep {
             name: step.name,

@@ -193,6 +193,7 @@ async fn a_check_says_how_far_it_came_and_what_it_found() {
     let wanted = Wanted {
         user: Some("zoe".to_owned()),
         group: Some("none".to_owned()),
+        ..Wanted::default()
     };
     for settings in [settings.clone(), slapd.settings()] {
         let check = directory().check(&settings, &wanted).await;
@@ -209,6 +210,7 @@ async fn a_check_says_how_far_it_came_and_what_it_found() {
     let wanted = Wanted {
         user: Some("alice".to_owned()),
         group: Some("eng".to_owned()),
+        ..Wanted::default()
     };
     for settings in [settings.clone(), slapd.settings()] {
         let check = directory().check(&settings, &wanted).await;

@@ -325,6 +325,7 @@ async fn everybody_is_found_and_let_in(directory: &LdapDirectory, settings: &Dir
     let wanted = Wanted {
         user: Some("alice".to_owned()),
         group: Some("Inner".to_owned()),
+        ..Wanted::default()
     };
     let check = directory.check(settings, &wanted).await;
     assert!(check.steps.iter().all(|step| step.ok), "{check:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reconcilers::drivers::ldap::{Directory, DirectorySettings};
+use reconcilers::drivers::ldap::{Directory, DirectorySettings, Wanted};
 use rstest::rstest;
 
 use super::groups::by_groups;
@@ -58,4 +58,13 @@ async fn everybody_is_listed_over_one_connection_by_one_search_for_each_page(
             assert_eq!(person.groups, Some(BTreeSet::from_iter(own)), "{person:?}");
         }
     }
+    let before = relay.searches();
+    let few = Wanted {
+        few: true,
+        ..Wanted::default()
+    };
+    let check = directory.check(&settings, &few).await;
+    assert!(check.steps.iter().all(|step| step.ok), "{check:?}");
+    assert_eq!(check.user_count, 10, "{check:?}");
+    assert_eq!(relay.searches() - before, 1 + usize::from(searched));
 }

@@ -12,7 +12,7 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
-use crate::ports::{CheckStep, DirectoryCheck};
+use crate::ports::{CheckStep, DirectoryCheck, DirectoryWanted};
 use crate::route::{Area, Failure, Route};
 use crate::routes::config::refused;
 
@@ -111,12 +111,16 @@ async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<Di
     let form = input.params;
     let config = with_stored(&deps, &form.document()).await?;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let wanted = (given(form.test_username), given(form.test_groupname));
+    let wanted = DirectoryWanted {
+        user: given(form.test_username),
+        group: given(form.test_groupname),
+        few: false,
+    };
     let check = check_directory(&deps, &input.meta, &config, wanted).await?;
     Ok(Answer::ok(summary(&check.steps), check))
 }
 
-/// Tests the directory of a configuration, for all users and groups or one of each, and records that.
+/// Tests the directory of a configuration, and records that.
 ///
 /// # Errors
 /// 422 when a setting is missing.
@@ -124,7 +128,7 @@ pub(in crate::routes) async fn check_directory(
     deps: &Dependencies,
     meta: &Meta,
     config: &Config,
-    (user, group): (Option<String>, Option<String>),
+    wanted: DirectoryWanted,
 ) -> Result<DirectoryCheck> {
     // A password is sent to a host that the caller names.
     let host = config.ldap_url().map(|url| {
@@ -133,7 +137,7 @@ pub(in crate::routes) async fn check_directory(
         format!("{}://{host}{port}", url.scheme())
     });
     record(deps, meta, "ldap", host).await?;
-    let check = deps.directory.check(config, user, group).await;
+    let check = deps.directory.check(config, wanted).await;
     check.map_err(|failure| ApiError::unprocessable("invalid_config", failure.0))
 }
 

@@ -13,7 +13,7 @@ use super::Terms;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::input::Meta;
-use crate::ports::CheckStep;
+use crate::ports::{CheckStep, DirectoryWanted};
 use crate::route::Failure;
 use crate::routes::auth::{check_directory, check_provider};
 
@@ -32,7 +32,7 @@ pub(super) const UNTESTED: Failure = Failure(
      and `force` changes the mode all the same",
 );
 
-/// What a change of the authentication mode takes away.
+/// Plan of a change of the authentication mode: all that it removes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Purge)]
 pub struct Purging {
@@ -92,7 +92,7 @@ impl Purging {
         self.problem = problem;
     }
 
-    /// Refuses a change whose new source does not work, or that nobody has confirmed.
+    /// Refuses a change whose new source does not work, or that the administrator has not confirmed.
     pub(super) fn check_consent(&self, terms: &Terms) -> Result<()> {
         let code = match (&self.problem, &self.confirm) {
             (Some(_), _) => "auth_test_failed",
@@ -153,7 +153,12 @@ pub(super) async fn test_source(
     Ok(match config.get(&keys::web::AUTH_MODE) {
         AuthMode::Local => None,
         AuthMode::Ldap => {
-            let check = check_directory(deps, meta, config, (None, None)).await?;
+            // However long a list of all users takes.
+            let wanted = DirectoryWanted {
+                few: true,
+                ..DirectoryWanted::default()
+            };
+            let check = check_directory(deps, meta, config, wanted).await?;
             let empty =
                 || "user_search: found 0 users; check ldap.base_dn and ldap.filter".to_owned();
             failed(&check.steps).or_else(|| (check.user_count == 0).then(empty))

@@ -11,7 +11,7 @@ use ldap3::{Scope, SearchEntry, ldap_escape};
 use super::connect::Connection;
 use super::error::DirectoryError;
 use super::search::{MEMBER_OF, all, few, values};
-use super::{DirectorySettings, GroupSearch, dn};
+use super::{DirectorySettings, GroupSearch, dn, search};
 
 /// Most levels of groups in groups.
 const LEVELS: usize = 32;
@@ -202,6 +202,18 @@ pub(super) async fn found(
         }
     }
     Ok(found)
+}
+
+/// Names of a few groups, of however many.
+pub(super) async fn some(
+    ldap: &Connection,
+    base: &str,
+    filter: &str,
+) -> Result<Vec<String>, DirectoryError> {
+    let filter = filter.replace("{{groupname}}", "*");
+    let found = search::some(ldap, (base, &filter), vec!["1.1".to_owned()]).await?;
+    let names = found.iter().filter_map(|entry| dn::first_value(&entry.dn));
+    Ok(names.collect())
 }
 
 /// The members of a group, also when the server sends them in parts (`member;range=0-1499`, MS-ADTS 3.1.1.3.1.3.3).

@@ -109,13 +109,15 @@ pub struct Listing {
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// What a check looks for besides.
+/// Users and groups that a check looks for; by default all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Only this user.
     pub user: Option<String>,
     /// Only this group.
     pub group: Option<String>,
+    /// A few users and groups are enough: there may be more than can be listed while somebody waits.
+    pub few: bool,
 }
 
 /// Directories. No answer is an answer only if it is complete.

@@ -11,6 +11,8 @@ use crate::drivers::shown;
 
 /// The attribute in which an entry names the groups that it is in.
 pub(super) const MEMBER_OF: &str = "memberOf";
+/// Entries that are enough for a test.
+const SOME: usize = 10;
 /// Most entries of one search: more would take gigabytes of memory.
 const MOST: usize = 1_000_000;
 
@@ -111,6 +113,33 @@ pub(super) async fn people(
         read,
     )
     .await
+}
+
+/// A few users, of however many.
+pub(super) async fn some_people(
+    connection: &Connection,
+    settings: &DirectorySettings,
+) -> Result<Vec<Entry>, DirectoryError> {
+    let filter = settings.filter.replace("{{username}}", "*");
+    let search = (settings.base_dn.as_str(), filter.as_str());
+    let entries = some(connection, search, attributes(settings)).await?;
+    let read = |entry| as_entry(entry, &settings.username_attribute);
+    entries.into_iter().map(read).collect()
+}
+
+/// A few of the entries that a filter finds, of however many.
+pub(super) async fn some(
+    connection: &Connection,
+    (base, filter): (&str, &str),
+    attributes: Vec<String>,
+) -> Result<Vec<SearchEntry>, DirectoryError> {
+    let search = (base, Scope::Subtree, filter);
+    let (entries, result) = few(connection, search, attributes, SOME).await?;
+    match result.rc {
+        // 4: there are more.
+        0 | 4 => Ok(entries),
+        _ => Err(DirectoryError::of_result(&result, base)),
+    }
 }
 
 /// What `read` makes of all entries, page by page. An answer that is not complete is an error.
