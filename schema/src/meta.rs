@@ -39,7 +39,7 @@ pub(crate) const REWRITE_TABLES: &str = "VACUUM (FULL) ";
 pub(crate) const LIMIT_IDLE: &str = "SET idle_in_transaction_session_timeout = '4s'";
 /// Bounds the wait for locks (PostgreSQL only).
 pub(crate) const LIMIT_LOCKS: &str = "SET lock_timeout = '2s'";
-/// What keeps the database from taking changes (PostgreSQL only).
+/// Reason for which the database takes no changes, or has no tables (PostgreSQL only).
 pub(crate) const STATE: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' \
     WHEN current_setting('transaction_read_only') = 'on' THEN 'read-only' \
     WHEN to_regclass('objects') IS NULL OR to_regclass('users') IS NULL THEN 'empty' ELSE '' END";

@@ -89,7 +89,7 @@ pub async fn follow_purge(server: &Server, answer: &Value) -> Result {
     }
 }
 
-/// What a change of the mode removes, and why it cannot be made.
+/// Describes what a change of the mode removes, and why it cannot be made.
 pub fn describe_purge(purge: &Value) -> String {
     let names = purge["names"].as_array().into_iter().flatten();
     let names: Vec<String> = names.filter_map(Value::as_str).map(clean).collect();

@@ -232,7 +232,7 @@ async fn save(
     make_change(&deps, &actor, &input.meta, &wanted, terms).await
 }
 
-/// What a save asks for.
+/// Values that a save asks for.
 enum Wanted {
     /// Values of keys.
     Patch(Patch),
@@ -253,7 +253,7 @@ impl Wanted {
     }
 }
 
-/// How a save is made.
+/// Conditions of a save.
 struct Terms {
     /// Report only.
     dry_run: bool,

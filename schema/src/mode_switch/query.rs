@@ -50,7 +50,7 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Whether nothing is removed.
+    /// Returns true when nothing is removed.
     pub fn is_nothing(&self) -> bool {
         self.names.is_empty() && self.containers == 0 && self.groups == 0
     }
