@@ -413,13 +413,18 @@ async fn database_that_takes_no_changes_is_said_and_refused() {
         assert_eq!(admin.get(path).await.status, 200, "{path}");
     }
     drop(service);
-    let (url, data) = (postgres.url(), stage.data().display().to_string());
-    for command in ["serve", "init"] {
-        let again = [command, "--database-url", &url, "--data-dir", &data];
+    let url = postgres.url();
+    for command in [&["serve", "--listen=127.0.0.1:0"][..], &["init"]] {
+        let again = [command, &["--database-url", &url]].concat();
         let again = stage.command().run(&again).await;
-        assert_eq!(again.status.code(), Some(78), "{command}: {}", again.stderr);
+        assert_eq!(
+            again.status.code(),
+            Some(78),
+            "{command:?}: {}",
+            again.stderr
+        );
         let said = "whose database is missing; restore the database";
-        assert!(again.stderr.contains(said), "{command}: {}", again.stderr);
+        assert!(again.stderr.contains(said), "{command:?}: {}", again.stderr);
     }
     run(&postgres, &[NO_TABLES]).await;
 }
