@@ -49,7 +49,7 @@ pub enum PrepareError {
         /// Why.
         source: std::io::Error,
     },
-    /// What stands in the data directory, or the directory itself, is not the service's.
+    /// Something in the data directory, or the directory itself, is not the service's.
     #[error("{0}")]
     Home(#[from] HomeError),
     /// Others own the data directory, or may write in it.

@@ -264,7 +264,7 @@ impl Db {
         self.link.storage_fault()
     }
 
-    /// Why the database is not used as it otherwise would be, although it answers.
+    /// Reason why the database is not used as it otherwise would be, although it answers.
     pub fn refusal(&self) -> Option<Refusal> {
         self.link.refusal()
     }

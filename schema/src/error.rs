@@ -215,7 +215,7 @@ pub enum OpenError {
     Unusable {
         /// The server.
         place: String,
-        /// Why, and what to do.
+        /// Reason and remedy.
         detail: String,
     },
     /// The server cannot be reached.

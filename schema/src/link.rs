@@ -46,7 +46,7 @@ struct Shared {
     suspicion: Notify,
     storage: Mutex<Option<StorageFault>>,
     refusal: Mutex<Option<Refusal>>,
-    /// Why the database is not the service's any more, for good.
+    /// Reason why the database is not the service's any more, for good.
     abandoned: OnceLock<&'static str>,
 }
 
@@ -96,7 +96,7 @@ impl Link {
         }
     }
 
-    /// Why the database is not used as it otherwise would be.
+    /// Reason why the database is not used as it otherwise would be.
     pub fn refusal(&self) -> Option<Refusal> {
         let abandoned = self.shared.abandoned.get();
         match abandoned {

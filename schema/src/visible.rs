@@ -1,4 +1,4 @@
-//! The rule for characters of names that nobody sees: invisible ones, and those that turn the direction of writing.
+//! The rule for characters of names that cannot be seen: invisible ones, and those that turn the direction of writing.
 
 /// A text that breaks the rule for names of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

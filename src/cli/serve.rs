@@ -78,7 +78,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     }
 }
 
-/// Why a part has ended. Data that was lost is there after no other start.
+/// Reason why a part has ended. Data that was lost is there after no other start.
 fn ended(error: &SupervisorError) -> Failure {
     if let SupervisorError::Failed { source, .. } = error
         && let Some(lost) = source.downcast_ref::<DataLost>()

@@ -30,7 +30,7 @@ pub struct DataLost {
 }
 
 impl DataLost {
-    /// The same for everybody: without the path.
+    /// The same without the path, for callers without an account.
     pub fn public(&self) -> &'static str {
         match self.how {
             MISSING => "the data directory or the database file was removed",

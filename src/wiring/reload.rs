@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info};
 
-/// How often the certificate's files are looked at.
+/// Interval between two looks at the certificate's files.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Reads again for as long as the service runs.

@@ -38,7 +38,7 @@ pub struct Snapshot {
 /// What agents reach of the host, as desired and observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// What these rules let them reach; `None`: everything, or there are no agents.
+    /// Networks and services that these rules let them reach; `None`: everything, or there are no agents.
     pub rules: Option<HostRules>,
     /// What of ours is in the packet filter, compared with them.
     pub found: Result<Found, FirewallError>,

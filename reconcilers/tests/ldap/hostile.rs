@@ -48,7 +48,7 @@ fn controls(control: &[u8]) -> Vec<u8> {
     element(0xa0, &element(0x30, control))
 }
 
-/// Serves each connection: lets everybody bind, and answers everything else as `answer` says, until the client leaves.
+/// Serves each connection: lets every client bind, and answers everything else as `answer` says, until the client leaves.
 fn serve(answer: impl Fn(u8, &mut TcpStream) + Send + Sync + Clone + 'static) -> DirectorySettings {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

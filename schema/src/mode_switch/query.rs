@@ -43,9 +43,9 @@ statements! {
 pub struct Purge {
     /// The users who leave.
     pub names: Vec<UserName>,
-    /// How many containers are removed.
+    /// Number of containers that are removed.
     pub containers: i64,
-    /// How many groups are removed.
+    /// Number of groups that are removed.
     pub groups: i64,
 }
 

@@ -43,19 +43,19 @@ pub struct Purging {
     from: AuthMode,
     /// The new mode.
     to: AuthMode,
-    /// How many users leave; their directories are archived.
+    /// Number of users who leave; their directories are archived.
     pub(super) users: usize,
     /// The first 100 of them.
     names: Vec<UserName>,
-    /// How many containers are removed.
+    /// Number of containers that are removed.
     containers: i64,
-    /// How many groups are removed.
+    /// Number of groups that are removed.
     groups: i64,
     /// Digest of the plan: the value of `confirm`; absent when nothing is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, example = "3f0a6d2be1c94875")]
     confirm: Option<String>,
-    /// Why the new source of users failed its test; absent when it works, or `force` is set.
+    /// Reason why the new source of users failed its test; absent when it works, or `force` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     problem: Option<String>,

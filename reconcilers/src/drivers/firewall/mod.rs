@@ -17,7 +17,7 @@ pub use iptables::Iptables;
 
 use crate::runtime::{Classify, ErrorClass};
 
-/// What agents reach of the host and behind it, besides answers to those who ask them and a resolver that the host itself
+/// Rules for what agents reach of the host and behind it, besides answers to those who ask them and a resolver that the host itself
 /// asks. At least one of both is not open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRules {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::HostRules;
 
-/// How long a name may take to be resolved.
+/// Longest time for a name to be resolved.
 const RESOLVE: Duration = Duration::from_secs(2);
 /// The resolvers that the engine asks from within its containers: the host's, or those behind systemd's resolver.
 const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];

@@ -116,7 +116,7 @@ pub struct Wanted {
     pub user: Option<String>,
     /// Only this group.
     pub group: Option<String>,
-    /// A few users and groups are enough: there may be more than can be listed while somebody waits.
+    /// A few users and groups are enough: there may be more than can be listed while a person waits.
     pub few: bool,
 }
 
