@@ -279,8 +279,8 @@ impl Db {
         self.link.away()
     }
 
-    /// Finds out whether the database is there and takes changes, again and again, so that nobody else has to wait for it:
-    /// asks it by a connection of its own, and as soon as somebody's connection has failed. After an outage
+    /// Finds out whether the database is there and takes changes, again and again, so that no request has to wait for it:
+    /// asks it by a connection of its own, and as soon as another connection has failed. After an outage
     /// everybody gets new connections. Never ends; on SQLite there is nothing to do.
     pub async fn keep(&self) {
         let Backend::Postgres(url) = &self.backend else {
@@ -297,7 +297,7 @@ impl Db {
                 probe = Some(new);
             }
             let had_connection = probe.is_some();
-            let asked = tokio::time::timeout(PROBE_LIMIT, ask(&mut probe, url));
+            let asked = tokio::time::timeout(PROBE_LIMIT, probe_refusal(&mut probe, url));
             match asked.await {
                 Ok(Ok(refusal)) => {
                     let refused = self.note(refusal);
@@ -624,12 +624,15 @@ fn postgres_options() -> AnyPoolOptions {
 }
 
 /// Asks the database why changes would fail, by a new connection if there is none.
-async fn ask(probe: &mut Option<AnyConnection>, url: &str) -> Result<Option<Refusal>, sqlx::Error> {
+async fn probe_refusal(
+    probe: &mut Option<AnyConnection>,
+    url: &str,
+) -> Result<Option<Refusal>, sqlx::Error> {
     let mut connection = match probe.take() {
         Some(connection) => connection,
         None => AnyConnection::connect(url).await?,
     };
-    let refusal = postgres::ask(&mut connection).await?;
+    let refusal = postgres::read_refusal(&mut connection).await?;
     *probe = Some(connection);
     Ok(refusal)
 }

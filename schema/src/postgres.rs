@@ -10,7 +10,7 @@ use crate::ids::Uid;
 use crate::link::Refusal;
 use crate::meta;
 
-/// Longest wait of a second connection for a server: a pooler may have one for each client only.
+/// Longest wait for an answer, and of a second connection for a server: a pooler may have one for each client only.
 const LIMIT: Duration = Duration::from_secs(5);
 
 const STANDBY: &str = "the database server is a standby in recovery, which takes no changes";
@@ -18,7 +18,9 @@ const READ_ONLY: &str = "the database is read-only (default_transaction_read_onl
 const EMPTY: &str = "the tables of the service are missing from the database";
 
 /// Finds out why changes would fail, if they would.
-pub(crate) async fn ask(connection: &mut AnyConnection) -> Result<Option<Refusal>, sqlx::Error> {
+pub(crate) async fn read_refusal(
+    connection: &mut AnyConnection,
+) -> Result<Option<Refusal>, sqlx::Error> {
     let state = text(connection, meta::STATE.to_owned()).await?;
     Ok(match &*state {
         "standby" => Some(Refusal::Changes(STANDBY)),
@@ -31,7 +33,7 @@ pub(crate) async fn ask(connection: &mut AnyConnection) -> Result<Option<Refusal
 /// Returns true when a server that takes changes has no tables of the service.
 pub(crate) async fn has_no_tables(url: &str) -> Result<bool, OpenError> {
     let mut connection = connect(url).await?;
-    let state = ask(&mut connection).await.map_err(OpenError::Prepare)?;
+    let state = read_state(&mut connection).await?;
     let _ = connection.close().await;
     Ok(matches!(state, Some(Refusal::Everything(_))))
 }
@@ -43,7 +45,7 @@ pub(crate) async fn check(url: &str, place: &str) -> Result<(), OpenError> {
         place: place.to_owned(),
         detail: detail.to_owned(),
     };
-    let state = ask(&mut connection).await.map_err(OpenError::Prepare)?;
+    let state = read_state(&mut connection).await?;
     if let Some(Refusal::Changes(why)) = state {
         let remedy = "name the primary server, or make it writable";
         return Err(unusable(&format!("{why}; {remedy}")));
@@ -58,6 +60,13 @@ pub(crate) async fn check(url: &str, place: &str) -> Result<(), OpenError> {
         Ok(Ok(true)) | Err(_) => Ok(()),
         Ok(Err(error)) => Err(error),
     }
+}
+
+/// The same within a limit of time.
+async fn read_state(connection: &mut AnyConnection) -> Result<Option<Refusal>, OpenError> {
+    let asked = timeout(LIMIT, read_refusal(connection)).await;
+    let asked = asked.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    asked.map_err(OpenError::Prepare)
 }
 
 async fn connect(url: &str) -> Result<AnyConnection, OpenError> {

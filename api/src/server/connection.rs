@@ -49,7 +49,11 @@ pub(super) fn serve(
         Transport::Tls(stream, tls) => Box::pin(async move {
             match timeout(limits.head, is_plain(&stream)).await {
                 Ok(false) => {}
-                Ok(true) => return refuse_plain(stream, limits.head).await,
+                Ok(true) => {
+                    let refused = refuse_plain(stream, limits.head);
+                    let _ = timeout(limits.head + limits.stall, refused).await;
+                    return;
+                }
                 Err(_) => return tracing::debug!("a client of the TLS port sent nothing"),
             }
             match timeout(limits.head, tls.acceptor().accept(stream)).await {
