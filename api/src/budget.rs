@@ -86,7 +86,7 @@ impl Budgets {
                 let network = client.map(Network::from);
                 let neighbourhood = network.map(Network::neighbourhood);
                 let mut share = self.unidentified.share(&network);
-                let part = self.neighbourhoods.of(&neighbourhood);
+                let part = self.neighbourhoods.part_of(&neighbourhood);
                 share.held.insert(1, Held::nothing(part));
                 share
             }
@@ -126,7 +126,7 @@ impl<K: Clone + Eq + Hash> Budget<K> {
     /// A share of an owner's without any memory yet.
     pub(crate) fn share(&self, owner: &K) -> Share {
         // The owner's part first: who has none left takes nothing of what others may have.
-        let budgets = [self.parts.of(owner), Arc::clone(&self.all)];
+        let budgets = [self.parts.part_of(owner), Arc::clone(&self.all)];
         Share {
             held: budgets.map(Held::nothing).into(),
         }

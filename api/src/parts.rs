@@ -39,7 +39,7 @@ impl<K: Clone + Eq + Hash> Parts<K> {
     }
 
     /// The part of an owner: the same for all requests that have it at once.
-    pub(crate) fn of(&self, owner: &K) -> Arc<Semaphore> {
+    pub(crate) fn part_of(&self, owner: &K) -> Arc<Semaphore> {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = owners.parts.get(owner).and_then(Weak::upgrade) {
             return part;

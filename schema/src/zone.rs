@@ -104,7 +104,7 @@ impl Zone {
     }
 
     /// The zone of an address. An address of IPv6 that stands for one of IPv4 has the zone of that.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn from_address(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
             IpAddr::V6(address) => {
@@ -233,7 +233,11 @@ mod tests {
             ),
         ] {
             for address in addresses {
-                assert_eq!(Zone::of(address.parse().unwrap()), zone, "{address}");
+                assert_eq!(
+                    Zone::from_address(address.parse().unwrap()),
+                    zone,
+                    "{address}"
+                );
             }
         }
     }

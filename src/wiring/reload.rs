@@ -34,14 +34,14 @@ async fn keep_reloading(deps: &Dependencies, tls: Option<Tls>, mut hangup: Optio
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let told = async {
+        let hung_up = async {
             match &mut hangup {
                 Some(hangup) => hangup.recv().await.is_some(),
                 None => std::future::pending().await,
             }
         };
         let by_signal = tokio::select! {
-            told = told => told,
+            hung_up = hung_up => hung_up,
             _ = ticks.tick() => false,
         };
         if let Some(tls) = &tls {

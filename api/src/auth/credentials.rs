@@ -56,7 +56,7 @@ pub async fn try_password(
     name: &str,
     password: SecretString,
 ) -> Result<(Option<User>, Charged)> {
-    let attempt = deps.login_limit.begin(sender, name)?;
+    let attempt = deps.login_limit.begin_attempt(sender, name)?;
     let account = find(deps, name).await?;
     let stored = account.as_ref().and_then(|account| {
         let hash = account.password_hash.as_ref()?;

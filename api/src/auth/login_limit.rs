@@ -97,7 +97,7 @@ impl LoginLimit {
     ///
     /// # Errors
     /// 429 with the exact time until the next attempt is accepted.
-    pub fn begin(&self, sender: Sender, name: &str) -> Result<Attempt> {
+    pub fn begin_attempt(&self, sender: Sender, name: &str) -> Result<Attempt> {
         let network = Network::from(sender.address);
         let now = self.clock.steady();
         self.check(sender)?;
@@ -115,7 +115,7 @@ impl LoginLimit {
     /// before it has [failed](Self::failed), since nothing can be guessed by many at once.
     ///
     /// # Errors
-    /// 429 as for [`Self::begin`].
+    /// 429 as for [`Self::begin_attempt`].
     pub fn check(&self, sender: Sender) -> Result<()> {
         match self.failed.get(&Network::from(sender.address)) {
             Some(failed) => limit(
@@ -137,7 +137,7 @@ impl LoginLimit {
     /// free, right before the password is hashed.
     ///
     /// # Errors
-    /// 429 as for [`Self::begin`].
+    /// 429 as for [`Self::begin_attempt`].
     pub fn charge(&self, attempt: Attempt) -> Result<Charged> {
         let network = Network::from(attempt.sender.address);
         let window = self.failed.get_with(network, Window::default);
@@ -218,17 +218,38 @@ mod tests {
     fn l19_the_eleventh_attempt_waits_exactly_until_the_first_leaves_the_window() {
         let (limit, clock) = limiter();
         for _ in 0..10 {
-            assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+            assert_eq!(
+                retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+                None
+            );
             clock.advance(Duration::from_millis(1500));
         }
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "ALICE")), Some(285));
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "bob")), None);
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.2"), "alice")), None);
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "ALICE")),
+            Some(285)
+        );
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "bob")),
+            None
+        );
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.2"), "alice")),
+            None
+        );
         clock.advance(Duration::from_millis(284_999));
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(1));
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+            Some(1)
+        );
         clock.advance(Duration::from_millis(1));
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(2));
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+            None
+        );
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+            Some(2)
+        );
     }
 
     #[test]
@@ -237,43 +258,67 @@ mod tests {
         let (limit, clock) = limiter();
         let start = Timestamp::from_secs(1_778_500_000);
         for _ in 0..10 {
-            assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+            assert_eq!(
+                retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+                None
+            );
         }
         for set in [start.plus(DAYS), start.minus(DAYS)] {
             clock.set(set);
-            assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(300));
+            assert_eq!(
+                retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+                Some(300)
+            );
         }
         clock.advance(WINDOW);
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+            None
+        );
     }
 
     #[test]
     fn l19_failures_count_per_address_whatever_the_name() {
         let (limit, clock) = limiter();
         for n in 0..10 {
-            let attempt = limit.begin(ip("10.0.0.1"), &format!("user{n}")).unwrap();
+            let attempt = limit
+                .begin_attempt(ip("10.0.0.1"), &format!("user{n}"))
+                .unwrap();
             limit.charge(attempt).unwrap();
         }
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(300));
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.2"), "alice")), None);
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+            Some(300)
+        );
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.2"), "alice")),
+            None
+        );
         clock.advance(WINDOW);
-        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+        assert_eq!(
+            retry_after(limit.begin_attempt(ip("10.0.0.1"), "alice")),
+            None
+        );
     }
 
     #[test]
     fn l19_attempts_that_waited_together_do_not_all_pass() {
         let (limit, _) = limiter();
         let waiting: Vec<_> = (0..50)
-            .map(|n| limit.begin(ip("10.0.0.1"), &format!("user{n}")).unwrap())
+            .map(|n| {
+                limit
+                    .begin_attempt(ip("10.0.0.1"), &format!("user{n}"))
+                    .unwrap()
+            })
             .collect();
         let charged: Vec<_> = waiting
             .into_iter()
             .filter_map(|attempt| limit.charge(attempt).ok())
             .collect();
         assert_eq!(charged.len(), 10);
-        assert!(limit.begin(ip("10.0.0.1"), "late").is_err());
+        assert!(limit.begin_attempt(ip("10.0.0.1"), "late").is_err());
         charged.into_iter().for_each(Charged::succeeded);
-        assert!(limit.begin(ip("10.0.0.1"), "late").is_ok());
+        assert!(limit.begin_attempt(ip("10.0.0.1"), "late").is_ok());
     }
 
     #[test]
@@ -284,18 +329,18 @@ mod tests {
             ..ip("10.0.0.1")
         };
         for n in 0..FAILURES_OF_UNKNOWN_PROXY {
-            let attempt = limit.begin(proxy, &format!("user{n}")).unwrap();
+            let attempt = limit.begin_attempt(proxy, &format!("user{n}")).unwrap();
             limit.charge(attempt).unwrap();
             // Without the headers of a proxy the address has as many as any other.
-            let direct = limit.begin(ip("10.0.0.1"), &format!("direct{n}"));
+            let direct = limit.begin_attempt(ip("10.0.0.1"), &format!("direct{n}"));
             assert_eq!(direct.is_ok(), n + 1 < ATTEMPTS, "{n}");
         }
-        assert_eq!(retry_after(limit.begin(proxy, "alice")), Some(300));
+        assert_eq!(retry_after(limit.begin_attempt(proxy, "alice")), Some(300));
         let other = Sender {
             behind_unknown_proxy: true,
             ..ip("10.0.0.2")
         };
-        let tried = (0..20).filter(|_| limit.begin(other, "alice").is_ok());
+        let tried = (0..20).filter(|_| limit.begin_attempt(other, "alice").is_ok());
         assert_eq!(tried.count(), ATTEMPTS);
     }
 
@@ -303,7 +348,9 @@ mod tests {
     fn many_people_behind_one_address_can_sign_in() {
         let (limit, _) = limiter();
         for n in 0..100 {
-            let attempt = limit.begin(ip("10.0.0.1"), &format!("user{n}")).unwrap();
+            let attempt = limit
+                .begin_attempt(ip("10.0.0.1"), &format!("user{n}"))
+                .unwrap();
             limit.charge(attempt).unwrap().succeeded();
         }
     }
@@ -312,11 +359,15 @@ mod tests {
     fn l19_an_ipv6_network_is_one_client() {
         let (limit, _) = limiter();
         for n in 0..10 {
-            let attempt = limit.begin(ip(&format!("2001:db8::{n}")), "alice");
+            let attempt = limit.begin_attempt(ip(&format!("2001:db8::{n}")), "alice");
             assert!(attempt.is_ok());
         }
-        assert!(limit.begin(ip("2001:db8::ffff:1"), "alice").is_err());
-        assert!(limit.begin(ip("2001:db8:0:1::1"), "alice").is_ok());
+        assert!(
+            limit
+                .begin_attempt(ip("2001:db8::ffff:1"), "alice")
+                .is_err()
+        );
+        assert!(limit.begin_attempt(ip("2001:db8:0:1::1"), "alice").is_ok());
         assert_eq!(
             Network::from(ip("::ffff:10.0.0.1").address),
             Network::from(ip("10.0.0.1").address)
@@ -329,7 +380,7 @@ mod tests {
         let mut limit = LoginLimit::new(clock);
         limit.by_name = counters(100, WINDOW);
         for n in 0..10_000 {
-            let _ = limit.begin(ip("10.0.0.1"), &format!("{n}"));
+            let _ = limit.begin_attempt(ip("10.0.0.1"), &format!("{n}"));
         }
         limit.by_name.run_pending_tasks();
         assert!(limit.by_name.entry_count() <= 100);
@@ -342,14 +393,17 @@ mod tests {
         limit.by_name = counters(100, WINDOW);
         for _ in 0..ATTEMPTS {
             for n in 0..200 {
-                let _ = limit.begin(ip("10.0.0.1"), &format!("{n}"));
+                let _ = limit.begin_attempt(ip("10.0.0.1"), &format!("{n}"));
             }
             limit.by_name.run_pending_tasks();
         }
         for _ in 0..ATTEMPTS {
-            assert_eq!(retry_after(limit.begin(ip("10.0.0.2"), "alice")), None);
+            assert_eq!(
+                retry_after(limit.begin_attempt(ip("10.0.0.2"), "alice")),
+                None
+            );
             limit.by_name.run_pending_tasks();
         }
-        assert!(limit.begin(ip("10.0.0.2"), "alice").is_err());
+        assert!(limit.begin_attempt(ip("10.0.0.2"), "alice").is_err());
     }
 }

@@ -100,7 +100,7 @@ impl Unfinished {
     pub(super) fn new(budget: &Budget, user: &Uid) -> Self {
         Self {
             state: Arc::default(),
-            budgets: [budget.users.of(user), Arc::clone(&budget.all)].map(PollSemaphore::new),
+            budgets: [budget.users.part_of(user), Arc::clone(&budget.all)].map(PollSemaphore::new),
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         assert!(room(&mut again).await);
         drop((again, others));
         for _ in 0..1000 {
-            budget.users.of(&Uid::random());
+            budget.users.part_of(&Uid::random());
         }
         assert!(budget.users.remembered() <= 64);
     }

@@ -263,7 +263,7 @@ struct Terms {
     force: bool,
     /// The generation that the caller has read.
     if_generation: Option<Generation>,
-    /// How long the answer is held back.
+    /// Time for which the answer is held back.
     wait: Option<Duration>,
 }
 
@@ -517,7 +517,7 @@ async fn draft(
         restarts: config::query::restarts(tx, &changes).await?,
         purge: match after.get(&keys::web::AUTH_MODE) {
             same if same == before => None,
-            new => Some(Purging::read(tx, (before, new)).await?),
+            new => Some(Purging::read_plan(tx, (before, new)).await?),
         },
         before,
         after,

@@ -1,4 +1,4 @@
-//! Plain HTTP on a port that speaks TLS: pages are redirected, everything else is told what to do.
+//! Plain HTTP on a port that speaks TLS: pages are redirected, and other requests are refused with the remedy.
 
 use std::convert::Infallible;
 use std::time::Duration;

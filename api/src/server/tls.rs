@@ -74,7 +74,7 @@ struct FileState {
 }
 
 impl FileState {
-    fn read(path: &Path) -> Option<Self> {
+    fn from_path(path: &Path) -> Option<Self> {
         let meta = fs::metadata(path).ok()?;
         Some(Self {
             device: meta.dev(),
@@ -149,7 +149,10 @@ impl Tls {
 }
 
 fn states(certificate: &Path, key: &Path) -> Option<[FileState; 2]> {
-    Some([FileState::read(certificate)?, FileState::read(key)?])
+    Some([
+        FileState::from_path(certificate)?,
+        FileState::from_path(key)?,
+    ])
 }
 
 /// Refuses a key that is open to every user of the machine.

@@ -107,7 +107,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         return say(snapshot, facts);
     };
     let unanswered = snapshot.row.is_unanswered();
-    let everybody = observed.asked.scope == SyncScope::Users;
+    let all_listed = observed.asked.scope == SyncScope::Users;
     let confirmed = confirmed_names(snapshot, diff.guard.as_ref());
     let held_back = diff.guard.as_ref();
     let held_back = held_back.filter(|guard| !guard.names.is_subset(&confirmed));
@@ -115,8 +115,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         answered: snapshot.row.request.token.clone(),
         synced_at: facts.synced_at,
         // A removal of users stays held by whatever is done of groups.
-        held: facts.held.clone().filter(|_| !everybody),
-        confirmed_names: remaining_names(confirmed.as_ref(), &diff, held_back, everybody),
+        held: facts.held.clone().filter(|_| !all_listed),
+        confirmed_names: remaining_names(confirmed.as_ref(), &diff, held_back, all_listed),
         result: diff.result.clone(),
     };
     if let Some(guard) = held_back {
@@ -144,7 +144,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let same = |facts: &DirectoryFacts| {
         let (old, new) = (&facts.result, &diff.result);
         let counts = |counts: &SyncCounts| (counts.users, counts.groups, counts.skipped);
-        (facts.held.is_none() || !everybody)
+        (facts.held.is_none() || !all_listed)
             && facts.confirmed_names == after.confirmed_names
             && counts(&old.counts) == counts(&new.counts)
             && old.skipped_entries == new.skipped_entries
@@ -152,7 +152,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     if diff.is_nothing() && !unanswered && same(facts) {
         return say(snapshot, facts);
     }
-    if everybody {
+    if all_listed {
         after.synced_at = Some(now);
     }
     let said = described(&after.result.counts);
@@ -189,10 +189,10 @@ fn remaining_names(
     confirmed: &BTreeSet<String>,
     diff: &Diff,
     held_back: Option<&Guard>,
-    everybody: bool,
+    all_listed: bool,
 ) -> BTreeSet<String> {
     let remains = |name: &&String| match held_back {
-        _ if !everybody && name.starts_with(diff::USER_ENTRY) => true,
+        _ if !all_listed && name.starts_with(diff::USER_ENTRY) => true,
         Some(guard) => guard.names.contains(*name) || diff.missing.contains(*name),
         None => diff.missing.contains(*name),
     };

@@ -158,7 +158,7 @@ fn confirmed_names_are_kept_while_their_users_are_missing() {
     };
     let both = of(0..5).union(&of(10..20)).cloned().collect();
     for (listed, token, expected) in [
-        // Nobody is listed: the present ones become missing, and those that are due are removed.
+        // No user is listed: the present ones become missing, and those that are due are removed.
         (0, "r1", both),
         (20, "r1", of(0..0)),
         (3, "r1", of(3..5).union(&of(10..20)).cloned().collect()),

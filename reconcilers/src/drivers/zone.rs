@@ -8,7 +8,7 @@ use schema::zone::Zone;
 /// Returns true when a server at `from` may name these addresses: public ones, and those in a zone in which it is itself.
 pub fn may_name(from: &[SocketAddr], named: &[SocketAddr]) -> bool {
     let zones = |all: &[SocketAddr]| -> BTreeSet<Zone> {
-        let each = all.iter().map(|address| Zone::of(address.ip()));
+        let each = all.iter().map(|address| Zone::from_address(address.ip()));
         each.collect()
     };
     let own = zones(from);

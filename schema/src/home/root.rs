@@ -151,7 +151,7 @@ fn open_existing(data_dir: &Path, name: &Path) -> Result<Option<OwnedFd>, HomeEr
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let data = match rustix::fs::openat(CWD, data_dir, flags, Mode::empty()) {
         Ok(data) => data,
-        // Whoever makes it says what is there instead.
+        // Its creation reports another kind of entry.
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(HomeError::io("opening", data_dir)(errno)),
     };

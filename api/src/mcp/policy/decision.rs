@@ -121,8 +121,8 @@ fn is_private(host: &Host<&str>) -> bool {
             };
             !name.contains('.') || PRIVATE_NAMES.iter().any(within)
         }
-        Host::Ipv4(ip) => Zone::of((*ip).into()) != Zone::Public,
-        Host::Ipv6(ip) => Zone::of((*ip).into()) != Zone::Public,
+        Host::Ipv4(ip) => Zone::from_address((*ip).into()) != Zone::Public,
+        Host::Ipv6(ip) => Zone::from_address((*ip).into()) != Zone::Public,
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
             let name = name.as_ref();
             name == "localhost" || name.ends_with(".localhost")
         }
-        Host::Ipv4(ip) => Zone::of((*ip).into()) == Zone::Loopback,
-        Host::Ipv6(ip) => Zone::of((*ip).into()) == Zone::Loopback,
+        Host::Ipv4(ip) => Zone::from_address((*ip).into()) == Zone::Loopback,
+        Host::Ipv6(ip) => Zone::from_address((*ip).into()) == Zone::Loopback,
     }
 }

@@ -66,7 +66,7 @@ impl Purging {
     const NAMED: usize = 100;
 
     /// Reads what a change of the mode would take away now.
-    pub(super) async fn read(
+    pub(super) async fn read_plan(
         connection: &mut Connection,
         (from, to): (AuthMode, AuthMode),
     ) -> Result<Self, DbError> {

@@ -154,7 +154,7 @@ async fn http2(quiet: &Quiet, window: u32) -> Http2 {
     sender
 }
 
-async fn ask(sender: &mut Http2, path: &str) -> Response<hyper::body::Incoming> {
+async fn get_over(sender: &mut Http2, path: &str) -> Response<hyper::body::Incoming> {
     let uri = format!("http://test{path}");
     let request = Request::get(uri).body(Full::default()).unwrap();
     sender.send_request(request).await.unwrap()
@@ -168,12 +168,12 @@ async fn l63_unread_http2_stream_is_reset_and_others_go_on() {
     })
     .await;
     let (mut sender, mut narrow) = (http2(&quiet, 4096).await, http2(&quiet, 16).await);
-    let mut events = ask(&mut sender, "/readyz").await.into_body();
+    let mut events = get_over(&mut sender, "/readyz").await.into_body();
     events.frame().await.unwrap().unwrap();
-    let mut reading = ask(&mut sender, "/api/login/mode").await.into_body();
+    let mut reading = get_over(&mut sender, "/api/login/mode").await.into_body();
     let begun = Instant::now();
-    let unread = ask(&mut sender, "/api/login/mode").await.into_body();
-    let small = ask(&mut narrow, "/api/health").await.into_body();
+    let unread = get_over(&mut sender, "/api/login/mode").await.into_body();
+    let small = get_over(&mut narrow, "/api/health").await.into_body();
     assert_eq!(quiet.signs.floods(), 2);
     while quiet.signs.floods() == 2 {
         reading.frame().await.unwrap().unwrap();
@@ -210,7 +210,7 @@ async fn l63_unread_answers_of_one_client_take_its_part_of_memory() {
         if n % 100 == 0 {
             senders.push(http2(&quiet, 16).await);
         }
-        let answer = ask(senders.last_mut().unwrap(), "/api/login/mode").await;
+        let answer = get_over(senders.last_mut().unwrap(), "/api/login/mode").await;
         let expected = if n < MOST { 200 } else { 503 };
         assert_eq!(answer.status(), expected, "{n}");
         unread.push(answer);
@@ -221,7 +221,7 @@ async fn l63_unread_answers_of_one_client_take_its_part_of_memory() {
     request.headers_mut().insert("cookie", cookie);
     assert_eq!(send_over(quiet.connect(), request).await.status(), 200);
     sleep(Duration::from_secs(31)).await;
-    let again = ask(senders.last_mut().unwrap(), "/api/login/mode").await;
+    let again = get_over(senders.last_mut().unwrap(), "/api/login/mode").await;
     assert_eq!(again.status(), 200);
 }
 

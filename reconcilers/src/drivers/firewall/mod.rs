@@ -1,7 +1,7 @@
 //! The packet filter of the host: the services of the host, and the networks behind it, that agents reach.
 //!
 //! A container reaches every service that the host binds to all addresses, and every network that the host reaches, unless the
-//! host's packet filter says otherwise. The rules are those of chains of our own, so that nobody else's are touched.
+//! host's packet filter says otherwise. The rules are those of chains of our own, so that those of other programs are not touched.
 
 mod iptables;
 mod rules;

@@ -56,7 +56,7 @@ fn refused(
 ) -> Option<IpAddr> {
     let mut all = addresses.iter();
     let bad = all.find(|address| match (allow_private, from) {
-        (false, _) => Zone::of(address.ip()) != Zone::Public,
+        (false, _) => Zone::from_address(address.ip()) != Zone::Public,
         (true, None) => false,
         (true, Some(from)) => !zone::may_name(from, std::slice::from_ref(address)),
     });

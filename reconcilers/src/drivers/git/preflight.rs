@@ -92,7 +92,7 @@ pub(super) async fn ask(
 
 /// Whether nobody on the way reads the secret: with TLS, or on this machine.
 fn may_be_sent(remote: &Remote, checked: &Checked) -> bool {
-    let local = |address: &SocketAddr| Zone::of(address.ip()) == Zone::Loopback;
+    let local = |address: &SocketAddr| Zone::from_address(address.ip()) == Zone::Loopback;
     remote.url.scheme() != Scheme::Http
         || remote.allow_private && checked.addresses.iter().all(local)
 }
