@@ -13,6 +13,8 @@
 //! passes until it settles; the events that a change of many causes are part of it, so they stay in its
 //! lane, and only a change of the key by itself or an operator raises it. What was waited for wakes in the lane
 //! of the pass that brought it.
+//! - Within a lane, a key that was begun goes on before others are begun: each of its follow-up passes is one place behind the one
+//!   before, as if it had come a little later. So the first of a burst is done first, and none is overtaken for ever.
 //! - One in eight passes goes to a lower lane when both wait, so that a busy hour cannot starve it.
 //! - One worker is kept for the highest lane ([`Queue::with_workers`]): an interactive change never waits
 //!   for the slow steps of a rollout.
@@ -33,6 +35,8 @@ use super::backoff::{Backoff, Jitter, Policy};
 const FAIR_SHARE: u32 = 8;
 /// The shortest time after which a settled key can ask to be observed again; a zero would spin.
 const SHORTEST_AFTER: Duration = Duration::from_millis(100);
+/// A key that asks to be observed again within this time is still under way, and keeps its place.
+const UNDER_WAY: Duration = Duration::from_secs(5);
 /// The longest such time; anything longer is the resync's business.
 const LONGEST_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -152,12 +156,17 @@ enum Gate {
     Parked,
 }
 
+/// A place in a lane: the turn, and what tells two of the same turn apart.
+type Place = (u64, u64);
+
 #[derive(Debug, Default)]
 struct Slot {
     in_flight: bool,
     /// The pass in flight holds one of the workers that the lower lanes may have.
     holds_lower: bool,
-    ready: Option<(Priority, u64)>,
+    ready: Option<(Priority, Place)>,
+    /// Of its next pass, while it is under way.
+    turn: Option<u64>,
     timer: Option<(Instant, u64)>,
     /// Of the interest in this key until it settles.
     priority: Priority,
@@ -174,11 +183,13 @@ struct Slot {
 
 struct State<K> {
     slots: HashMap<K, Slot>,
-    high: BTreeMap<u64, K>,
-    bulk: BTreeMap<u64, K>,
-    low: BTreeMap<u64, K>,
+    high: BTreeMap<Place, K>,
+    bulk: BTreeMap<Place, K>,
+    low: BTreeMap<Place, K>,
     timers: BTreeMap<(Instant, u64), K>,
     sequence: u64,
+    /// The turn that was given out last to a key that was not under way.
+    turns: u64,
     in_flight: usize,
     /// Of those, passes of the lower lanes.
     lower_in_flight: usize,
@@ -216,6 +227,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 low: BTreeMap::new(),
                 timers: BTreeMap::new(),
                 sequence: 0,
+                turns: 0,
                 in_flight: 0,
                 lower_in_flight: 0,
                 lower_limit: usize::MAX,
@@ -434,6 +446,16 @@ impl<K: Clone + Eq + Hash> State<K> {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
         };
+        if slot.ready.is_some_and(|(lane, _)| lane < slot.priority) {
+            // It joins the higher lane now.
+            slot.turn = None;
+        }
+        let turns = &mut self.turns;
+        let turn = *slot.turn.get_or_insert_with(|| {
+            *turns += 1;
+            *turns
+        });
+        let place = (turn, sequence);
         if let Some(timer) = slot.timer.take() {
             self.timers.remove(&timer);
         }
@@ -449,12 +471,12 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             None => {}
         }
-        slot.ready = Some((slot.priority, sequence));
+        slot.ready = Some((slot.priority, place));
         self.waiting_since.get_or_insert_with(Instant::now);
         match slot.priority {
-            Priority::High => self.high.insert(sequence, key.clone()),
-            Priority::Bulk => self.bulk.insert(sequence, key.clone()),
-            Priority::Low => self.low.insert(sequence, key.clone()),
+            Priority::High => self.high.insert(place, key.clone()),
+            Priority::Bulk => self.bulk.insert(place, key.clone()),
+            Priority::Low => self.low.insert(place, key.clone()),
         };
     }
 
@@ -505,7 +527,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         } else {
             Priority::High
         };
-        let (_, key) = match lane {
+        let ((turn, _), key) = match lane {
             Priority::High => {
                 self.high_in_a_row = self.high_in_a_row.saturating_add(1);
                 self.high.pop_first()?
@@ -525,6 +547,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.lower_in_flight += usize::from(holds_lower);
         let slot = self.slots.entry(key.clone()).or_default();
         slot.ready = None;
+        slot.turn = Some(turn + 1);
         slot.in_flight = true;
         slot.holds_lower = holds_lower;
         slot.dirty = None;
@@ -557,6 +580,14 @@ impl<K: Clone + Eq + Hash> State<K> {
                 slot.backoff = None;
             }
             Verdict::Again | Verdict::BackOff(_) => {}
+        }
+        let is_under_way = match verdict {
+            Verdict::Progressed | Verdict::Again => true,
+            Verdict::After(delay) => delay <= UNDER_WAY,
+            Verdict::Settled | Verdict::Park | Verdict::BackOff(_) => false,
+        };
+        if !is_under_way {
+            slot.turn = None;
         }
         match verdict {
             Verdict::Settled if dirty.is_none() => {

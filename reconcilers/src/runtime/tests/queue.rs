@@ -171,6 +171,62 @@ async fn many_changes_do_not_starve_the_resync() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn first_of_a_burst_is_done_first() {
+    const KEYS: usize = 40;
+    const PASSES: usize = 6;
+    let queue = Queue::new(Policy::default(), Jitter::fixed(1.0));
+    for key in 0..KEYS {
+        queue.add(&key, dirty(1));
+    }
+    let mut done = [0; KEYS];
+    let mut ended = Vec::new();
+    for pass in 1..=KEYS * PASSES {
+        tokio::time::advance(Duration::from_millis(10)).await;
+        let job = timeout(Duration::from_secs(60), queue.take())
+            .await
+            .unwrap();
+        done[job.key] += 1;
+        let verdict = match done[job.key] {
+            PASSES => {
+                ended.push((job.key, pass));
+                Verdict::Settled
+            }
+            // A start is waited for.
+            3 => Verdict::After(Duration::from_millis(100)),
+            _ => Verdict::Progressed,
+        };
+        queue.done(&job.key, verdict, None);
+    }
+    let keys: Vec<usize> = ended.iter().map(|(key, _)| *key).collect();
+    assert!(
+        keys[..KEYS / 2].iter().all(|key| *key < KEYS * 6 / 10),
+        "{ended:?}"
+    );
+    let (first, median) = (ended[0].1, ended[KEYS / 2].1);
+    assert!(
+        first <= PASSES * PASSES && median * 10 <= KEYS * PASSES * 6,
+        "{ended:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_that_goes_on_for_ever_starves_no_other() {
+    let queue = queue();
+    queue.add(&"endless", dirty(1));
+    for _ in 0..1000 {
+        let key = take(&queue).await;
+        queue.done(&key, Verdict::Progressed, None);
+    }
+    queue.add(&"new", dirty(1));
+    let mut passes = 0;
+    while take(&queue).await != "new" {
+        queue.done(&"endless", Verdict::Progressed, None);
+        passes += 1;
+    }
+    assert!(passes <= 1, "{passes}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_of_many_comes_after_what_somebody_waits_for_and_before_the_resync() {
     let queue = queue();
     queue.add(&"resync", Wake::Resync);
