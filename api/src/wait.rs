@@ -405,6 +405,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::HomeMissing
         | Reason::ConfigPending
         | Reason::Exited
+        | Reason::Unresponsive
         | Reason::Retrying
         | Reason::Panicked
         | Reason::NoProgress

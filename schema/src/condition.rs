@@ -213,6 +213,8 @@ reasons! {
     /// The container repeatedly exits soon after its start.
     CrashLoop => MANUAL, "Read the container's log, correct the image or configuration, then restart the container.",
         "the container is restarted";
+    /// The agent was ready and does not answer any more.
+    Unresponsive => AUTOMATIC, "Wait for the restart; read the container's log if it happens again.", "the container is restarted";
     /// The container exited by itself and is about to be restarted.
     Exited => AUTOMATIC, "Wait for the restart, or read the container's log.", "the container is restarted";
     /// The replacement did not become ready; the previous container was restored.

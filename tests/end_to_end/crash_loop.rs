@@ -1,4 +1,4 @@
-//! L32: a container that ends again and again is started ever more slowly.
+//! Containers that end again and again, and agents that hang.
 
 use crate::support::client::ready;
 use crate::support::engine::Happened;
@@ -61,4 +61,39 @@ async fn engine_l32_crash_loop_slows_down_and_a_restart_begins_anew() {
     stopped.converged();
     assert_eq!(engine.of("bob"), []);
     admin.status("bob", "stopped", seconds(5)).await;
+}
+
+#[tokio::test]
+async fn engine_hung_agent_is_unresponsive_and_restarted() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let service = stage
+        .serve(&engine)
+        .set("container.probe_interval", "1")
+        .set("container.probe_failures", "2")
+        .start()
+        .await;
+    let admin = service.admin().await;
+    admin.create_user("bob").await;
+    let since = engine.now();
+    let stop = "kill -STOP $(pidof httpd)";
+    engine.docker(&["exec", "agentyard-bob", "sh", "-c", stop]);
+    let event = admin
+        .event("container/bob", "Unresponsive", seconds(15))
+        .await;
+    let message = event["message"].as_str().unwrap();
+    assert!(
+        message.contains("has not answered 2 readiness checks in a row"),
+        "{event}"
+    );
+    let restarted = eventually("it was started again", seconds(30), async || {
+        let starts = starts(&engine.happened("bob", &since));
+        if starts.is_empty() {
+            Err("no start".to_owned())
+        } else {
+            Ok(())
+        }
+    });
+    restarted.await;
+    admin.status("bob", "running", seconds(15)).await;
 }

@@ -12,11 +12,12 @@
 //! - what the engine did not report is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! `apply` does, `evidence` says why a replacement failed, `fixing` finds the image of who is stopped, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
+//! `apply` does, `evidence` says why a replacement failed, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
 mod evidence;
 mod fixing;
+mod liveness;
 mod names;
 pub mod observe;
 pub mod plan;
@@ -32,6 +33,7 @@ use schema::condition::Condition;
 use schema::container::ContainerRow;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
+use crate::runtime::backoff::Jitter;
 use crate::runtime::stopwatch::Stopwatch;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
@@ -49,7 +51,11 @@ pub fn register(
     controllers: &mut Controllers<'_>,
 ) {
     let reconciler = ContainerReconciler::new(store, Arc::clone(shared));
-    controllers.add_with(reconciler, Arc::clone(&shared.view).events());
+    let liveness = Arc::clone(&reconciler.liveness);
+    let events = Arc::clone(&shared.view).events();
+    let events = futures::stream::select(events, liveness.events());
+    controllers.add_with(reconciler, Box::pin(events));
+    controllers.add_task("container.liveness", liveness.run());
 }
 
 /// What the container reconciler works with.
@@ -57,6 +63,7 @@ pub struct ContainerReconciler {
     store: Arc<dyn ContainerStore>,
     shared: Arc<Shared>,
     prober: readiness::Prober,
+    liveness: Arc<liveness::Liveness>,
     verified: observe::Verified,
     /// Since when containers have run without being ready.
     waiting: Stopwatch<Uid>,
@@ -78,6 +85,7 @@ impl ContainerReconciler {
         Self {
             store,
             prober: readiness::Prober::default(),
+            liveness: Arc::new(liveness::Liveness::new(Jitter::random())),
             verified: observe::Verified::new(shared.options.verify_every, shared.clock.now()),
             waiting: Stopwatch::new(Arc::clone(&shared.clock)),
             absent: fixing::Absent::default(),

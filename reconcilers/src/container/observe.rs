@@ -17,7 +17,9 @@ use schema::home::{HomeError, HomeId, HomeLook, HomeState};
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
+use super::liveness::Target;
 use super::names::Names;
+use super::readiness::TIMEOUT;
 use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, LABEL_HOME};
 use super::{ContainerError, ContainerReconciler, Evidence};
 use crate::drivers::docker::{
@@ -84,6 +86,8 @@ pub struct Seen {
     pub needs_root: bool,
     /// Whether the container in use passed its readiness check; `None` when it does not run.
     pub ready: Option<bool>,
+    /// How often in a row its agent has not answered although it was ready, when that is too often.
+    pub unanswered: Option<u32>,
     /// For how long it has run without being ready.
     pub waited: Duration,
     /// How long a replacement may take to become ready.
@@ -312,6 +316,7 @@ impl ContainerReconciler {
         };
         if row.is_none() && containers.is_empty() {
             if purpose == Purpose::Pass {
+                self.liveness.forget(uid);
                 self.verified.forget(uid);
                 self.waiting.forget(uid);
             }
@@ -361,6 +366,7 @@ impl ContainerReconciler {
             restrict: None,
             needs_root: false,
             ready: None,
+            unanswered: None,
             waited: Duration::ZERO,
             readiness_timeout: self.shared.options.readiness_timeout,
             failure: None,
@@ -371,6 +377,7 @@ impl ContainerReconciler {
             return Ok(seen);
         };
         if !row.desired_running() {
+            self.liveness.forget(uid);
             self.see_image_of_stopped(&mut seen, row, purpose).await?;
             return Ok(seen);
         }
@@ -389,6 +396,13 @@ impl ContainerReconciler {
         self.see_image(&mut seen, row, &names, (&config, &agent), look)
             .await?;
         self.see_readiness(&mut seen, row, &names, &agent).await?;
+        if purpose == Purpose::Pass {
+            self.watch_agent(&seen, row, &names, (&config, &agent));
+        }
+        seen.unanswered = seen
+            .named(&names.base)
+            .filter(|base| base.state == ContainerState::Running)
+            .and_then(|base| self.liveness.unanswered(uid, &base.id));
         seen.failure = self.see_failure(&seen, row, &names, &agent).await?;
         Ok(seen)
     }
@@ -582,6 +596,38 @@ impl ContainerReconciler {
         Ok(())
     }
 
+    /// Has an agent that is ready asked from now on, if it answers over HTTP and is not debugged.
+    fn watch_agent(
+        &self,
+        seen: &Seen,
+        row: &ContainerRow,
+        names: &Names,
+        (config, agent): (&Config, &Agent),
+    ) {
+        let target = || {
+            let Readiness::Http { port, path } = &agent.readiness else {
+                return None;
+            };
+            let base = seen.named(&names.base)?;
+            let interval = config.get(&keys::container::PROBE_INTERVAL);
+            let is_asked = seen.ready == Some(true) && !row.debug && interval > 0;
+            is_asked.then_some(())?;
+            Some(Target {
+                engine_id: base.id.clone(),
+                address: base.networks.get(NETWORK).cloned().flatten()?,
+                port: *port,
+                path: path.clone(),
+                interval: Duration::from_secs(interval),
+                threshold: u32::try_from(config.get(&keys::container::PROBE_FAILURES))
+                    .unwrap_or(u32::MAX),
+            })
+        };
+        match target() {
+            Some(target) => self.liveness.watch(&row.uid, target),
+            None => self.liveness.forget(&row.uid),
+        }
+    }
+
     /// Whether the adapter's readiness check passes now.
     async fn passes(
         &self,
@@ -595,7 +641,7 @@ impl ContainerReconciler {
             Readiness::Http { port, path } => {
                 let networks = details.map_or(&base.networks, |d| &d.container.networks);
                 match networks.get(NETWORK).cloned().flatten() {
-                    Some(address) => Ok(self.prober.answers(&address, *port, path).await),
+                    Some(address) => Ok(self.prober.answers(&address, *port, path, TIMEOUT).await),
                     None => Ok(false),
                 }
             }

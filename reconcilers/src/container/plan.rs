@@ -517,6 +517,13 @@ impl Running<'_> {
             let pause = (running_for / 10).clamp(SHORT, Duration::from_secs(60));
             return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(pause);
         }
+        if let Some(times) = self.seen.unanswered {
+            let message = format!(
+                "the agent has not answered {times} readiness checks in a row; it is restarted"
+            );
+            let condition = Condition::not_ready(Reason::Unresponsive, message);
+            return Plan::act(vec![stop(base)], condition);
+        }
         let seen_now = ContainerFacts {
             failed_digest: None,
             failed_at: None,

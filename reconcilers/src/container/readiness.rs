@@ -1,4 +1,4 @@
-//! Is the agent ready? Asked over HTTP, only between a start and the first yes.
+//! Asks agents over HTTP whether they are ready.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-/// Short, because a worker waits for it; an agent that is slower is asked again.
-const TIMEOUT: Duration = Duration::from_millis(500);
+/// Longest time of a question in a pass: a worker waits for it, and an agent that is slower is asked again.
+pub(super) const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Asks agents whether they are ready.
 pub(super) struct Prober {
@@ -30,8 +30,14 @@ impl Default for Prober {
 }
 
 impl Prober {
-    /// Whether an HTTP GET answers 2xx. An agent that does not answer is not ready; that is no error.
-    pub(super) async fn answers(&self, address: &str, port: u16, path: &str) -> bool {
+    /// Reports that an HTTP GET answers 2xx within `limit`. An agent that does not answer is not ready; that is no error.
+    pub(super) async fn answers(
+        &self,
+        address: &str,
+        port: u16,
+        path: &str,
+        limit: Duration,
+    ) -> bool {
         let uri = Uri::builder()
             .scheme("http")
             .authority(format!("{address}:{port}"))
@@ -40,7 +46,7 @@ impl Prober {
         let Ok(uri) = uri else { return false };
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = uri;
-        match tokio::time::timeout(TIMEOUT, self.client.request(request)).await {
+        match tokio::time::timeout(limit, self.client.request(request)).await {
             Ok(Ok(response)) => response.status().is_success(),
             Ok(Err(_)) | Err(_) => false,
         }

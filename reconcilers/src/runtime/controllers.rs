@@ -38,6 +38,19 @@ impl Controllers<'_> {
         self.add_with(reconciler, Box::pin(futures::stream::pending()));
     }
 
+    /// Runs a task of a reconciler beside its passes, until the process ends.
+    pub fn add_task(
+        &mut self,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let shutdown = self.context.shutdown.clone();
+        self.supervisor.spawn(name, async move {
+            let _ = shutdown.run_until_cancelled(task).await;
+            Ok(())
+        });
+    }
+
     /// Starts a reconciler that is woken by `events` of the world.
     pub fn add_with<R: Reconciler<Key = Uid>>(&mut self, reconciler: R, events: WorldEvents<Uid>) {
         let statuses = self.objects.statuses(R::KIND, R::NAME);

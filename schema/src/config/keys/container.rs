@@ -38,6 +38,13 @@ settings! {
     /// Maximum number of processes and threads per container.
     PIDS_LIMIT: Setting<u64> = "container.pids_limit", "Process limit", Setting::integer(16, 4_194_304, 512).effects(&[Effect::Containers]);
 
+    /// Readiness checks in a row that a ready agent may leave unanswered before its container is restarted.
+    PROBE_FAILURES: Setting<u64> = "container.probe_failures", "Failed checks before a restart", Setting::integer(1, 100, 3);
+
+    /// Seconds between two readiness checks of an agent that is ready; 0 = ready agents are not checked. Only agents that answer over
+    /// HTTP are checked, and not in debug mode.
+    PROBE_INTERVAL: Setting<u64> = "container.probe_interval", "Check interval (s)", Setting::integer(0, 3600, 30);
+
     /// Base URL that agents use to reach this service; empty = where the server listens for agents.
     SERVICE_URL: Setting<Option<String>> = "container.service_url", "Service URL for agents", Setting::optional(rules::base_url).effects(&[Effect::Files, Effect::Object(Kind::Engine)]);
 
