@@ -11,7 +11,7 @@ use schema::config::{Config, Problem, find, keys, parse_patch, query as config, 
 use schema::db::{Backend, Db, Tx};
 use schema::error::{DbError, OpenError, chain};
 use schema::home::{self, HomeError};
-use schema::ids::{Kind, Timestamp, UserName};
+use schema::ids::{Kind, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{group, meta, mode_switch, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
@@ -169,7 +169,12 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     group::lock(&mut tx).await?;
     sealing::seal_plain(&mut tx, &master_key).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
-    let activated = ensure_adapter(&mut tx, adapter, now).await?;
+    let author = Author::local(rustix::process::getuid().as_raw(), "init");
+    let by = SavedBy {
+        actor: &author.actor,
+        at: now,
+    };
+    let activated = ensure_adapter(&mut tx, adapter, by).await?;
     object::ensure_singles(&mut tx, now).await?;
     let password = if user::superadmin_count(&mut tx).await? == 0 {
         let password = schema::secrets::random_password()?;
@@ -185,11 +190,6 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         Some(password)
     } else {
         None
-    };
-    let author = Author::local(rustix::process::getuid().as_raw(), "init");
-    let by = SavedBy {
-        actor: &author.actor,
-        at: now,
     };
     let set = set_missing(&mut tx, &master_key, wanted, by).await?;
     if let Some(about) = about(password.is_some(), activated, &set) {
@@ -233,12 +233,12 @@ async fn refuse_lost_tables(settings: &Settings) -> Result<(), PrepareError> {
 async fn ensure_adapter(
     tx: &mut Tx,
     wanted: String,
-    now: Timestamp,
+    by: SavedBy<'_>,
 ) -> Result<Option<String>, PrepareError> {
     let read = tokio::task::spawn_blocking(move || base_adapter::read(&wanted)).await;
     match read.map_err(|error| error.to_string()).flatten() {
         Ok(adapter) => {
-            let activated = adapters::ensure_base(tx, &adapter, now).await?;
+            let activated = adapters::ensure_base(tx, &adapter, by).await?;
             Ok(activated.then(|| adapter.index.adapter_version.to_string()))
         }
         Err(problem) if adapters::state(tx).await?.active.is_some() => {

@@ -120,6 +120,8 @@ pub struct EngineState {
 pub trait EngineHealth: Send + Sync + 'static {
     /// The latest known state.
     fn engine(&self) -> EngineState;
+    /// The number of processors of its host; `None` before it was reachable.
+    fn cpus(&self) -> Option<u32>;
     /// The agents' network as last seen; `None` when there is none.
     fn network(&self) -> Option<Network>;
 }

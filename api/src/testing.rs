@@ -262,6 +262,10 @@ impl EngineHealth for Nowhere {
         }
     }
 
+    fn cpus(&self) -> Option<u32> {
+        Some(2)
+    }
+
     fn network(&self) -> Option<Network> {
         None
     }
@@ -341,7 +345,7 @@ pub(crate) async fn world() -> World {
         .unwrap();
     let echo = Adapter::builtin("echo").unwrap().unwrap();
     // Without the object of the adapter, which tests of objects would have to know of.
-    adapters::activate(&mut tx, &echo, Source::Base, NOW)
+    adapters::activate(&mut tx, &echo, Source::Base, BY)
         .await
         .unwrap();
     tx.commit().await.unwrap();

@@ -159,6 +159,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::mode_switch::query::STATEMENTS,
         crate::object::query::STATEMENTS,
         crate::operation::query::STATEMENTS,
+        crate::rollout::held::STATEMENTS,
         crate::rollout::query::STATEMENTS,
         crate::session::query::STATEMENTS,
         crate::skill::BINDING_STATEMENTS,

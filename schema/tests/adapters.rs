@@ -4,6 +4,7 @@
 
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, Activation, AdapterFacts, Installed, Source};
+use schema::config::history::SavedBy;
 use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
@@ -42,25 +43,49 @@ fn version(version: &str) -> Adapter {
 
 async fn start(yard: &Yard, base: &Adapter) -> bool {
     let mut tx = yard.db.begin().await.unwrap();
-    let changed = store::ensure_base(&mut tx, base, NOW).await.unwrap();
+    let changed = store::ensure_base(
+        &mut tx,
+        base,
+        SavedBy {
+            actor: "admin",
+            at: NOW,
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     changed
 }
 
 async fn bring(yard: &Yard, adapter: &Adapter, source: Source) -> store::Activated {
     let mut tx = yard.db.begin().await.unwrap();
-    let activated = store::activate(&mut tx, adapter, source, NOW)
-        .await
-        .unwrap();
+    let activated = store::activate(
+        &mut tx,
+        adapter,
+        source,
+        SavedBy {
+            actor: "admin",
+            at: NOW,
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     activated
 }
 
 async fn roll_back(yard: &Yard) -> Result<i64, DbError> {
     let mut tx = yard.db.begin().await.unwrap();
-    let generation = store::roll_back(&mut tx, NOW).await?;
+    let generation = store::roll_back(
+        &mut tx,
+        SavedBy {
+            actor: "admin",
+            at: NOW,
+        },
+    )
+    .await?;
     tx.commit().await.unwrap();
-    Ok(generation)
+    Ok(generation.generation)
 }
 
 async fn active(yard: &Yard) -> (i64, String) {
@@ -260,7 +285,16 @@ async fn the_source_brings_only_what_is_newer_and_not_left(yard: Yard) {
     start(&yard, &version("1.10")).await;
     let install = async |adapter: &Adapter, activation: Activation| {
         let mut tx = yard.db.begin().await.unwrap();
-        let installed = store::install(&mut tx, adapter, activation, NOW).await;
+        let installed = store::install(
+            &mut tx,
+            adapter,
+            activation,
+            SavedBy {
+                actor: "admin",
+                at: NOW,
+            },
+        )
+        .await;
         tx.commit().await.unwrap();
         installed.unwrap()
     };

@@ -106,7 +106,16 @@ async fn l21_history_tells_who_changed_what_but_no_secret(yard: Yard) {
 async fn l21_history_hides_what_the_adapter_in_effect_stores_as_secret(yard: Yard) {
     let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
     let mut tx = yard.db.begin().await.unwrap();
-    adapters::ensure_base(&mut tx, &adapter, NOW).await.unwrap();
+    adapters::ensure_base(
+        &mut tx,
+        &adapter,
+        SavedBy {
+            actor: "admin",
+            at: NOW,
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     let mqtt = |user: &str| {
         let settings = json!({"username": user, "broker": "visible"});

@@ -394,7 +394,7 @@ async fn changes_tell_how_many_containers_they_restart(yard: Yard) {
     ] {
         let changes = changes(&[(key, json!(1))]);
         assert_eq!(
-            config::restarts(&mut tx, &changes).await.unwrap(),
+            config::restarts(&mut tx, &changes, 100).await.unwrap().0,
             expected,
             "{key}"
         );

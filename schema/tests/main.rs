@@ -13,6 +13,7 @@ mod database;
 mod directory;
 mod dirty;
 mod groups;
+mod held;
 mod home_survives_kill;
 mod images;
 mod own_settings;

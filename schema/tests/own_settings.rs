@@ -113,9 +113,17 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(yard: Yard) {
         let adapters = ["echo", "picoclaw"].map(|name| Adapter::builtin(name).unwrap().unwrap());
         for at in 0..30 {
             let mut tx = yard.db.begin().await.unwrap();
-            store::activate(&mut tx, &adapters[at % 2], Origin::Upload, NOW)
-                .await
-                .unwrap();
+            store::activate(
+                &mut tx,
+                &adapters[at % 2],
+                Origin::Upload,
+                SavedBy {
+                    actor: "admin",
+                    at: NOW,
+                },
+            )
+            .await
+            .unwrap();
             tx.commit().await.unwrap();
         }
     };

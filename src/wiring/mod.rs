@@ -31,6 +31,7 @@ use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
+use reconcilers::drivers::agent_probe::HttpProbe;
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
@@ -137,6 +138,7 @@ pub async fn build(
         Arc::clone(&clock),
     ));
     let world = World {
+        agents: Arc::new(HttpProbe::default()),
         data_dir: Arc::new(LocalDataDir::open(
             &settings.data_dir,
             &prepared.instance_id,

@@ -182,6 +182,10 @@ impl EngineHealth for Ports {
         }
     }
 
+    fn cpus(&self) -> Option<u32> {
+        self.view.cpus()
+    }
+
     fn network(&self) -> Option<Network> {
         self.view.network()
     }

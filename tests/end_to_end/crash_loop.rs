@@ -69,7 +69,7 @@ async fn engine_hung_agent_is_unresponsive_and_restarted() {
     let stage = Stage::new();
     let service = stage
         .serve(&engine)
-        .set("container.probe_interval", "1")
+        .set("container.probe_interval", "1s")
         .set("container.probe_failures", "2")
         .start()
         .await;

@@ -5,10 +5,24 @@ use std::time::Duration;
 
 use kit::Pace;
 use kit::engine::{Fault, Run, Verb};
-use reconcilers::drivers::docker::{CALL_TIMEOUT, EngineError, EngineEvent};
+use reconcilers::drivers::docker::{CALL_TIMEOUT, ContainerDetails, EngineError, EngineEvent};
 use tokio::sync::Notify;
 
 use crate::chance::Chance;
+
+/// Agents with this much memory are ready at once, and end after five seconds.
+pub const BREAKS_AGENTS_MB: i64 = 333;
+
+/// When agents are ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Readiness {
+    /// As soon as they run.
+    Run,
+    /// When they have made a file.
+    File,
+    /// When they answer.
+    Http,
+}
 
 /// How often what goes wrong in this run, in per mille of the calls. Each seed leaves some kinds out
 /// altogether: what never fails together hides what fails alone, and the other way round.
@@ -28,8 +42,9 @@ pub struct Profile {
     source_fails: u64,
     process_ends: u64,
     process_refuses: u64,
-    /// The agent is ready when it has made a file.
-    pub by_file: bool,
+    process_hangs: u64,
+    /// How agents say that they are ready.
+    pub readiness: Readiness,
     /// Crashes among a hundred steps of the driver.
     pub crashes: u64,
     /// Changes made by hand among a hundred steps.
@@ -62,7 +77,12 @@ impl Profile {
             source_fails: share(500),
             process_ends: share(300),
             process_refuses: share(300),
-            by_file: share(10) > 5,
+            process_hangs: share(300),
+            readiness: match share(12) {
+                0..=3 => Readiness::Run,
+                4..=7 => Readiness::File,
+                _ => Readiness::Http,
+            },
             crashes: share(25),
             by_hand: share(40),
             takeovers: share(10) > 6,
@@ -305,8 +325,16 @@ impl Chaos {
     }
 
     /// How a process that is started now behaves.
-    pub fn run(&self, ready_file: &str) -> Run {
-        let ready = |after| self.profile.by_file.then(|| (after, ready_file.to_owned()));
+    pub fn run(&self, ready_file: &str, details: &ContainerDetails) -> Run {
+        let by_file = self.profile.readiness == Readiness::File;
+        let ready = |after| by_file.then(|| (after, ready_file.to_owned()));
+        if details.settings.memory_bytes == BREAKS_AGENTS_MB << 20 {
+            return Run {
+                ends: Some((Duration::from_secs(5), 1)),
+                makes_file: ready(Duration::ZERO),
+                ..Run::default()
+            };
+        }
         if !self.state().on {
             return Run {
                 makes_file: ready(Duration::ZERO),
@@ -326,8 +354,13 @@ impl Chaos {
             let code = i64::try_from(chance.below(3)).unwrap_or(1);
             (chance.some_time(60_000), code)
         });
+        let hangs_after = chance.per_mille(profile.process_hangs).then(|| {
+            self.count("process hangs");
+            chance.some_time(60_000)
+        });
         Run {
             refused: None,
+            hangs_after,
             ends,
             oom_killed: chance.per_mille(50),
             stops_after: (!chance.per_mille(200)).then(|| chance.some_time(8_000)),

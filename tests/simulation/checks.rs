@@ -13,7 +13,7 @@ use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::object::StatusRow;
 
-use crate::model::{Model, Wanted};
+use crate::model::{Common, Model, Wanted};
 use crate::report::Trace;
 
 /// The instance that the service is.
@@ -254,21 +254,21 @@ impl Monitor {
                     facts.generation, facts.refused
                 );
                 self.line(&text);
-                let now = self.now;
+                let (now, common) = (self.now, self.model.common());
                 if bumped.is_some()
                     && let Some(account) = self.model.accounts.get_mut(uid)
                 {
                     let files = facts.restart_digest.clone().unwrap_or_default();
-                    account.push(now, |wanted| wanted.files = files);
+                    account.push(now, common, |wanted| wanted.files = files);
                     self.trace.count("files changed");
                 }
             }
             Change::Moved { uid, generation } => {
                 self.line(&format!("    moved {uid} {generation}"));
                 self.trace.count("moved");
-                let now = self.now;
+                let (now, common) = (self.now, self.model.common());
                 if let Some(account) = self.model.accounts.get_mut(uid) {
-                    account.push(now, |_| {});
+                    account.push(now, common, |_| {});
                     if account.container_generation() != generation.0 {
                         self.broken(format!("I2: the move of {uid} is not one write more"));
                     }
@@ -283,8 +283,8 @@ impl Monitor {
                     self.broken(format!("I2: adapter {version} was installed"));
                 }
                 self.model.adapter = number;
+                self.model.note_common(now);
                 for account in self.model.accounts.values_mut().filter(|a| !a.deleted) {
-                    account.push(now, |wanted| wanted.adapter = number);
                     account.user_generation += 1;
                 }
             }
@@ -375,6 +375,16 @@ impl Monitor {
         if ready.reason == Reason::ReplacementFailed {
             self.trace.count("replacement failed");
         }
+        if ready.reason == Reason::Unresponsive {
+            self.trace.count("unresponsive");
+        }
+        if kind == Kind::Rollout && uid.as_str().starts_with("step-") {
+            match ready.reason {
+                Reason::RolloutPaused => self.trace.count("change paused"),
+                Reason::Converged => self.trace.count("change in steps"),
+                _ => {}
+            }
+        }
         if ready.reason == Reason::CrashLoop {
             self.trace.count("crash loop");
         }
@@ -419,11 +429,19 @@ impl Monitor {
             // behind, not ahead.
             // So may the adapter be.
             let later = account.since(generation);
-            let newer = later.iter().flat_map(|config| {
-                let adapters: BTreeSet<u32> = later.iter().map(|later| later.adapter).collect();
-                adapters.into_iter().map(|adapter| Wanted {
-                    memory_mb: config.memory_mb,
-                    adapter,
+            let own = later.iter().map(|later| Common {
+                memory_mb: later.memory_mb,
+                adapter: later.adapter,
+            });
+            // One that waits for its turn may have been made anew meanwhile.
+            let all = own.chain(self.model.commons_since(wanted.at));
+            let (memory, adapters): (BTreeSet<i64>, BTreeSet<u32>) =
+                all.map(|common| (common.memory_mb, common.adapter)).unzip();
+            let newer = memory.into_iter().flat_map(|memory_mb| {
+                let wanted = wanted.clone();
+                adapters.iter().map(move |adapter| Wanted {
+                    memory_mb,
+                    adapter: *adapter,
                     ..wanted.clone()
                 })
             });

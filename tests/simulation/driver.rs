@@ -8,6 +8,7 @@ use schema::rollout::{DesiredRollout, NewRollout, RolloutKind};
 use schema::user::{NewUser, Source};
 use serde_json::{Value, json};
 
+use crate::chaos::BREAKS_AGENTS_MB;
 use crate::model::{Account, Wanted};
 use crate::world::{World, echo};
 
@@ -63,10 +64,11 @@ impl World {
         let Ok(generation) = result else {
             return monitor.broken(format!("I2: {text}"));
         };
+        let common = monitor.model.common();
         let Some(account) = monitor.model.accounts.get_mut(uid) else {
             return;
         };
-        account.push(now, change);
+        account.push(now, common, change);
         if account.container_generation() != generation.0 {
             monitor.broken(format!("I2: {text} is not one write more"));
         }
@@ -151,10 +153,11 @@ impl World {
         if result.is_err() {
             return monitor.broken(format!("I2: {uid} cannot be deleted"));
         }
+        let common = monitor.model.common();
         if let Some(account) = monitor.model.accounts.get_mut(uid) {
             account.deleted = true;
             account.user_generation += 1;
-            account.push(now, |wanted| wanted.running = false);
+            account.push(now, common, |wanted| wanted.running = false);
         }
     }
 
@@ -167,10 +170,11 @@ impl World {
         if result.is_err() {
             return monitor.broken(format!("I2: {kind}/{uid} cannot be paused"));
         }
+        let common = monitor.model.common();
         if let Some(account) = monitor.model.accounts.get_mut(uid) {
             account.paused[usize::from(kind == Kind::Container)] = paused;
             if kind == Kind::Container {
-                account.push(now, |_| {});
+                account.push(now, common, |_| {});
             } else {
                 account.user_generation += 1;
             }
@@ -188,23 +192,17 @@ impl World {
             Ok(changes) => changes,
             Err(problems) => return self.monitor().broken(format!("{problems:?}")),
         };
-        let changed = changes.0.contains_key("container.memory_limit_mb");
+        if changes.0.contains_key("container.memory_limit_mb") {
+            let now = self.now();
+            let mut monitor = self.monitor();
+            monitor.model.memory_mb = value.as_i64();
+            monitor.model.note_common(now);
+        }
+        // The containers that get it at once are told of before it returns.
         let result = self.ground.store.configure(&changes);
-        let now = self.now();
         let mut monitor = self.monitor();
         monitor.trace.count("configure");
         monitor.line(&format!("configure {document}: {result:?}"));
-        if !changed {
-            return;
-        }
-        let memory_mb = value.as_i64();
-        monitor.model.memory_mb = memory_mb;
-        let memory_mb = monitor.model.memory_mb();
-        for account in monitor.model.accounts.values_mut() {
-            if !account.deleted {
-                account.push(now, |wanted| wanted.memory_mb = memory_mb);
-            }
-        }
     }
 
     fn pause_reconciler(&self) {
@@ -327,8 +325,8 @@ impl World {
             monitor.model.published
         };
         self.line(&format!("publish adapter 2.{number}"));
-        let by_file = self.chaos.profile.by_file;
-        self.ground.packages.publish(echo(by_file, number));
+        let readiness = self.chaos.profile.readiness;
+        self.ground.packages.publish(echo(readiness, number));
         if self.chance.per_mille(800) {
             self.refresh_adapter();
         }
@@ -360,7 +358,7 @@ impl World {
             let paused = row.desired == DesiredRollout::Pause || row.paused_itself();
             if paused && row.facts.finished_at.is_none() {
                 let store = &self.ground.store;
-                let (what, result) = match patient {
+                let (what, result) = match patient || !row.kind.changes_image() {
                     true => ("resume rollout", store.resume_rollout(&row.uid)),
                     false => ("cancel rollout", store.cancel_rollout(&row.uid)),
                 };
@@ -399,8 +397,9 @@ impl World {
             return self.pause_reconciler();
         }
         if choice < 18 {
-            let value = match self.chance.below(4) {
+            let value = match self.chance.below(5) {
                 0 => Value::Null,
+                1 => json!(BREAKS_AGENTS_MB),
                 _ => json!(self.chance.between(1, 3) * 200),
             };
             return self.configure("container.memory_limit_mb", &value);

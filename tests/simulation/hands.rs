@@ -6,6 +6,7 @@ use reconcilers::shared::network::NETWORK;
 use schema::ids::UserName;
 use serde_json::{Value, json};
 
+use crate::chaos::BREAKS_AGENTS_MB;
 use crate::checks::{OWNER, uid_of};
 use crate::driver::NAMES;
 use crate::world::World;
@@ -157,6 +158,9 @@ impl World {
 
     /// Whoever made a configuration unreadable mends it.
     pub fn mend_configurations(&self) {
+        if self.monitor().model.memory_mb() == BREAKS_AGENTS_MB {
+            self.configure("container.memory_limit_mb", &Value::Null);
+        }
         let accounts = self.monitor().model.accounts.clone();
         for (uid, account) in accounts {
             let is_there = self.ground.dir.owner_of(&account.name) == Some(uid);

@@ -35,6 +35,13 @@ impl Wanted {
     }
 }
 
+/// What all agents are made from, that have nothing of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Common {
+    pub memory_mb: i64,
+    pub adapter: u32,
+}
+
 /// One user.
 #[derive(Debug, Clone)]
 pub struct Account {
@@ -79,10 +86,12 @@ impl Account {
             .map(|wanted| wanted.at)
     }
 
-    /// One more accepted write to the container.
-    pub fn push(&mut self, at: Timestamp, change: impl FnOnce(&mut Wanted)) {
+    /// One more accepted write to the container, which gets by it what all have by now.
+    pub fn push(&mut self, at: Timestamp, common: Common, change: impl FnOnce(&mut Wanted)) {
         if let Some(mut wanted) = self.wanted.last().cloned() {
             wanted.at = at;
+            wanted.memory_mb = common.memory_mb;
+            wanted.adapter = common.adapter;
             change(&mut wanted);
             self.wanted.push(wanted);
         }
@@ -102,6 +111,8 @@ impl Account {
 pub struct Model {
     pub accounts: BTreeMap<Uid, Account>,
     pub memory_mb: Option<i64>,
+    /// What all agents were made from, from these moments on: one that waits for its turn may have been made anew meanwhile.
+    pub commons: Vec<(Timestamp, Common)>,
     pub paused_reconcilers: Vec<&'static str>,
     /// The version of the adapter in effect, and of the newest that the source has had.
     pub adapter: u32,
@@ -112,6 +123,25 @@ pub struct Model {
 impl Model {
     pub fn memory_mb(&self) -> i64 {
         self.memory_mb.unwrap_or(DEFAULT_MEMORY_MB)
+    }
+
+    pub fn common(&self) -> Common {
+        Common {
+            memory_mb: self.memory_mb(),
+            adapter: self.adapter,
+        }
+    }
+
+    /// Notes what all agents are made from by now.
+    pub fn note_common(&mut self, at: Timestamp) {
+        let common = self.common();
+        self.commons.push((at, common));
+    }
+
+    /// What all agents were made from at a moment or later.
+    pub fn commons_since(&self, at: Timestamp) -> impl Iterator<Item = Common> {
+        let later = self.commons.iter().filter(move |(since, _)| *since >= at);
+        later.map(|(_, common)| *common)
     }
 
     /// Users who have not been deleted.

@@ -54,8 +54,8 @@ impl Process {
         let world = World {
             data_dir: Arc::new(ground.dir.clone()),
             firewall: Arc::new(fake.firewall()),
+            agents: Arc::new(fake.clone()),
             engine: Arc::new(fake),
-
             packages: Arc::new(ground.packages.clone()),
             directory: Arc::new(ground.directory.clone()),
             git: Arc::new(FakeGit::default()),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::chance::Chance;
-use crate::chaos::Chaos;
+use crate::chaos::{Chaos, Readiness};
 use crate::checks::{ADAPTER_VARIABLE, Monitor};
 use crate::report::Trace;
 use crate::service::{Ground, Process, READY_FILE};
@@ -52,18 +52,19 @@ struct Term {
 }
 
 /// How agents are run and configured by an adapter of this number, read once for all runs.
-pub fn echo(by_file: bool, number: u32) -> Adapter {
-    static READ: Mutex<BTreeMap<(bool, u32), Adapter>> = Mutex::new(BTreeMap::new());
+pub fn echo(readiness: Readiness, number: u32) -> Adapter {
+    static READ: Mutex<BTreeMap<(Readiness, u32), Adapter>> = Mutex::new(BTreeMap::new());
     let mut read = lock(&READ);
-    let adapter = read.entry((by_file, number)).or_insert_with(|| {
+    let adapter = read.entry((readiness, number)).or_insert_with(|| {
         kit::adapter::echo(|index| {
             index["adapter_version"] = json!(format!("2.{number}"));
             let agent = &mut index["agent"];
             agent["environment"] = json!({ ADAPTER_VARIABLE: number.to_string() });
             agent["debug_command"] = json!(["/bin/debug"]);
-            agent["readiness"] = match by_file {
-                true => json!({ "file": READY_FILE }),
-                false => Value::Null,
+            agent["readiness"] = match readiness {
+                Readiness::Run => Value::Null,
+                Readiness::File => json!({ "file": READY_FILE }),
+                Readiness::Http => json!({ "http": { "port": 18790, "path": "/health" } }),
             };
         })
     });
@@ -112,7 +113,7 @@ impl World {
             former: None,
             epoch: 0,
         };
-        let first = echo(world.chaos.profile.by_file, 0);
+        let first = echo(world.chaos.profile.readiness, 0);
         world.ground.store.activate(first.clone());
         world.ground.packages.publish(first);
         world.connect();
@@ -127,7 +128,7 @@ impl World {
         self.fake.on_event(move |event| chaos.event(event));
         let chaos = self.chaos.clone();
         self.fake
-            .on_start(move |_| chaos.run(&format!(".agent/{READY_FILE}")));
+            .on_start(move |details| chaos.run(&format!(".agent/{READY_FILE}"), details));
         let fake = self.fake.clone();
         let made = move |uid: &Uid, file: &str| fake.file_made(uid.as_str(), file);
         self.ground.dir.on_made(made);

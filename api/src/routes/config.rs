@@ -17,7 +17,7 @@ use schema::config::{
 use schema::container;
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::Generation;
+use schema::ids::{Generation, Uid};
 use schema::mode_switch;
 use schema::object;
 use secrecy::{ExposeSecret, SecretString};
@@ -33,6 +33,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
+use crate::routes::containers::cpu_problem;
 use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
 use crate::wait::{self, Change, Settled, State};
@@ -180,6 +181,15 @@ pub struct Saved {
     /// if agents' files depend on one.
     #[schema(example = 0)]
     restarts: i64,
+    /// Their users, the first 100.
+    #[schema(example = json!([]))]
+    restarted_users: Vec<String>,
+    /// The rollout in which agents that are ready get the change, a few at a time (`container.max_unavailable`), and its task.
+    /// Absent when there are none, and with `dry_run`. The first agent that is not ready within
+    /// `container.health_timeout` pauses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    task_id: Option<String>,
     /// What was changed.
     #[schema(example = "config")]
     object: &'static str,
@@ -266,6 +276,9 @@ struct Terms {
     /// Time for which the answer is held back.
     wait: Option<Duration>,
 }
+
+/// Most users that an answer names whose containers are recreated.
+const NAMED_USERS: i64 = 100;
 
 /// Most tests of a source of users for one request: the configuration may change meanwhile.
 const MOST_TESTS: usize = 3;
@@ -364,6 +377,7 @@ async fn finish(
 ) -> Result<Answer<Saved>> {
     let saved = record(deps, actor, &mut tx, &mut draft).await?;
     draft.skills = affected(&saved.skills);
+    draft.rollout.clone_from(&saved.rollout);
     let (generation, changed) = (saved.generation, &draft.changes);
     // Without users there is nothing to wait for.
     let purge = draft.purge.as_ref().filter(|purge| purge.users > 0);
@@ -379,13 +393,15 @@ async fn finish(
     settings::publish(&deps.settings_sender, settings);
     let kinds = config::query::kinds_touched(changed);
     let (decides, mut settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
-    if let Some(purge) = purge
-        && settled == Settled::Converged
-        && wait::settle_operation(deps, &purge, wait)
-            .await
-            .is_under_way()
-    {
-        settled = Settled::default();
+    let rollout = draft.rollout.as_ref().map(Uid::to_string);
+    for operation in purge.into_iter().chain(rollout) {
+        if settled == Settled::Converged
+            && wait::settle_operation(deps, &operation, wait)
+                .await
+                .is_under_way()
+        {
+            settled = Settled::default();
+        }
     }
     let saved = |state, message: &str| draft.answer(deps, message, generation, Some(state));
     Ok(match settled {
@@ -395,8 +411,14 @@ async fn finish(
         ),
         Settled::Converged => saved(State::Converged, "configuration saved"),
         Settled::Pending(_) | Settled::Paused(_) => {
-            let message = "configuration saved; what follows from it is under way";
-            saved(State::Pending, message).status(StatusCode::ACCEPTED)
+            let way_back = generation - 1;
+            let message = match &draft.rollout {
+                Some(task) => format!(
+                    "configuration saved; agents get it in steps (task {task}); `agentyard config rollback {way_back}` takes it back"
+                ),
+                None => "configuration saved; what follows from it is under way".to_owned(),
+            };
+            saved(State::Pending, &message).status(StatusCode::ACCEPTED)
         }
         Settled::Failed { reason, message } => {
             return Err(wait::failure(&singles[decides], reason, message));
@@ -428,6 +450,10 @@ struct Draft {
     generation: i64,
     /// How many containers would be recreated.
     restarts: i64,
+    /// The first of their users.
+    restarted_users: Vec<String>,
+    /// The rollout that brings the change to them.
+    rollout: Option<Uid>,
     /// What it means for the skills of users.
     skills: Vec<UserChange>,
     /// Where users came from before.
@@ -441,6 +467,8 @@ impl Draft {
         Saved {
             changed: self.changes.0.keys().copied().collect(),
             restarts: self.restarts,
+            restarted_users: self.restarted_users.clone(),
+            task_id: self.rollout.as_ref().map(Uid::to_string),
             object: "config",
             state,
             generation,
@@ -504,6 +532,16 @@ async fn draft(
     if changes.has(&keys::container::NETWORK_SUBNET) && container::count_on_network(tx).await? > 0 {
         return Err(ApiError::NetworkInUse);
     }
+    if let Some(cores) = changes.get(&keys::container::CPU_LIMIT)
+        && let Some(rule) = cpu_problem(deps, cores)
+    {
+        let key = keys::container::CPU_LIMIT.row.key;
+        return Err(refused(vec![Problem {
+            key: key.to_owned(),
+            code: ProblemCode::InvalidValue,
+            message: format!("{key}: {rule}"),
+        }]));
+    }
     let before = present.get(&keys::web::AUTH_MODE);
     let after = present.apply(&changes);
     let missing = after.missing_for_mode();
@@ -513,8 +551,11 @@ async fn draft(
     if changes.has(&keys::AGENT) || changes.has(&keys::SECURITY) {
         check_global(tx, deps, &after).await?;
     }
+    let (restarts, restarted_users) = config::query::restarts(tx, &changes, NAMED_USERS).await?;
     Ok(Draft {
-        restarts: config::query::restarts(tx, &changes).await?,
+        restarts,
+        restarted_users,
+        rollout: None,
         purge: match after.get(&keys::web::AUTH_MODE) {
             same if same == before => None,
             new => Some(Purging::read_plan(tx, (before, new)).await?),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::live::{self, Log, LogParams, no_container};
 use super::params::{Who, by_rule_of, enabled, ordinary_user, present_user};
 use crate::answer::{Answer, Live};
-use crate::deps::Deps;
+use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
@@ -160,7 +160,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn cpu(&self) -> Result<Option<f64>> {
+    fn cpu(&self, deps: &Deps) -> Result<Option<f64>> {
         let Some(text) = self.cpu_limit.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -168,7 +168,10 @@ impl Limits {
             .parse()
             .map_err(|_| ApiError::invalid("cpu_limit", "cpu_limit must be a number of cores"))?;
         by_rule_of(&keys::container::CPU_LIMIT, "cpu_limit", &json!(cores))?;
-        Ok(Some(cores))
+        match cpu_problem(deps, cores) {
+            Some(rule) => Err(ApiError::invalid("cpu_limit", format!("cpu_limit: {rule}"))),
+            None => Ok(Some(cores)),
+        }
     }
 
     fn memory(&self) -> Result<Option<i64>> {
@@ -186,6 +189,15 @@ impl Limits {
         by_rule_of(&keys::container::MEMORY_LIMIT_MB, FIELD, &json!(megabytes))?;
         Ok(Some(megabytes))
     }
+}
+
+/// Says why the engine would refuse a container with so many cores, as far as its host is known.
+pub(in crate::routes) fn cpu_problem(deps: &Dependencies, cores: f64) -> Option<String> {
+    let cpus = deps.engine.cpus()?;
+    let most = f64::from(cpus);
+    (cores > most).then(|| {
+        format!("{cores} cores are more than the engine's host has; set {cpus} or fewer, or 0 for no limit")
+    })
 }
 
 /// The limits of one container.
@@ -206,7 +218,7 @@ pub struct Limited {
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
 async fn limits(_: Superadmin, input: Input<Limits>, deps: Deps) -> Result<Answer<Limited>> {
-    let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
+    let (cpu, memory) = (input.params.cpu(&deps)?, input.params.memory()?);
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(&mut tx, &input.params.username).await?;
     let expected = input.if_generation;

@@ -142,6 +142,10 @@ mod tests {
             }
         }
 
+        fn cpus(&self) -> Option<u32> {
+            None
+        }
+
         fn network(&self) -> Option<crate::ports::Network> {
             None
         }

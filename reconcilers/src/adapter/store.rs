@@ -4,10 +4,13 @@ use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, Activation, AdapterFacts, AdapterState, Installed};
 use schema::audit::About;
+use schema::config::history::SavedBy;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object;
 
+use super::AdapterReconciler;
+use crate::runtime::Reconciler;
 use crate::stores::Database;
 
 /// The one adapter object, of one moment.
@@ -67,7 +70,11 @@ impl AdapterStore for Database {
         now: Timestamp,
     ) -> Result<Installed, DbError> {
         let mut tx = self.begin_as("adapter", "adapter_activate").await?;
-        let installed = store::install(&mut tx, adapter, activation, now).await?;
+        let by = SavedBy {
+            actor: AdapterReconciler::NAME,
+            at: now,
+        };
+        let installed = store::install(&mut tx, adapter, activation, by).await?;
         let waits = installed == Installed::Waits;
         let facts = AdapterFacts {
             update_changes: facts.update_changes.clone().filter(|_| waits),

@@ -15,6 +15,9 @@ pub enum ConfigError {
     /// The database failed.
     #[error("desired state cannot be read or written")]
     Db(#[from] DbError),
+    /// Configuration or adapter changed.
+    #[error("the configuration changed while the files were observed")]
+    Reconfigured,
     /// The files could not be read or written.
     #[error("{0}")]
     Home(#[source] HomeError),
@@ -30,6 +33,7 @@ impl Classify for ConfigError {
     fn classify(&self) -> (ErrorClass, Reason) {
         match self {
             Self::Db(error) => error.classify(),
+            Self::Reconfigured => (ErrorClass::Conflict, Reason::Retrying),
             // Somebody has put something else there since it was read: the next observation says what.
             Self::Home(error) if is_unreadable(error) => {
                 (ErrorClass::Conflict, Reason::InvalidUserConfig)

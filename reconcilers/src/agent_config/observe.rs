@@ -45,6 +45,8 @@ pub struct Snapshot {
 pub enum World {
     /// The user is going: nothing is asked.
     Going,
+    /// Not read: the files stay as they are until their user's turn in this rollout comes.
+    Held(Uid),
     /// Not read: nothing has changed since the last reading, of which this was said.
     Unchanged(Arc<str>),
     /// Where agents reach the service is not known.
@@ -106,7 +108,7 @@ impl AgentConfigReconciler {
         uid: &Uid,
         purpose: Purpose,
     ) -> Result<Option<Snapshot>, ConfigError> {
-        let Some(row) = self.desired.row(uid).await? else {
+        let Some(row) = self.read_row(uid).await? else {
             if purpose == Purpose::Pass {
                 self.verified.forget(uid);
             }
@@ -117,11 +119,30 @@ impl AgentConfigReconciler {
             return Ok(Some(Snapshot { row, home, world }));
         }
         let home = self.look(&row).await?;
-        let world = match self.verified.said(uid, &home) {
-            Some(said) if !has_news(&row) => World::Unchanged(said),
+        let world = match (self.verified.said(uid, &home), &row.held_by) {
+            (_, Some(rollout)) if !has_news(&row) && self.is_unmoved(&row, home.as_ref()) => {
+                World::Held(rollout.clone())
+            }
+            (Some(said), _) if !has_news(&row) => World::Unchanged(said),
             _ => self.read(&row, home.as_ref()).await?,
         };
+        if self.is_behind(&row).await {
+            return Err(ConfigError::Reconfigured);
+        }
         Ok(Some(Snapshot { row, home, world }))
+    }
+
+    /// The row, which is no older than the configuration that the files follow from.
+    async fn read_row(&self, uid: &Uid) -> Result<Option<Arc<AgentConfigRow>>, ConfigError> {
+        match self.desired.row(uid).await? {
+            Some(row) if self.is_behind(&row).await => Ok(self.desired.read(uid).await?),
+            row => Ok(row),
+        }
+    }
+
+    async fn is_behind(&self, row: &AgentConfigRow) -> bool {
+        let (config, adapter) = (row.config_generation, row.adapter_generation);
+        self.shared.is_newer(config, adapter).await
     }
 
     /// The user's directory, and which of the two files are in it.

@@ -33,6 +33,7 @@ fn row(tag: &str) -> AgentConfigRow {
         mcp_token_version: 1,
         config_generation: 1,
         adapter_generation: 1,
+        held_by: None,
         facts: AgentConfigFacts::default(),
     }
 }

@@ -31,6 +31,9 @@ pub enum ContainerError {
     /// A container that was listed a moment ago is gone.
     #[error("the container vanished while it was observed")]
     Vanished,
+    /// Configuration or adapter changed.
+    #[error("the configuration changed while the container was observed")]
+    Reconfigured,
     /// A replacement could not be started; the previous container waits to be put back.
     #[error("the replacement cannot be started: {0}")]
     ReplacementRefused(String),
@@ -65,7 +68,7 @@ impl Classify for ContainerError {
             Self::Engine(error) => error.classify(),
             Self::DataDir(error) => error.classify(),
             Self::Firewall(error) => error.classify(),
-            Self::Vanished => (ErrorClass::Conflict, Reason::Retrying),
+            Self::Vanished | Self::Reconfigured => (ErrorClass::Conflict, Reason::Retrying),
             Self::ReplacementRefused(_) => (ErrorClass::Conflict, Reason::ReplacementFailed),
             Self::NameConflict { .. } => (ErrorClass::Terminal, Reason::NameConflict),
         }

@@ -11,7 +11,7 @@ use schema::ids::Uid;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::readiness::Prober;
+use crate::drivers::agent_probe::AgentProbe;
 use crate::runtime::WorldEvent;
 use crate::runtime::backoff::Jitter;
 
@@ -43,6 +43,7 @@ pub(super) struct Target {
 
 /// The agents that are asked.
 pub(super) struct Liveness {
+    agents: Arc<dyn AgentProbe>,
     state: Mutex<State>,
     changed: Notify,
     wakeups: mpsc::Sender<Uid>,
@@ -65,9 +66,10 @@ struct Watched {
 
 impl Liveness {
     /// No agent yet.
-    pub(super) fn new(jitter: Jitter) -> Self {
+    pub(super) fn new(agents: Arc<dyn AgentProbe>, jitter: Jitter) -> Self {
         let (wakeups, woken) = mpsc::channel(WAKEUPS);
         Self {
+            agents,
             state: Mutex::new(State {
                 agents: HashMap::new(),
                 due: BTreeMap::new(),
@@ -133,13 +135,12 @@ impl Liveness {
 
     /// Asks for ever.
     pub(super) async fn run(self: Arc<Self>) {
-        let prober = Prober::default();
         let mut probes = FuturesUnordered::new();
         loop {
             while probes.len() < PROBES
                 && let Some((uid, target)) = self.state().take_due(Instant::now())
             {
-                let prober = &prober;
+                let agents = &self.agents;
                 probes.push(async move {
                     let Target {
                         address,
@@ -149,7 +150,7 @@ impl Liveness {
                         ..
                     } = &target;
                     let limit = TIMEOUT.min(*interval);
-                    let answers = prober.answers(address, *port, path, limit).await;
+                    let answers = agents.is_ready(address, *port, path, limit).await;
                     (uid, target.engine_id, answers)
                 });
             }
@@ -238,6 +239,15 @@ impl State {
 mod tests {
     use super::*;
 
+    struct Silent;
+
+    #[async_trait::async_trait]
+    impl AgentProbe for Silent {
+        async fn is_ready(&self, _: &str, _: u16, _: &str, _: Duration) -> bool {
+            false
+        }
+    }
+
     fn target(engine_id: &str) -> Target {
         Target {
             engine_id: engine_id.to_owned(),
@@ -259,7 +269,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_changed_answer_wakes_the_key() {
-        let liveness = Liveness::new(Jitter::fixed(0.5));
+        let liveness = Liveness::new(Arc::new(Silent), Jitter::fixed(0.5));
         let mut events = Box::pin(liveness.events());
         let uid = Uid::random();
         liveness.watch(&uid, target("a"));
@@ -285,7 +295,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn another_container_begins_without_failures() {
-        let liveness = Liveness::new(Jitter::fixed(0.5));
+        let liveness = Liveness::new(Arc::new(Silent), Jitter::fixed(0.5));
         let uid = Uid::random();
         liveness.watch(&uid, target("a"));
         tokio::time::advance(Duration::from_secs(33)).await;
@@ -302,7 +312,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn probes_are_spread_over_the_interval() {
-        let liveness = Liveness::new(Jitter::seeded(1));
+        let liveness = Liveness::new(Arc::new(Silent), Jitter::seeded(1));
         for _ in 0..100 {
             liveness.watch(&Uid::random(), target("a"));
         }

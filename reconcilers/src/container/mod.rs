@@ -12,7 +12,7 @@
 //! - what the engine did not report is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! `apply` does, `evidence` says why a replacement failed, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
+//! `apply` does, `evidence` says why a replacement failed, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
 mod evidence;
@@ -21,15 +21,14 @@ mod liveness;
 mod names;
 pub mod observe;
 pub mod plan;
-pub mod readiness;
-mod seed;
+pub mod seed;
 pub mod settings;
 mod store;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::condition::Condition;
+use schema::condition::{Condition, Reason};
 use schema::container::ContainerRow;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
@@ -62,7 +61,6 @@ pub fn register(
 pub struct ContainerReconciler {
     store: Arc<dyn ContainerStore>,
     shared: Arc<Shared>,
-    prober: readiness::Prober,
     liveness: Arc<liveness::Liveness>,
     verified: observe::Verified,
     /// Since when containers have run without being ready.
@@ -84,8 +82,10 @@ impl ContainerReconciler {
         let rows: Arc<dyn Rows<ContainerRow>> = store.clone();
         Self {
             store,
-            prober: readiness::Prober::default(),
-            liveness: Arc::new(liveness::Liveness::new(Jitter::random())),
+            liveness: Arc::new(liveness::Liveness::new(
+                Arc::clone(&shared.agents),
+                Jitter::random(),
+            )),
             verified: observe::Verified::new(shared.options.verify_every, shared.clock.now()),
             waiting: Stopwatch::new(Arc::clone(&shared.clock)),
             absent: fixing::Absent::default(),
@@ -163,6 +163,13 @@ impl Reconciler for ContainerReconciler {
             action,
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_)
         )
+    }
+
+    fn event_reason(action: &Action) -> Reason {
+        match action {
+            Action::ReportFailure { reason, .. } => *reason,
+            _ => Reason::Progressing,
+        }
     }
 
     /// An image's home may be large. A copy that is cancelled goes on from what is there.

@@ -19,7 +19,6 @@ use tokio::time::Instant;
 
 use super::liveness::Target;
 use super::names::Names;
-use super::readiness::TIMEOUT;
 use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, LABEL_HOME};
 use super::{ContainerError, ContainerReconciler, Evidence};
 use crate::drivers::docker::{
@@ -34,6 +33,9 @@ use crate::shared::network::NetworkState;
 use crate::shared::probe::ProbeState;
 use crate::shared::pulls::PullState;
 use crate::shared::view::Observed;
+
+/// Longest time of a readiness check in a pass: a worker waits for it, and an agent that is slower is asked again.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// Desired and observed state of one user's container.
 #[derive(Debug, Clone, PartialEq)]
@@ -297,7 +299,7 @@ impl ContainerReconciler {
         uid: &Uid,
         purpose: Purpose,
     ) -> Result<Option<Snapshot>, ContainerError> {
-        let row = self.desired.row(uid).await?;
+        let row = self.read_row(uid).await?;
         let observed = match purpose {
             Purpose::Pass => self.shared.view.observe(uid).await?,
             Purpose::DryRun => self.shared.view.peek(uid).await?,
@@ -337,10 +339,32 @@ impl ContainerReconciler {
             }
             other => other?,
         };
+        if self.is_behind(row.as_deref()).await {
+            return Err(ContainerError::Reconfigured);
+        }
         Ok(Some(Snapshot {
             row,
             world: World::Seen(Box::new(seen)),
         }))
+    }
+
+    /// The row, which is no older than the configuration that it is compared with.
+    async fn read_row(&self, uid: &Uid) -> Result<Option<Arc<ContainerRow>>, ContainerError> {
+        let row = self.desired.row(uid).await?;
+        match self.is_behind(row.as_deref()).await {
+            true => Ok(self.desired.read(uid).await?),
+            false => Ok(row),
+        }
+    }
+
+    async fn is_behind(&self, row: Option<&ContainerRow>) -> bool {
+        match row {
+            Some(row) => {
+                let (config, adapter) = (row.config_generation, row.adapter_generation);
+                self.shared.is_newer(config, adapter).await
+            }
+            None => false,
+        }
     }
 
     async fn see(
@@ -396,7 +420,8 @@ impl ContainerReconciler {
         self.see_image(&mut seen, row, &names, (&config, &agent), look)
             .await?;
         self.see_readiness(&mut seen, row, &names, &agent).await?;
-        if purpose == Purpose::Pass {
+        // A held agent is asked as it was.
+        if purpose == Purpose::Pass && row.held_by.is_none() {
             self.watch_agent(&seen, row, &names, (&config, &agent));
         }
         seen.unanswered = seen
@@ -609,15 +634,15 @@ impl ContainerReconciler {
                 return None;
             };
             let base = seen.named(&names.base)?;
-            let interval = config.get(&keys::container::PROBE_INTERVAL);
-            let is_asked = seen.ready == Some(true) && !row.debug && interval > 0;
+            let interval = config.get(&keys::container::PROBE_INTERVAL)?;
+            let is_asked = seen.ready == Some(true) && !row.debug;
             is_asked.then_some(())?;
             Some(Target {
                 engine_id: base.id.clone(),
                 address: base.networks.get(NETWORK).cloned().flatten()?,
                 port: *port,
                 path: path.clone(),
-                interval: Duration::from_secs(interval),
+                interval,
                 threshold: u32::try_from(config.get(&keys::container::PROBE_FAILURES))
                     .unwrap_or(u32::MAX),
             })
@@ -641,7 +666,11 @@ impl ContainerReconciler {
             Readiness::Http { port, path } => {
                 let networks = details.map_or(&base.networks, |d| &d.container.networks);
                 match networks.get(NETWORK).cloned().flatten() {
-                    Some(address) => Ok(self.prober.answers(&address, *port, path, TIMEOUT).await),
+                    Some(address) => Ok(self
+                        .shared
+                        .agents
+                        .is_ready(&address, *port, path, ANSWER_TIME)
+                        .await),
                     None => Ok(false),
                 }
             }

@@ -354,7 +354,7 @@ impl Running<'_> {
             return self.finish_replacement(prev, base, next, wanted);
         }
         match (base, next) {
-            (Some(base), next) if self.seen.fits(base, self.row) => {
+            (Some(base), next) if self.seen.fits(base, self.row) || self.is_held(base) => {
                 if let Some(next) = next {
                     return act(vec![remove(next)], "removing an unused replacement");
                 }
@@ -368,6 +368,15 @@ impl Running<'_> {
             (None, Some(next)) => act(vec![remove(next)], "removing an unused replacement"),
             (None, None) => self.create(wanted),
         }
+    }
+
+    /// Reports that a container keeps what it was made from until its user's turn in a rollout comes.
+    fn is_held(&self, base: &Container) -> bool {
+        let goes_on = matches!(
+            base.state,
+            ContainerState::Running | ContainerState::Exited | ContainerState::Created
+        );
+        self.row.held_by.is_some() && goes_on && !self.is_made_afresh(base)
     }
 
     /// Nothing is there: make it, unless something stands in the way.
@@ -518,11 +527,15 @@ impl Running<'_> {
             return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(pause);
         }
         if let Some(times) = self.seen.unanswered {
-            let message = format!(
+            let why = format!(
                 "the agent has not answered {times} readiness checks in a row; it is restarted"
             );
-            let condition = Condition::not_ready(Reason::Unresponsive, message);
-            return Plan::act(vec![stop(base)], condition);
+            let condition = Condition::not_ready(Reason::Unresponsive, &why);
+            let reason = Reason::Unresponsive;
+            return Plan::act(
+                vec![Action::ReportFailure { reason, why }, stop(base)],
+                condition,
+            );
         }
         let seen_now = ContainerFacts {
             failed_digest: None,
@@ -543,10 +556,10 @@ impl Running<'_> {
                 "the container became ready",
             );
         }
-        let message = if self.row.debug {
-            "running in debug mode"
-        } else {
-            "running and ready"
+        let message = match &self.row.held_by {
+            _ if self.row.debug => "running in debug mode".to_owned(),
+            Some(rollout) => format!("running and ready; its turn in rollout {rollout} comes"),
+            None => "running and ready".to_owned(),
         };
         Plan::say(Condition::ready(Reason::Running, message))
     }

@@ -1,6 +1,7 @@
 //! The doors to the world: each is a trait with a real implementation and a scripted fake.
 
 pub mod adapter_source;
+pub mod agent_probe;
 pub mod docker;
 pub mod firewall;
 pub mod git;

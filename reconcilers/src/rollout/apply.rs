@@ -73,6 +73,9 @@ impl RolloutReconciler {
             } => Ok(store
                 .move_targets(at(step), users, image, *health_timeout)
                 .await?),
+            Action::Release { step, users, .. } => {
+                Ok(store.release_targets(at(step), users).await?)
+            }
             Action::PutBack {
                 step,
                 user,

@@ -113,7 +113,7 @@ impl RolloutReconciler {
             return Ok(None);
         };
         let ended = row.facts.finished_at.is_some();
-        let unresolved = row.facts.resolved_attempt < row.attempt;
+        let unresolved = row.is_unresolved();
         let image = if unresolved && row.desired == DesiredRollout::Run && !ended {
             Some(self.see_image(&row).await?)
         } else {

@@ -87,7 +87,7 @@ impl View<'_> {
         if self.row.pause_on_failure && self.count(TargetState::Failed) > 0 {
             return self.pause_itself(self.failures());
         }
-        if self.row.facts.resolved_attempt < self.row.attempt {
+        if self.row.is_unresolved() {
             return self.resolve(snapshot.image.as_ref());
         }
         let settled = self.without_a_move();
@@ -138,15 +138,28 @@ impl View<'_> {
             let canary = pending.iter().copied().find(desired_running);
             canary.or(pending.first().copied()).into_iter().collect()
         };
+        if next.is_empty() {
+            return None;
+        }
+        let users = next.iter().map(|target| target.uid.clone()).collect();
+        let names = next.iter().map(|target| target.name.clone()).collect();
+        if !self.row.kind.changes_image() {
+            return Some(Action::Release {
+                step: self.step(),
+                users,
+                names,
+                what: self.row.reference.clone(),
+            });
+        }
         let image = ImageChoice {
             reference: self.row.reference.clone(),
             image_id: self.row.facts.image_id.clone(),
             digest: self.row.facts.image_digest.clone(),
         };
-        (!next.is_empty()).then(|| Action::Move {
+        Some(Action::Move {
             step: self.step(),
-            users: next.iter().map(|target| target.uid.clone()).collect(),
-            names: next.iter().map(|target| target.name.clone()).collect(),
+            users,
+            names,
             image,
             health_timeout: self.row.health_timeout,
         })
@@ -154,11 +167,12 @@ impl View<'_> {
 
     /// Whether the container has exactly what this attempt was resolved to.
     fn has_the_image(&self, target: &RolloutTarget) -> bool {
-        target.container.as_ref().is_some_and(|container| {
-            container.image_ref == self.row.reference
-                && container.image_id.is_some()
-                && container.image_id == self.row.facts.image_id
-        })
+        self.row.kind.changes_image()
+            && target.container.as_ref().is_some_and(|container| {
+                container.image_ref == self.row.reference
+                    && container.image_id.is_some()
+                    && container.image_id == self.row.facts.image_id
+            })
     }
 
     /// Whether it was done with what the reference meant in an earlier attempt, and nobody else has
@@ -167,7 +181,8 @@ impl View<'_> {
         let Some(container) = &target.container else {
             return false;
         };
-        target.state == TargetState::Done
+        self.row.kind.changes_image()
+            && target.state == TargetState::Done
             && container.image_ref == self.row.reference
             && container.image_id != self.row.facts.image_id
             && (target.image_id.is_none() || container.image_id == target.image_id)
@@ -288,6 +303,11 @@ impl View<'_> {
         }
         let others = under_way.map(|target| (Kind::Container, target.uid.clone()));
         plan.waits_for.extend(others);
+        if !self.row.kind.changes_image() {
+            let under_way = self.targets.iter().filter(|t| t.state.is_under_way());
+            let files = under_way.map(|target| (Kind::AgentConfig, target.uid.clone()));
+            plan.waits_for.extend(files);
+        }
         plan
     }
 
@@ -333,9 +353,13 @@ impl View<'_> {
         let first = failed.next().map_or_else(String::new, |target| {
             format!("{} failed: {}", target.name, target.message)
         });
-        match failed.count() {
+        let failures = match failed.count() {
             0 => first,
             more => format!("{first}; and {more} more"),
+        };
+        match self.row.way_back() {
+            Some(command) => format!("{failures}; go back with `{command}`"),
+            None => failures,
         }
     }
 

@@ -46,6 +46,8 @@ pub trait RolloutStore: Send + Sync + 'static {
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError>;
+    /// Lets a batch of users have what is changed, all or none.
+    async fn release_targets(&self, step: RolloutStep<'_>, users: &[Uid]) -> Result<(), DbError>;
     /// Gives a user's container the previous image; `state` says why.
     async fn put_back_target(
         &self,
@@ -153,6 +155,16 @@ impl RolloutStore for Database {
         }
         let about = about(&mut tx, step.rollout, users).await?;
         tx.commit(about.detail(&image.reference)).await
+    }
+
+    async fn release_targets(&self, step: RolloutStep<'_>, users: &[Uid]) -> Result<(), DbError> {
+        let mut tx = self.begin_move(step, "rollout_release").await?;
+        meta::take_guard(&mut tx, "bulk").await?;
+        for user in users {
+            rollout::release_target(&mut tx, step.rollout, user, step.now).await?;
+        }
+        let about = about(&mut tx, step.rollout, users).await?;
+        tx.commit(about).await
     }
 
     async fn put_back_target(

@@ -110,6 +110,10 @@ pub trait Reconciler: Send + Sync + 'static {
     fn is_event(_action: &Self::Action) -> bool {
         true
     }
+    /// The reason of a step's event.
+    fn event_reason(_action: &Self::Action) -> Reason {
+        Reason::Progressing
+    }
     /// How far the object is, for one that goes a long way of many steps for one generation: as long as
     /// this changes from pass to pass, they are no fight over the same thing.
     fn progress(_snapshot: &Self::Snapshot) -> u64 {

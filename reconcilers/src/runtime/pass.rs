@@ -183,7 +183,7 @@ impl<R: Reconciler> Core<R> {
             tracing::info!(action = %progress.step, "applied");
             if R::is_event(action) {
                 let text = R::describe(action);
-                self.event(key, Reason::Progressing, &progress.step, text)
+                self.event(key, R::event_reason(action), &progress.step, text)
                     .await;
             }
         }

@@ -25,6 +25,7 @@ use self::probe::DataDirProbe;
 use self::pulls::Pulls;
 use self::view::EngineView;
 use crate::drivers::adapter_source::PackageSource;
+use crate::drivers::agent_probe::AgentProbe;
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::firewall::HostFirewall;
 use crate::drivers::git::Git;
@@ -64,6 +65,8 @@ pub struct World {
     pub data_dir: Arc<dyn DataDir>,
     /// The container engine.
     pub engine: Arc<dyn ContainerEngine>,
+    /// Asks agents whether they are ready.
+    pub agents: Arc<dyn AgentProbe>,
     /// The packet filter of this host.
     pub firewall: Arc<dyn HostFirewall>,
     /// Where newer adapter packages come from.
@@ -92,6 +95,8 @@ impl fmt::Debug for World {
 pub struct Shared {
     /// Users' directories.
     pub data_dir: Arc<dyn DataDir>,
+    /// Asks agents whether they are ready.
+    pub agents: Arc<dyn AgentProbe>,
     /// Where newer adapter packages come from.
     pub packages: Arc<dyn PackageSource>,
     /// Where users come from in ldap mode.
@@ -125,6 +130,12 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
+    /// Reports that configuration or adapter were read after a row of these generations: a newer row says whether its agent's turn
+    /// to get them has come.
+    pub async fn is_newer(&self, config: i64, adapter: i64) -> bool {
+        self.config.is_newer(config) || self.adapters.is_newer(adapter).await
+    }
+
     /// Makes what is shared.
     pub fn new<S>(stores: &Arc<S>, world: World, options: Options) -> Arc<Self>
     where
@@ -160,6 +171,7 @@ impl Shared {
                 world.shutdown,
             )),
             data_dir: world.data_dir,
+            agents: world.agents,
             packages: world.packages,
             directory: world.directory,
             clock: world.clock,

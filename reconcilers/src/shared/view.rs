@@ -77,6 +77,8 @@ struct State {
     connection: Connection,
     network: Option<Network>,
     limits: Limits,
+    /// Processors of its host; 0 before they are known.
+    cpus: u32,
     version: String,
     watching: Watching,
 }
@@ -120,6 +122,7 @@ impl EngineView {
                 connection: connection.clone(),
                 network: None,
                 limits: Limits::ALL,
+                cpus: 0,
                 version: String::new(),
                 watching: Watching::default(),
             }),
@@ -176,6 +179,11 @@ impl EngineView {
     /// Tries at once to connect to an engine that cannot be reached, if it is not being tried.
     pub fn hurry(&self) {
         self.hurry.notify_one();
+    }
+
+    /// The number of processors of the engine's host, as last reported; `None` when that is not known.
+    pub fn cpus(&self) -> Option<u32> {
+        Some(self.state().cpus).filter(|cpus| *cpus > 0)
     }
 
     /// Which limits the engine's host can enforce, as last reported.
@@ -327,6 +335,7 @@ impl EngineView {
         {
             let mut state = self.state();
             state.limits = info.limits;
+            state.cpus = info.cpus;
             state.version = info.version;
         }
         let containers = self

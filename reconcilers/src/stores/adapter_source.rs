@@ -61,6 +61,11 @@ impl AdapterSource {
         self.cache.at(generation, self.store.adapter()).await
     }
 
+    /// Reports that a newer adapter than that of `generation` was read.
+    pub async fn is_newer(&self, generation: i64) -> bool {
+        self.cache.is_newer(generation).await
+    }
+
     /// How agents are run by the adapter of `generation` or newer.
     ///
     /// # Errors

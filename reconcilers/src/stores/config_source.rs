@@ -81,6 +81,12 @@ impl ConfigSource {
         self.at(generation).await
     }
 
+    /// Reports that a newer configuration than that of `generation` was read.
+    pub fn is_newer(&self, generation: i64) -> bool {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.as_ref().is_some_and(|(kept, _)| *kept > generation)
+    }
+
     fn kept(&self, generation: i64) -> Option<Arc<Config>> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*newest {

@@ -109,9 +109,16 @@ impl Yard {
     /// What a start of the service with this base does; everything in memory is gone.
     async fn start(&self, base: &str) {
         let mut tx = self.db.begin().await.unwrap();
-        store::ensure_base(&mut tx, &package(base), self.clock.now())
-            .await
-            .unwrap();
+        store::ensure_base(
+            &mut tx,
+            &package(base),
+            SavedBy {
+                actor: "admin",
+                at: self.clock.now(),
+            },
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     }
 
@@ -146,15 +153,31 @@ impl Yard {
     async fn upload(&self, version: &str) {
         let mut tx = self.db.begin().await.unwrap();
         let now = self.clock.now();
-        store::activate(&mut tx, &package(version), Source::Upload, now)
-            .await
-            .unwrap();
+        store::activate(
+            &mut tx,
+            &package(version),
+            Source::Upload,
+            SavedBy {
+                actor: "admin",
+                at: now,
+            },
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     }
 
     async fn roll_back(&self) {
         let mut tx = self.db.begin().await.unwrap();
-        store::roll_back(&mut tx, self.clock.now()).await.unwrap();
+        store::roll_back(
+            &mut tx,
+            SavedBy {
+                actor: "admin",
+                at: self.clock.now(),
+            },
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     }
 

@@ -10,11 +10,16 @@ pub use cache::{ActiveAdapter, AdapterCache};
 pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
 
 use super::{Adapter, AdapterVersion};
+use crate::config::history::SavedBy;
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
-use crate::statement::{execute, fetch_all, fetch_one, fetch_optional, scalar, statements};
+use crate::rollout::RolloutKind;
+use crate::rollout::held::{self, Affected};
+use crate::statement::{
+    execute, fetch_all, fetch_one, fetch_optional, scalar, scalar_optional, statements,
+};
 use crate::{meta, object};
 
 statements! {
@@ -24,6 +29,8 @@ statements! {
     GENERATION = "SELECT generation FROM adapter_state WHERE id = 1";
     /// The active package, with the generation it belongs to.
     ACTIVE = "SELECT s.generation, a.files FROM adapter_state s JOIN adapters a ON a.digest = s.active WHERE s.id = 1";
+    /// The version of the active package.
+    ACTIVE_VERSION = "SELECT a.version FROM adapter_state s JOIN adapters a ON a.digest = s.active WHERE s.id = 1";
     /// All packages that are known, without their files.
     KNOWN = "SELECT a.digest, a.version, a.source, a.added_at, CASE WHEN a.digest = s.active THEN 1 ELSE 0 END AS active, \
              CASE WHEN a.digest = s.previous THEN 1 ELSE 0 END AS previous \
@@ -65,12 +72,14 @@ pub fn object_uid() -> Uid {
 }
 
 /// What came of putting a package into effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activated {
     /// Generation of the active adapter.
     pub generation: i64,
     /// Another package is active than before.
     pub changed: bool,
+    /// The rollout in which agents that are ready get it; `None` when there are none.
+    pub rollout: Option<Uid>,
 }
 
 /// Why the active adapter cannot be rolled back.
@@ -154,19 +163,32 @@ async fn switch(
     tx: &mut Tx,
     statement: &'static str,
     digest: &str,
-    now: Timestamp,
-) -> Result<i64, DbError> {
-    let generation: i64 = scalar!(tx, statement, digest, now)?;
+    by: SavedBy<'_>,
+) -> Result<Activated, DbError> {
+    let version = |known: Option<String>| known.unwrap_or_else(|| "none".to_owned());
+    let from: Option<String> = scalar_optional!(tx, ACTIVE_VERSION)?;
+    let generation: i64 = scalar!(tx, statement, digest, by.at)?;
+    let to: Option<String> = scalar_optional!(tx, ACTIVE_VERSION)?;
     execute!(tx, PRUNE)?;
-    // Users, too: the package says to whom their directories belong.
     // A container comes before its files wherever both are changed, or two transactions could wait for each
     // other.
-    for kind in [Kind::User, Kind::Container, Kind::AgentConfig] {
-        object::bump_all(tx, kind).await?;
-    }
+    let change = held::Change {
+        kind: RolloutKind::Adapter,
+        to: format!("adapter {}", version(to)),
+        from: format!("adapter {}", version(from)),
+        affected: Affected::ALL,
+        kinds: &[Kind::Container, Kind::AgentConfig],
+    };
+    let rollout = held::change_in_steps(tx, &change, by).await?;
+    // The package says to whom users' directories belong.
+    object::bump_all(tx, Kind::User).await?;
     // Before the first start there is no such object yet.
     unless_gone(object::bump(tx, Kind::Adapter, &object_uid(), None).await)?;
-    Ok(generation)
+    Ok(Activated {
+        generation,
+        changed: true,
+        rollout,
+    })
 }
 
 /// Puts a package into effect that somebody brought. Nothing happens when it is in effect already.
@@ -174,22 +196,19 @@ pub async fn activate(
     tx: &mut Tx,
     adapter: &Adapter,
     source: Source,
-    now: Timestamp,
+    by: SavedBy<'_>,
 ) -> Result<Activated, DbError> {
     lock(tx).await?;
-    put(tx, adapter, source, now).await?;
+    put(tx, adapter, source, by.at).await?;
     let state = state(tx).await?;
     if state.active.as_ref() == Some(&adapter.digest) {
         return Ok(Activated {
             generation: state.generation,
             changed: false,
+            rollout: None,
         });
     }
-    let generation = switch(tx, ACTIVATE, &adapter.digest, now).await?;
-    Ok(Activated {
-        generation,
-        changed: true,
-    })
+    switch(tx, ACTIVATE, &adapter.digest, by).await
 }
 
 /// What may become of a newer package that the source gives.
@@ -221,7 +240,7 @@ pub async fn install(
     tx: &mut Tx,
     adapter: &Adapter,
     activation: Activation,
-    now: Timestamp,
+    by: SavedBy<'_>,
 ) -> Result<Installed, DbError> {
     lock(tx).await?;
     let known = known(tx).await?;
@@ -241,7 +260,7 @@ pub async fn install(
         Activation::Manual => return Ok(Installed::Waits),
         Activation::Automatic => {}
     }
-    activate(tx, adapter, Source::Refresh, now).await?;
+    activate(tx, adapter, Source::Refresh, by).await?;
     execute!(tx, SET_INSTALLED, &adapter.digest)?;
     Ok(Installed::Newer)
 }
@@ -250,18 +269,18 @@ pub async fn install(
 ///
 /// # Errors
 /// [`DbError::WrongState`] when there was none.
-pub async fn roll_back(tx: &mut Tx, now: Timestamp) -> Result<i64, DbError> {
+pub async fn roll_back(tx: &mut Tx, by: SavedBy<'_>) -> Result<Activated, DbError> {
     lock(tx).await?;
     let state = state(tx).await?;
     let previous = state.previous.ok_or(DbError::WrongState(NOTHING_BEFORE))?;
-    switch(tx, ACTIVATE, &previous, now).await
+    switch(tx, ACTIVATE, &previous, by).await
 }
 
 /// Makes a package the base: it is in effect as long as nobody brought another one. Returns whether it was put
 /// into effect now.
-pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, now: Timestamp) -> Result<bool, DbError> {
+pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, by: SavedBy<'_>) -> Result<bool, DbError> {
     lock(tx).await?;
-    put(tx, adapter, Source::Base, now).await?;
+    put(tx, adapter, Source::Base, by.at).await?;
     let before = state(tx).await?;
     let known = known(tx).await?;
     let active = known.iter().find(|known| known.active);
@@ -273,14 +292,14 @@ pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, now: Timestamp) -> Resu
             true => ACTIVATE,
             false => REPLACE,
         };
-        switch(tx, statement, &adapter.digest, now).await?;
+        switch(tx, statement, &adapter.digest, by).await?;
     }
     execute!(tx, PRUNE_BASES, &adapter.digest)?;
     if object::get(tx, Kind::Adapter, &object_uid())
         .await?
         .is_none()
     {
-        object::insert(tx, Kind::Adapter, &object_uid(), OBJECT_NAME, now).await?;
+        object::insert(tx, Kind::Adapter, &object_uid(), OBJECT_NAME, by.at).await?;
     }
     Ok(outdated)
 }

@@ -34,6 +34,8 @@ pub struct AgentConfigRow {
     pub config_generation: i64,
     /// Generation of the active adapter at the time of reading.
     pub adapter_generation: i64,
+    /// The rollout of a changed configuration or adapter in which its turn has not come: the files stay as they are.
+    pub held_by: Option<Uid>,
     /// What the reconciler remembers.
     #[sqlx(flatten)]
     pub facts: AgentConfigFacts,

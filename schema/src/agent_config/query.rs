@@ -23,9 +23,11 @@ macro_rules! select_config {
     ($rest:literal) => {
         concat!(
             "SELECT o.uid, u.name, o.generation, o.deleted_at, c.image_ref, u.mcp_token_version, g.generation AS config_generation, \
-             a.generation AS adapter_generation, coalesce(f.generation, 0) AS facts_generation, f.refused, f.applied, f.restart_digest, f.home, coalesce(f.put_back, 0) AS put_back \
+             a.generation AS adapter_generation, coalesce(f.generation, 0) AS facts_generation, f.refused, f.applied, f.restart_digest, f.home, coalesce(f.put_back, 0) AS put_back, h.rollout_uid AS held_by \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN config_state g CROSS JOIN adapter_state a \
              LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN agent_config_facts f ON f.uid = o.uid \
+             LEFT JOIN objects oc ON oc.kind = 'container' AND oc.uid = o.uid \
+             LEFT JOIN held_agents h ON h.uid = o.uid AND h.container_generation = oc.generation AND h.files_generation = o.generation \
              WHERE o.kind = 'agent-config' ",
             $rest
         )

@@ -15,6 +15,8 @@ use crate::error::{DbError, unless_gone};
 use crate::ids::{Kind, Uid};
 use crate::meta;
 use crate::object;
+use crate::rollout::RolloutKind;
+use crate::rollout::held::{self, Affected};
 use crate::secrets::MasterKey;
 use crate::skill::{self, impact::Impact};
 use crate::statement::{execute, fetch_all, scalar, statements};
@@ -31,11 +33,6 @@ statements! {
            ON CONFLICT (key) DO UPDATE SET value = excluded.value, sealed = excluded.sealed";
     /// Returns a key to its default.
     RESET = "DELETE FROM config_values WHERE key = $1";
-    /// How many containers that should run are made with a configured value: `$1` = 1 any of them, `$2` = 1
-    /// those without their own processor limit, `$3` = 1 those without their own memory limit.
-    MADE_WITH = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
-                 WHERE c.desired = 'running' AND u.disabled = 0 AND o.deleted_at IS NULL AND (CAST($1 AS BIGINT) = 1 \
-                 OR (CAST($2 AS BIGINT) = 1 AND c.cpu_limit IS NULL) OR (CAST($3 AS BIGINT) = 1 AND c.memory_limit_mb IS NULL))";
 }
 
 /// Keys with a value, secrets opened.
@@ -93,6 +90,8 @@ pub struct Saved {
     pub generation: i64,
     /// What it means for the skills that users get.
     pub skills: Impact,
+    /// The rollout in which agents that are ready get it; `None` when there are none.
+    pub rollout: Option<Uid>,
 }
 
 /// Saves changes, records them in the history and bumps the objects whose desired state they are part of.
@@ -114,6 +113,7 @@ pub async fn save(
         return Ok(Saved {
             generation: actual,
             skills: Impact::default(),
+            rollout: None,
         });
     }
     for (key, value) in &changes.0 {
@@ -134,12 +134,19 @@ pub async fn save(
     }
     let generation: i64 = scalar!(tx, BUMP)?;
     history::record(tx, master_key, generation, &stored, changes, by).await?;
-    if changes.have(Effect::Containers) {
-        object::bump_all(tx, Kind::Container).await?;
-    }
-    if changes.have(Effect::Files) {
-        object::bump_all(tx, Kind::AgentConfig).await?;
-    }
+    let rollout = match affected(changes) {
+        Some(affected) => {
+            let change = held::Change {
+                kind: RolloutKind::Config,
+                to: format!("configuration {generation}"),
+                from: format!("configuration {actual}"),
+                affected,
+                kinds: &kinds_bumped(changes),
+            };
+            held::change_in_steps(tx, &change, by).await?
+        }
+        None => None,
+    };
     let skills = match changes.get(&DEFAULTS) {
         Some(names) => skill::set_defaults(tx, &names).await?,
         None => Impact::default(),
@@ -149,7 +156,11 @@ pub async fn save(
         unless_gone(object::bump(tx, kind, &uid, None).await)?;
     }
     tx.ring_on_commit();
-    Ok(Saved { generation, skills })
+    Ok(Saved {
+        generation,
+        skills,
+        rollout,
+    })
 }
 
 /// The kinds of which all objects were touched by these changes.
@@ -174,12 +185,37 @@ pub fn singles_touched(changes: &Changes) -> impl Iterator<Item = (Kind, Uid, &'
     Kind::singles().filter(|(kind, ..)| changes.have(Effect::Object(*kind)))
 }
 
-/// How many containers that should run these changes would recreate: those made with a changed value, and all of them
-/// when the agents' files follow from one. (An agent whose files come out unchanged keeps running.)
-pub async fn restarts(connection: &mut Connection, changes: &Changes) -> Result<i64, DbError> {
+/// The kinds of which a save bumps objects, containers before their files.
+pub fn kinds_bumped(changes: &Changes) -> Vec<Kind> {
+    let effects = [
+        (Effect::Containers, Kind::Container),
+        (Effect::Files, Kind::AgentConfig),
+    ];
+    let effects = effects
+        .into_iter()
+        .filter(|(effect, _)| changes.have(*effect));
+    effects.map(|(_, kind)| kind).collect()
+}
+
+/// The agents that changes recreate: those made with a changed value, and all of them when the agents' files follow from
+/// one. (An agent whose files come out unchanged keeps running.)
+pub fn affected(changes: &Changes) -> Option<Affected> {
     let (cpu, memory) = (changes.has(&CPU_LIMIT), changes.has(&MEMORY_LIMIT_MB));
     let others = changes.with(Effect::Containers).count() > usize::from(cpu) + usize::from(memory);
-    let any = others || changes.have(Effect::Files);
-    let [any, cpu, memory] = [any, cpu, memory].map(i64::from);
-    scalar!(connection, MADE_WITH, any, cpu, memory)
+    let all = others || changes.have(Effect::Files);
+    (all || cpu || memory).then_some(Affected { all, cpu, memory })
+}
+
+/// Counts the containers that changes would recreate, and names the first of their users, at most `named`.
+pub async fn restarts(
+    connection: &mut Connection,
+    changes: &Changes,
+    named: i64,
+) -> Result<(i64, Vec<String>), DbError> {
+    let Some(affected) = affected(changes) else {
+        return Ok((0, Vec::new()));
+    };
+    let count = held::count_affected(connection, affected).await?;
+    let names = held::name_affected(connection, affected, named).await?;
+    Ok((count, names))
 }

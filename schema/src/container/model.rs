@@ -84,6 +84,8 @@ pub struct ContainerRow {
     /// How the agent's files are.
     #[sqlx(flatten)]
     pub files: AgentFiles,
+    /// The rollout of a changed configuration or adapter in which its turn has not come: it keeps what it has.
+    pub held_by: Option<Uid>,
     /// What the reconciler remembers.
     #[sqlx(flatten)]
     pub facts: ContainerFacts,

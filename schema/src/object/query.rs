@@ -78,11 +78,12 @@ statements! {
                     OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
                     THEN generation + 1 ELSE bulk_generation END \
                     WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
-    /// The same for all of a kind.
+    /// The same for all of a kind, but those that the rollout `$2` holds.
     BUMP_ALL = "UPDATE objects SET generation = generation + 1, bulk_generation = CASE WHEN bulk_generation = generation \
                 OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
                 THEN generation + 1 ELSE bulk_generation END \
-                WHERE kind = $1 AND deleted_at IS NULL";
+                WHERE kind = $1 AND deleted_at IS NULL \
+                AND NOT EXISTS (SELECT 1 FROM held_agents h WHERE h.uid = objects.uid AND h.rollout_uid = $2)";
     /// Asks for removal.
     DELETE = "UPDATE objects SET deleted_at = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
     /// The same for all of a kind.
@@ -289,9 +290,18 @@ pub async fn bump_in_bulk(
 /// One more change of desired state for all objects of a kind, in one statement: whoever waits for something
 /// else comes first.
 pub async fn bump_all(tx: &mut ObservedTx, kind: Kind) -> Result<u64, DbError> {
+    bump_all_but(tx, kind, None).await
+}
+
+/// The same for all but those that a rollout holds until their turn comes.
+pub async fn bump_all_but(
+    tx: &mut ObservedTx,
+    kind: Kind,
+    held: Option<&Uid>,
+) -> Result<u64, DbError> {
     // PostgreSQL locks the rows in no order of ours: two changes of all would wait for each other.
     meta::take_guard(tx, "bulk").await?;
-    let bumped = execute!(tx, BUMP_ALL, kind)?;
+    let bumped = execute!(tx, BUMP_ALL, kind, held.map_or("", Uid::as_str))?;
     tx.all_changed(kind);
     tx.ring_on_commit();
     Ok(bumped)

@@ -6,3 +6,4 @@ pub(crate) mod query;
 
 pub use model::{CANCELLED, Count, Operation, Progress, Target, TargetState};
 pub use query::{BATCH, KEPT, cancel, count, create, create_for_all, get, list, prune, targets};
+pub(crate) use query::{new_id, record};

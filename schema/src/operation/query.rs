@@ -128,9 +128,26 @@ pub(crate) async fn create_for_removal(
 }
 
 async fn insert(tx: &mut Tx, kind: &str, actor: &str, now: Timestamp) -> Result<String, DbError> {
-    let id = uuid::Uuid::now_v7().simple().to_string();
-    execute!(tx, INSERT, &id, kind, actor, now)?;
+    let id = new_id();
+    record(tx, &id, kind, actor, now).await?;
     Ok(id)
+}
+
+/// Makes an id; later ones sort after earlier ones.
+pub(crate) fn new_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}
+
+/// Records an operation of which the caller keeps the objects.
+pub(crate) async fn record(
+    tx: &mut Tx,
+    id: &str,
+    kind: &str,
+    actor: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    execute!(tx, INSERT, id, kind, actor, now)?;
+    Ok(())
 }
 
 /// Keeps what an observation of an object means for the operations that asked for its generation or an earlier one:

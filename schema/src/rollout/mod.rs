@@ -5,16 +5,17 @@
 
 use crate::kind::Descriptor;
 
+pub mod held;
 mod model;
 pub(crate) mod query;
 
 pub use model::{
     DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, RolloutRow,
-    RolloutTarget, TargetContainer, TargetState,
+    RolloutTarget, TargetContainer, TargetFiles, TargetState,
 };
 pub use query::{
-    cancel, create, finish_target, finish_targets, get, head, list, move_target, pause, put_back,
-    resume, roll_back, save_facts, unfinished,
+    cancel, create, finish_target, finish_targets, get, head, list, move_target, newest_of_image,
+    pause, put_back, release_target, resume, roll_back, save_facts, unfinished,
 };
 
 pub(crate) const KIND: Descriptor = Descriptor::new("rollouts", &["ro"]);

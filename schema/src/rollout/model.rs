@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
-use crate::column::{Flag, Millis};
+use crate::column::{Flag, JsonList, Millis};
 use crate::condition::{self, Condition, ConditionType};
 use crate::ids::{Generation, Timestamp, Uid};
 use crate::object::StatusRow;
@@ -21,6 +21,17 @@ pub enum RolloutKind {
     Migrate,
     /// Users move to an image that is pulled first, whether it is there or not.
     Upgrade,
+    /// Users get a changed configuration.
+    Config,
+    /// Users get another adapter.
+    Adapter,
+}
+
+impl RolloutKind {
+    /// Reports that users get another image by it, and not what all agents are made from.
+    pub fn changes_image(self) -> bool {
+        matches!(self, Self::Migrate | Self::Upgrade)
+    }
 }
 
 /// The desired state of a rollout.
@@ -170,6 +181,24 @@ impl RolloutRow {
         self.facts.paused_attempt == self.attempt
     }
 
+    /// Reports that its image has to be pulled and resolved before users are moved.
+    pub fn is_unresolved(&self) -> bool {
+        self.kind.changes_image() && self.facts.resolved_attempt < self.attempt
+    }
+
+    /// The command that takes back what users get by it; `None` where the rollout itself can be rolled back.
+    pub fn way_back(&self) -> Option<String> {
+        let source = self.source.as_deref().unwrap_or_default();
+        match self.kind {
+            RolloutKind::Migrate | RolloutKind::Upgrade => None,
+            RolloutKind::Config => {
+                let revision = source.rsplit(' ').next().unwrap_or_default();
+                Some(format!("agentyard config rollback {revision}"))
+            }
+            RolloutKind::Adapter => Some("agentyard adapter rollback".to_owned()),
+        }
+    }
+
     /// How far it is, all things considered: what is desired by now counts before its reconciler has
     /// taken note.
     pub fn phase(&self) -> Phase {
@@ -181,7 +210,7 @@ impl RolloutRow {
             DesiredRollout::Rollback => Phase::RollingBack,
             DesiredRollout::Cancel => Phase::Cancelling,
             DesiredRollout::Run if self.paused_itself() => Phase::Paused,
-            DesiredRollout::Run if self.facts.resolved_attempt < self.attempt => Phase::Pulling,
+            DesiredRollout::Run if self.is_unresolved() => Phase::Pulling,
             DesiredRollout::Run => match self.facts.phase {
                 Phase::Paused => Phase::Rolling,
                 phase => phase,
@@ -234,6 +263,20 @@ pub struct RolloutTarget {
     /// Its container; `None` when the user is gone or going.
     #[sqlx(flatten, try_from = "RawContainer")]
     pub container: Option<TargetContainer>,
+    /// Its agent's files; `None` when the user is gone or going.
+    #[sqlx(flatten, try_from = "RawFiles")]
+    pub files: Option<TargetFiles>,
+}
+
+/// The agent's files of a rollout's user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetFiles {
+    /// Their newest generation.
+    pub generation: Generation,
+    /// The newest generation their reconciler has observed.
+    pub observed_generation: Generation,
+    /// What is known of them.
+    pub ready: Option<Condition>,
 }
 
 /// The container of a rollout's user.
@@ -290,6 +333,24 @@ impl From<RawContainer> for Option<TargetContainer> {
             generation: raw.container_generation?,
             observed_generation: raw.status.observed_generation,
             ready: condition::find(&raw.status.conditions, ConditionType::Ready).cloned(),
+        })
+    }
+}
+
+#[derive(FromRow)]
+pub(super) struct RawFiles {
+    files_generation: Option<Generation>,
+    files_observed: Generation,
+    #[sqlx(try_from = "JsonList<Condition>")]
+    files_conditions: Vec<Condition>,
+}
+
+impl From<RawFiles> for Option<TargetFiles> {
+    fn from(raw: RawFiles) -> Self {
+        Some(TargetFiles {
+            generation: raw.files_generation?,
+            observed_generation: raw.files_observed,
+            ready: condition::find(&raw.files_conditions, ConditionType::Ready).cloned(),
         })
     }
 }

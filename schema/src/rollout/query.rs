@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::held;
 use super::model::{
     DesiredRollout, ImageChoice, NewRollout, Phase, PreviousImage, RolloutFacts, RolloutRow,
     RolloutTarget, TargetState,
@@ -15,7 +16,7 @@ use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object::status_columns;
 use crate::operation::Progress;
 use crate::statement::{
-    execute, fetch_all, fetch_optional, like_pattern, scalar, scalars, statements,
+    execute, fetch_all, fetch_optional, like_pattern, scalar, scalar_optional, scalars, statements,
 };
 use crate::{container, meta, object, operation};
 
@@ -61,22 +62,29 @@ statements! {
     /// Users of a rollout with their containers, in order.
     TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, \
                CASE WHEN c.desired = 'running' AND u.disabled = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
-               o.generation AS container_generation, ", status_columns!(), " \
+               o.generation AS container_generation, k.generation AS files_generation, coalesce(ks.observed_generation, 0) AS files_observed, \
+               coalesce(ks.conditions, '[]') AS files_conditions, ", status_columns!(), " \
                FROM rollout_targets t LEFT JOIN containers c ON c.uid = t.uid LEFT JOIN users u ON u.uid = t.uid \
                LEFT JOIN container_facts f ON f.uid = t.uid \
                LEFT JOIN objects o ON o.kind = 'container' AND o.uid = t.uid AND o.deleted_at IS NULL \
                LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = t.uid \
+               LEFT JOIN objects k ON k.kind = 'agent-config' AND k.uid = t.uid AND k.deleted_at IS NULL \
+               LEFT JOIN object_status ks ON ks.kind = 'agent-config' AND ks.uid = t.uid \
                WHERE t.rollout_uid = $1 ORDER BY t.position");
-    /// Users of a rollout that are in another one that has not ended.
+    /// The newest rollout of an image.
+    NEWEST_OF_IMAGE = "SELECT r.uid FROM rollouts r JOIN operations p ON p.id = r.uid WHERE r.type IN ('migrate', 'upgrade') \
+                       ORDER BY p.created_at DESC, r.uid DESC LIMIT 1";
+    /// Users of a rollout of an image that are in another one that has not ended.
     CONFLICTS = "SELECT t.name, t.rollout_uid FROM rollout_targets mine \
                  JOIN rollout_targets t ON t.uid = mine.uid AND t.rollout_uid <> mine.rollout_uid \
                  JOIN rollout_facts f ON f.uid = t.rollout_uid AND f.finished_at IS NULL \
+                 JOIN rollouts r ON r.uid = t.rollout_uid AND r.type IN ('migrate', 'upgrade') \
                  WHERE mine.rollout_uid = $1 ORDER BY t.position LIMIT 20";
     /// Records a rollout.
     INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, desired) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, 'run')";
     /// Records that it has not begun.
-    INSERT_FACTS = "INSERT INTO rollout_facts (uid, phase) VALUES ($1, 'pulling')";
+    INSERT_FACTS = "INSERT INTO rollout_facts (uid, phase) VALUES ($1, $2)";
     /// Records one of its users, in the given order.
     INSERT_TARGET = "INSERT INTO rollout_targets (rollout_uid, uid, name, position, state) \
                      SELECT $1, u.uid, u.name, CAST($3 AS BIGINT), 'pending' FROM users u WHERE u.uid = $2";
@@ -86,6 +94,8 @@ statements! {
     SET_RESUMED = "UPDATE rollouts SET desired = 'run', attempt = attempt + 1 WHERE uid = $1";
     /// Failed users are retried.
     RETRY_FAILED = "UPDATE rollout_targets SET state = 'pending', message = '', finished_at = NULL WHERE rollout_uid = $1 AND state = 'failed'";
+    /// Failed users are left as they are.
+    LEAVE_FAILED = "UPDATE rollout_targets SET state = 'skipped' WHERE rollout_uid = $1 AND state = 'failed'";
     /// It goes on after its end.
     REOPEN = "UPDATE rollout_facts SET finished_at = NULL WHERE uid = $1";
     /// What the reconciler remembers.
@@ -122,12 +132,30 @@ pub async fn create(
 ) -> Result<Uid, DbError> {
     // The guard orders two rollouts of one user, so that the second finds the first.
     meta::take_guard(tx, "rollouts").await?;
+    let uid = Uid::from(operation::new_id());
+    record(tx, &uid, new, actor, now).await?;
+    for (position, user) in (0_i64..).zip(users) {
+        execute!(tx, INSERT_TARGET, &uid, user, position)?;
+    }
+    no_conflict(tx, &uid).await?;
+    object::insert(tx, Kind::Rollout, &uid, uid.as_str(), now).await?;
+    Ok(uid)
+}
+
+/// Records a rollout without users, with its operation.
+pub(super) async fn record(
+    tx: &mut Tx,
+    uid: &Uid,
+    new: &NewRollout,
+    actor: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
     let kind = new.kind.to_string();
-    let uid = Uid::from(operation::create(tx, &kind, actor, &[], now).await?);
+    operation::record(tx, uid.as_str(), &kind, actor, now).await?;
     execute!(
         tx,
         INSERT,
-        &uid,
+        uid,
         kind,
         &new.reference,
         &new.source,
@@ -135,13 +163,12 @@ pub async fn create(
         i64::from(new.pause_on_failure),
         Millis::from(Some(new.health_timeout))
     )?;
-    execute!(tx, INSERT_FACTS, &uid)?;
-    for (position, user) in (0_i64..).zip(users) {
-        execute!(tx, INSERT_TARGET, &uid, user, position)?;
-    }
-    no_conflict(tx, &uid).await?;
-    object::insert(tx, Kind::Rollout, &uid, uid.as_str(), now).await?;
-    Ok(uid)
+    let phase = match new.kind.changes_image() {
+        true => Phase::Pulling,
+        false => Phase::Rolling,
+    };
+    execute!(tx, INSERT_FACTS, uid, phase)?;
+    Ok(())
 }
 
 async fn no_conflict(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
@@ -215,6 +242,11 @@ pub async fn list(
     Ok((rows.collect(), total))
 }
 
+/// The newest rollout of an image, whether it has ended or not.
+pub async fn newest_of_image(connection: &mut Connection) -> Result<Option<Uid>, DbError> {
+    scalar_optional!(connection, NEWEST_OF_IMAGE)
+}
+
 /// Rollouts that have not ended.
 pub async fn unfinished(connection: &mut Connection) -> Result<Vec<Uid>, DbError> {
     scalars!(connection, UNFINISHED)
@@ -262,7 +294,7 @@ pub async fn pause(
 }
 
 /// Records that it is to continue: the image is pulled and resolved once more, and failed users are
-/// retried.
+/// retried; those of a changed configuration or adapter are left out.
 ///
 /// # Errors
 /// [`DbError::WrongState`] when it is not paused.
@@ -280,7 +312,12 @@ pub async fn resume(
             return Err(DbError::WrongState("the rollout is not paused"));
         }
     }
-    for statement in [SET_RESUMED, RETRY_FAILED] {
+    // Those that failed with a change have it already: there is nothing to give them.
+    let failed = match row.kind.changes_image() {
+        true => RETRY_FAILED,
+        false => LEAVE_FAILED,
+    };
+    for statement in [SET_RESUMED, failed] {
         execute!(tx, statement, uid)?;
     }
     Ok(generation)
@@ -297,6 +334,7 @@ pub async fn roll_back(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let (row, generation) = change(tx, uid, expected).await?;
+    held::check_desired(row.kind, DesiredRollout::Rollback)?;
     if row.facts.phase == Phase::RolledBack {
         return Err(DbError::WrongState("the rollout was rolled back already"));
     }
@@ -318,6 +356,7 @@ pub async fn cancel(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let (row, generation) = change(tx, uid, expected).await?;
+    held::check_desired(row.kind, DesiredRollout::Cancel)?;
     match row.desired {
         _ if row.facts.finished_at.is_some() => return Err(ENDED),
         DesiredRollout::Run | DesiredRollout::Pause | DesiredRollout::Cancel => {}
@@ -349,6 +388,9 @@ pub async fn save_facts(
         &facts.message,
         facts.finished_at
     )?;
+    if facts.finished_at.is_some() {
+        held::release_all(tx, uid).await?;
+    }
     tx.changed(Kind::Rollout, uid);
     Ok(())
 }
@@ -369,7 +411,23 @@ pub async fn move_target(
     execute!(tx, KEEP_PREVIOUS, rollout, user)?;
     let generation = container::set_image(tx, user, image, Some(health_timeout)).await?;
     let state = TargetState::Moving;
-    under_way(tx, rollout, user, state, image, generation, "", now).await
+    let id = image.image_id.as_deref();
+    under_way(tx, rollout, user, state, id, generation, "", now).await
+}
+
+/// Lets a user's agent have what is changed.
+///
+/// # Errors
+/// [`DbError::NotFound`] when the user is gone or going.
+pub async fn release_target(
+    tx: &mut Tx,
+    rollout: &Uid,
+    user: &Uid,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let generation = held::release(tx, user).await?;
+    let state = TargetState::Moving;
+    under_way(tx, rollout, user, state, None, generation, "", now).await
 }
 
 /// Gives a user's container its previous image: after a failure (`PuttingBack`) or because the whole is
@@ -390,7 +448,8 @@ pub async fn put_back(
         .and_then(PreviousImage::into)
         .ok_or(DbError::NotFound("previous image"))?;
     let generation = container::set_image(tx, user, &image, None).await?;
-    under_way(tx, rollout, user, state, &image, generation, message, now).await
+    let id = image.image_id.as_deref();
+    under_way(tx, rollout, user, state, id, generation, message, now).await
 }
 
 #[allow(clippy::too_many_arguments)] // The columns of one row.
@@ -399,7 +458,7 @@ async fn under_way(
     rollout: &Uid,
     user: &Uid,
     state: TargetState,
-    image: &ImageChoice,
+    image_id: Option<&str>,
     generation: Generation,
     message: &str,
     now: Timestamp,
@@ -410,7 +469,7 @@ async fn under_way(
         rollout,
         user,
         state,
-        &image.image_id,
+        image_id,
         generation,
         now,
         message

@@ -16,6 +16,7 @@ use super::output::{Format, screen};
 use super::pages::{ListArgs, Pages};
 use super::server::Server;
 use super::{Failure, Result, suggest};
+use crate::cli::output::clean::clean;
 
 const PATH: &str = "/api/config";
 
@@ -169,24 +170,34 @@ async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Resul
     if is_planned {
         return change(server, PATH, body, how).await;
     }
-    report(&server.post(PATH, &body).await?, how)
+    report(server, &server.post(PATH, &body).await?, how)
 }
 
 /// Makes a change that may be one of the authentication mode, or reports what it would do.
 async fn change(server: &Server, path: &str, body: Value, how: &How) -> Result {
     let plan = how.consent.plan(server, path, &body).await?;
     if how.dry_run {
-        return report(&plan, how);
+        return report(server, &plan, how);
     }
     let answer = how.consent.make(server, path, body, &plan).await?;
-    report(&answer, how)?;
+    report(server, &answer, how)?;
     follow_purge(server, &answer).await
 }
 
+/// The containers that a change recreates, with the first of their users.
+fn recreated(answer: &Value) -> String {
+    let count = number(answer, "restarts");
+    let users = cleaned(answer, "restarted_users");
+    match users.is_empty() {
+        true => counted(count, "container"),
+        false => format!("{} ({users})", counted(count, "container")),
+    }
+}
+
 /// Shows what a change does, or would do.
-fn report(answer: &Value, how: &How) -> Result {
+fn report(server: &Server, answer: &Value, how: &How) -> Result {
     let changed = cleaned(answer, "changed");
-    let containers = counted(number(answer, "restarts"), "container");
+    let containers = recreated(answer);
     let text = match (changed.is_empty(), how.dry_run) {
         (true, _) => "no changes\n".to_owned(),
         (false, true) => match &answer["purge"] {
@@ -206,6 +217,13 @@ fn report(answer: &Value, how: &How) -> Result {
         }
     };
     screen::print(&text)?;
+    if let Some(task) = answer["task_id"].as_str().map(clean) {
+        let before = number(answer, "generation").saturating_sub(1);
+        screen::note(&format!(
+            "agents get it in steps: `{0} rollout status {task} --watch` follows them, `{0} config rollback {before}` takes it back",
+            server.command
+        ));
+    }
     let warnings = answer["warnings"].as_array().into_iter().flatten();
     for warning in warnings.filter_map(Value::as_str) {
         screen::note(&format!("warning: {warning}"));

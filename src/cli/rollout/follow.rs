@@ -32,6 +32,8 @@ pub async fn follow(server: &Server, id: &str) -> Result {
 enum End {
     Reached(String),
     Paused(String),
+    /// Of a changed configuration or adapter: what it says names the way back.
+    ChangePaused(String),
     Missed(String),
 }
 
@@ -46,7 +48,11 @@ impl End {
         match field("phase").as_str() {
             "succeeded" | "rolled_back" => Some(Self::Reached(text)),
             // Users who are moving are waited for.
-            "paused" if number(rollout, "progress.running") == 0 => Some(Self::Paused(text)),
+            "paused" if number(rollout, "progress.running") > 0 => None,
+            "paused" if ["config", "adapter"].contains(&&*field("type")) => {
+                Some(Self::ChangePaused(text))
+            }
+            "paused" => Some(Self::Paused(text)),
             "failed" | "cancelled" => Some(Self::Missed(text)),
             _ => None,
         }
@@ -57,6 +63,10 @@ impl End {
             Self::Reached(text) => screen::print(&format!("{text}\n")),
             Self::Paused(text) => Err(Failure::Failed(format!(
                 "{text}\n`{0} rollout resume {id}` continues, `{0} rollout rollback {id}` returns users to their previous images",
+                server.command
+            ))),
+            Self::ChangePaused(text) => Err(Failure::Failed(format!(
+                "{text}\n`{} rollout resume {id}` leaves out who failed and continues",
                 server.command
             ))),
             Self::Missed(text) => Err(Failure::Failed(text)),

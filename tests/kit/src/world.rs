@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reconcilers::drivers::agent_probe::HttpProbe;
 use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::runtime::Waits;
 use reconcilers::shared::{AgentAddress, Options, World};
@@ -24,6 +25,7 @@ pub fn world(engine: &FakeEngine, clock: SharedClock) -> World {
     let firewall = Arc::new(engine.firewall());
     let engine: Arc<dyn ContainerEngine> = Arc::new(engine.clone());
     World {
+        agents: Arc::new(HttpProbe::default()),
         data_dir: Arc::new(MemoryDataDir::default()),
         engine,
         firewall,

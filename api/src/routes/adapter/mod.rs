@@ -11,8 +11,9 @@ mod upload;
 
 use schema::adapter::store;
 use schema::audit::About;
+use schema::config::history::SavedBy;
 use schema::config::{Config, keys, query as config};
-use schema::ids::{Generation, Kind};
+use schema::ids::{Generation, Kind, Uid};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -115,6 +116,19 @@ pub struct InEffect {
     object: String,
     /// Its generation after it. The switch is complete: there is nothing to wait for.
     generation: Generation,
+    /// The rollout in which agents that are ready get it, a few at a time (`container.max_unavailable`), and its task. Absent when
+    /// there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    task_id: Option<String>,
+}
+
+/// Says what puts a package into effect, and how it gets to the agents.
+fn in_steps(message: String, task: Option<&str>) -> String {
+    match task {
+        Some(task) => format!("{message}; agents get it in steps (task {task})"),
+        None => message,
+    }
 }
 
 fn object_name() -> String {
@@ -125,10 +139,19 @@ fn object_name() -> String {
 ///
 /// # Errors
 /// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
-async fn roll_back(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<InEffect>> {
+async fn roll_back(
+    Superadmin(actor): Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<InEffect>> {
     let mut tx = input.meta.begin(&deps).await?;
     store::object_generation(&mut tx, input.if_generation).await?;
-    store::roll_back(&mut tx, deps.clock.now()).await?;
+    let by = SavedBy {
+        actor: &actor.to_string(),
+        at: deps.clock.now(),
+    };
+    let activated = store::roll_back(&mut tx, by).await?;
+    let task_id = activated.rollout.as_ref().map(Uid::to_string);
     let generation = store::object_generation(&mut tx, None).await?;
     let known = store::known(&mut tx).await?;
     let active = known.into_iter().find(|known| known.active);
@@ -137,6 +160,7 @@ async fn roll_back(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<A
     tx.commit(about().detail(format!("back to version {version}")))
         .await?;
     let message = format!("adapter {version} is active again");
+    let message = in_steps(message, task_id.as_deref());
     Ok(Answer::ok(
         message,
         InEffect {
@@ -145,6 +169,7 @@ async fn roll_back(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<A
             changed: true,
             object: object_name(),
             generation,
+            task_id,
         },
     ))
 }

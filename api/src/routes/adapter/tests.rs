@@ -4,6 +4,7 @@ use std::io::{Cursor, Write};
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, Source};
 use schema::condition::{Condition, Reason};
+use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
 use schema::ids::Kind;
 use serde_json::{Value, json};
@@ -89,7 +90,16 @@ async fn yard() -> Yard {
     let yard = test_support::yard().await;
     let echo = Adapter::builtin("echo").unwrap().unwrap();
     let mut tx = yard.world.db.begin().await.unwrap();
-    store::ensure_base(&mut tx, &echo, NOW).await.unwrap();
+    store::ensure_base(
+        &mut tx,
+        &echo,
+        SavedBy {
+            actor: "admin",
+            at: NOW,
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     yard
 }
@@ -407,9 +417,17 @@ async fn uploads_at_the_same_moment_leave_one_of_them_in_effect() {
     let newer = Adapter::from_zip(&version("9.9")).unwrap();
     let install = async {
         let mut tx = yard.world.db.begin().await.unwrap();
-        store::install(&mut tx, &newer, store::Activation::Requested, NOW)
-            .await
-            .unwrap();
+        store::install(
+            &mut tx,
+            &newer,
+            store::Activation::Requested,
+            SavedBy {
+                actor: "admin",
+                at: NOW,
+            },
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     };
     let uploads = futures::future::join_all(packages.iter().map(|zip| upload(&yard, zip)));

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use schema::adapter::store::{self, Source};
 use schema::adapter::{Adapter, InvalidPackage};
+use schema::config::history::SavedBy;
+use schema::ids::Uid;
 use serde_json::{Map, json};
 
-use super::{InEffect, about, object_name};
+use super::{InEffect, about, in_steps, object_name};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -49,7 +51,11 @@ const LONGEST: usize = 500;
 /// # Errors
 /// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place,
 /// 412 for a stale `if_generation`.
-async fn upload(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<InEffect>> {
+async fn upload(
+    Superadmin(actor): Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<InEffect>> {
     let file = input.file.ok_or_else(|| {
         ApiError::invalid(FILE, "file is required: the zip, as multipart/form-data")
     })?;
@@ -70,9 +76,12 @@ async fn upload(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answ
     let adapter = read.map_err(ApiError::internal)?.map_err(refused)?;
     let version = adapter.index.adapter_version.to_string();
     let mut tx = input.meta.begin(&deps).await?;
-    let now = deps.clock.now();
+    let by = SavedBy {
+        actor: &actor.to_string(),
+        at: deps.clock.now(),
+    };
     store::object_generation(&mut tx, input.if_generation).await?;
-    let activated = store::activate(&mut tx, &adapter, Source::Upload, now).await?;
+    let activated = store::activate(&mut tx, &adapter, Source::Upload, by).await?;
     let generation = store::object_generation(&mut tx, None).await?;
     let detail = format!("version {version}, digest {}", adapter.digest);
     tx.commit(about().detail(detail)).await?;
@@ -81,14 +90,16 @@ async fn upload(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answ
     } else {
         format!("adapter {version} was already active")
     };
+    let task_id = activated.rollout.as_ref().map(Uid::to_string);
     Ok(Answer::ok(
-        message,
+        in_steps(message, task_id.as_deref()),
         InEffect {
             adapter_version: version,
             digest: adapter.digest,
             changed: activated.changed,
             object: object_name(),
             generation,
+            task_id,
         },
     ))
 }

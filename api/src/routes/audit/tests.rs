@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use schema::audit::{About, Author, ChainKey, Outcome, append};
+use schema::config::history::SavedBy;
 use serde_json::{Value, json};
 
 use super::*;
@@ -86,9 +87,16 @@ impl Yard {
                 .await
                 .unwrap();
             let echo = schema::adapter::Adapter::builtin("echo").unwrap().unwrap();
-            schema::adapter::store::ensure_base(&mut tx, &echo, now)
-                .await
-                .unwrap();
+            schema::adapter::store::ensure_base(
+                &mut tx,
+                &echo,
+                SavedBy {
+                    actor: "admin",
+                    at: now,
+                },
+            )
+            .await
+            .unwrap();
         }
         if id == "skills_install" {
             skills::tests::pulled_repository(&self.world, &mut tx).await;

@@ -7,6 +7,7 @@ use schema::ids::{Generation, Kind, PlainName, Uid, UserName};
 use schema::meta;
 use schema::object;
 use schema::operation::{self, Progress};
+use schema::rollout::held;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -156,6 +157,8 @@ async fn several(
             if object::bump_all(&mut tx, Kind::AgentConfig).await? == 0 {
                 return Ok(nobody());
             }
+            // They get a change at their turn, and not by this.
+            held::keep_held(&mut tx).await?;
             let kind = Kind::AgentConfig;
             let created = operation::create_for_all(&mut tx, OPERATION, &by, kind, now).await;
             let (task, total) = created?;

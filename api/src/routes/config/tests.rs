@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, Source};
+use schema::config::history::SavedBy;
 use schema::container::ContainerFacts;
 use schema::ids::Kind;
 use schema::{object, user};
@@ -75,9 +76,17 @@ async fn l21_what_the_active_adapter_stores_as_secret_is_not_shown() {
     let admin = admin().await;
     let picoclaw = Adapter::builtin("picoclaw").unwrap().unwrap();
     let mut tx = admin.yard.world.db.begin().await.unwrap();
-    store::activate(&mut tx, &picoclaw, Source::Upload, NOW)
-        .await
-        .unwrap();
+    store::activate(
+        &mut tx,
+        &picoclaw,
+        Source::Upload,
+        SavedBy {
+            actor: "admin",
+            at: NOW,
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     let settings = json!({"username": "hunter2", "broker": "visible"});
     let agent = json!({"channel_list": {"mqtt": {"settings": settings}}});

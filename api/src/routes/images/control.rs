@@ -130,10 +130,7 @@ impl Verb {
     /// The rollout meant when none is named.
     async fn newest(self, tx: &mut Tx) -> Result<Uid> {
         let newest = match self {
-            Self::RollBack => {
-                let (rows, _) = rollout::list(tx, "", 1, 0).await?;
-                rows.into_iter().next().map(|(row, _)| row.uid)
-            }
+            Self::RollBack => rollout::newest_of_image(tx).await?,
             // Ids of later ones sort after those of earlier ones.
             Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
         };

@@ -1,5 +1,6 @@
 //! The steps of a plan.
 
+use schema::condition::Reason;
 use schema::container::ContainerFacts;
 use schema::ids::UserName;
 
@@ -26,8 +27,10 @@ pub enum Action {
     ReleaseFinalizer,
     /// Remembers what was observed.
     SaveFacts(Box<ContainerFacts>),
-    /// Has the events say why a replacement failed; what remembers it is another step.
+    /// Has the events say what failed; what remembers it is another step.
     ReportFailure {
+        /// What kind of failure it is.
+        reason: Reason,
         /// Why, with the end of its log.
         why: String,
     },
@@ -96,7 +99,7 @@ impl std::fmt::Display for Action {
             Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
             Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
             Self::SaveFacts(_) => f.write_str("remember what was observed"),
-            Self::ReportFailure { why } => f.write_str(why),
+            Self::ReportFailure { why, .. } => f.write_str(why),
             Self::NoteReplacedHome => f.write_str(
                 "recreate the container: the user's directory was replaced, and it mounts the one before",
             ),

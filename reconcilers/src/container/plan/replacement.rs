@@ -32,17 +32,12 @@ impl Running<'_> {
     ) -> Plan<Action> {
         let label = |key: &str| base.labels.get(key).map_or("", String::as_str);
         let wanted_digest = digest_of(wanted);
-        let other_token = label(LABEL_RESTART_TOKEN) != self.row.restart_token;
         let debugging = self.row.debug || base.debug();
         let by_hand = self.seen.drift(base).is_some();
         let facts = &self.row.facts;
         let mut actions = Vec::new();
-        // What the files say goes with the container that reads them: there is no way back to another one.
-        let digest = self.row.files.restart_digest.as_deref().unwrap_or("");
-        let other_files = label(LABEL_CONFIG_DIGEST) != digest;
-        // It writes into a directory that is gone, and a way back would lead there.
         let other_home = !self.seen.mounts_home(base);
-        let fresh = other_token || other_files || other_home || debugging || by_hand;
+        let fresh = self.is_made_afresh(base);
         if !fresh && facts.failed_digest.as_deref() == Some(wanted_digest) {
             let delay = doubled(
                 FIRST_RETRY_OF_REPLACEMENT,
@@ -120,6 +115,20 @@ impl Running<'_> {
         act(actions, "replacing the container")
     }
 
+    /// Reports that a container goes before another one is made, to which there is no way back.
+    pub(super) fn is_made_afresh(&self, base: &Container) -> bool {
+        let label = |key: &str| base.labels.get(key).map_or("", String::as_str);
+        let other_token = label(LABEL_RESTART_TOKEN) != self.row.restart_token;
+        // What the files say goes with the container that reads them.
+        let digest = self.row.files.restart_digest.as_deref().unwrap_or("");
+        let other_files = label(LABEL_CONFIG_DIGEST) != digest;
+        // It writes into a directory that is gone, and a way back would lead there.
+        let other_home = !self.seen.mounts_home(base);
+        let debugging = self.row.debug || base.debug();
+        let by_hand = self.seen.drift(base).is_some();
+        other_token || other_files || other_home || debugging || by_hand
+    }
+
     /// What is left of the rest that a container has after its start before the same is made afresh.
     fn rest_of(&self, base: &Container) -> Option<Duration> {
         let details = self.seen.details.get(&base.id);
@@ -187,7 +196,7 @@ impl Running<'_> {
             };
         };
         let details = self.seen.details.get(&base.id);
-        let fits = self.seen.fits(base, self.row);
+        let fits = self.seen.fits(base, self.row) || self.is_held(base);
         match base.state {
             ContainerState::Running if fits && self.seen.ready == Some(true) => {
                 act(vec![remove(prev)], "removing the replaced container")
@@ -237,6 +246,7 @@ impl Running<'_> {
             let why = noted.failure_text();
             actions.push(Action::SaveFacts(Box::new(noted)));
             actions.push(Action::ReportFailure {
+                reason: Reason::ReplacementFailed,
                 why: why.unwrap_or_else(|| UNKNOWN.to_owned()),
             });
         }

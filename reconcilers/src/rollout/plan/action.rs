@@ -45,6 +45,17 @@ pub enum Action {
         /// How long the new container may take to become ready.
         health_timeout: Duration,
     },
+    /// Lets a batch of users have what is changed, all or none.
+    Release {
+        /// What it is bound to.
+        step: Step,
+        /// The users.
+        users: Vec<Uid>,
+        /// Their names.
+        names: Vec<String>,
+        /// What they get, in words.
+        what: String,
+    },
     /// Gives a user the image of before.
     PutBack {
         /// What it is bound to.
@@ -93,6 +104,7 @@ impl Action {
             Self::Remember { note, .. } => note.is_some(),
             Self::StartPull { .. }
             | Self::Move { .. }
+            | Self::Release { .. }
             | Self::PutBack { .. }
             | Self::FinishMany { .. }
             | Self::Finish { .. } => true,
@@ -130,6 +142,7 @@ impl std::fmt::Display for Action {
             Self::Move { names, image, .. } => {
                 write!(f, "move {} to {}", names.join(", "), image.reference)
             }
+            Self::Release { names, what, .. } => write!(f, "give {} {what}", names.join(", ")),
             Self::PutBack { name, message, .. } => {
                 write!(f, "put {name} back{}", because(message))
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use schema::condition::ConditionStatus;
+use schema::condition::{ConditionStatus, Reason};
 use schema::rollout::{DesiredRollout, RolloutTarget, TargetContainer, TargetState};
 
 use super::{Action, View};
@@ -31,7 +31,9 @@ impl View<'_> {
     fn judge_one(&self, target: &RolloutTarget) -> Option<Action> {
         let all_back = self.row.desired == DesiredRollout::Rollback;
         let ours = match target.state {
-            TargetState::Moving => self.has_what_it_was_moved_to(target),
+            TargetState::Moving => {
+                !self.row.kind.changes_image() || self.has_what_it_was_moved_to(target)
+            }
             TargetState::PuttingBack | TargetState::RollingBack => has_previous(target),
             TargetState::Failed if all_back => has_previous(target),
             TargetState::Pending
@@ -60,6 +62,9 @@ impl View<'_> {
             }
             (TargetState::Moving, Verdict::Good) => {
                 Some(self.finish(target, TargetState::Done, ""))
+            }
+            (TargetState::Moving, Verdict::Bad(why)) if !self.row.kind.changes_image() => {
+                Some(self.finish(target, TargetState::Failed, &why))
             }
             (TargetState::Moving, Verdict::Bad(why)) => {
                 Some(self.put_back(target, TargetState::PuttingBack, &why))
@@ -99,11 +104,20 @@ impl View<'_> {
         let Some(ready) = &container.ready else {
             return Verdict::Wait;
         };
+        if !self.row.kind.changes_image() {
+            match self.verdict_on_files(target, container) {
+                Verdict::Good => {}
+                verdict => return verdict,
+            }
+        }
         match ready.status {
             // Nobody could observe: that says nothing about the image.
             ConditionStatus::Unknown => Verdict::Wait,
             ConditionStatus::True => Verdict::Good,
-            ConditionStatus::False if ready.reason.needs_action() => {
+            // One that ends again and again is ready again and again, too.
+            ConditionStatus::False
+                if ready.reason.needs_action() || ready.reason == Reason::CrashLoop =>
+            {
                 Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
             }
             ConditionStatus::False => {
@@ -123,6 +137,28 @@ impl View<'_> {
 }
 
 impl View<'_> {
+    /// Judges the files of an agent that got a change: its container follows once they are written.
+    fn verdict_on_files(&self, target: &RolloutTarget, container: &TargetContainer) -> Verdict {
+        let Some(files) = &target.files else {
+            return Verdict::Wait;
+        };
+        let ready = match &files.ready {
+            Some(ready) if files.observed_generation >= files.generation => ready,
+            _ => return Verdict::Wait,
+        };
+        match ready.status {
+            ConditionStatus::True if container.observed_generation >= container.generation => {
+                Verdict::Good
+            }
+            ConditionStatus::False if ready.needs_action() => {
+                Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
+            }
+            ConditionStatus::True | ConditionStatus::False | ConditionStatus::Unknown => {
+                Verdict::Wait
+            }
+        }
+    }
+
     /// When the first of those who are under way is judged although nothing happens.
     pub(super) fn next_judgement(&self) -> Option<Duration> {
         let under_way = self.targets.iter().filter(|t| t.state.is_under_way());

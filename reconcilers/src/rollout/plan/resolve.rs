@@ -41,7 +41,7 @@ impl View<'_> {
         let newest = observed.fixed && there.is_some();
         let pull_wanted = match self.row.kind {
             RolloutKind::Upgrade => !newest,
-            RolloutKind::Migrate => {
+            RolloutKind::Migrate | RolloutKind::Config | RolloutKind::Adapter => {
                 there.is_none() || (observed.policy == PullPolicy::Always && !newest)
             }
         };

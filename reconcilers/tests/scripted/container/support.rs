@@ -155,9 +155,16 @@ impl Yard {
             agent(&mut index["agent"]);
             edit(&mut index["agent"]);
         });
-        adapter::store::ensure_base(&mut tx, &echo, START)
-            .await
-            .unwrap();
+        adapter::store::ensure_base(
+            &mut tx,
+            &echo,
+            SavedBy {
+                actor: "admin",
+                at: START,
+            },
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
         let (service_user, verify_every) = ((0, 0), Duration::from_secs(600));
         let store = Database::new(db.clone(), Arc::clone(&key), clock.clone());

@@ -3,5 +3,6 @@
 mod faults;
 mod images;
 mod properties;
+mod steps;
 mod support;
 mod ways;

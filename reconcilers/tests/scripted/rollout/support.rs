@@ -187,7 +187,10 @@ impl Yard {
                 continue;
             }
             let image = row.pinned_image().unwrap_or_default();
+            busy |= self.files(uid).await;
             let condition = match self.answer(number, image) {
+                // It has not got what breaks it.
+                _ if row.held_by.is_some() => Condition::ready(Reason::Running, ""),
                 _ if !row.desired_running() => Condition::ready(Reason::Stopped, ""),
                 Answer::Ready => Condition::ready(Reason::Running, ""),
                 Answer::Fails => Condition::not_ready(Reason::ReplacementFailed, "it ended"),
@@ -212,6 +215,26 @@ impl Yard {
             }
         }
         busy
+    }
+
+    /// What the agent-config reconciler does, in short. True when it did something.
+    async fn files(&self, uid: &Uid) -> bool {
+        let kind = Kind::AgentConfig;
+        let Some((generation, status)) = self.store.peek(kind, uid) else {
+            return false;
+        };
+        if status.observed_generation == generation {
+            return false;
+        }
+        let ready = Condition::ready(Reason::Converged, "");
+        let now = self.clock.now();
+        let status = ObjectStatus {
+            observed_generation: generation,
+            conditions: condition::merge(&status.conditions, vec![ready], generation, now),
+            ..ObjectStatus::default()
+        };
+        let statuses = self.store.statuses(kind, "agent-config");
+        statuses.save(uid, &status, Epoch(1)).await.unwrap()
     }
 
     /// One pass. `None`: there is nothing to observe any more.

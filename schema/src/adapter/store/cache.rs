@@ -18,6 +18,12 @@ pub struct AdapterCache {
 }
 
 impl AdapterCache {
+    /// Reports that a newer adapter than that of `generation` is kept.
+    pub async fn is_newer(&self, generation: i64) -> bool {
+        let newest = self.newest.lock().await;
+        newest.as_ref().is_some_and(|(kept, _)| *kept > generation)
+    }
+
     /// The adapter of `generation` or newer: the one that is kept, else what `read` gives.
     ///
     /// # Errors

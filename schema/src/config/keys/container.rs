@@ -1,5 +1,7 @@
 //! Keys of `container`.
 
+use std::time::Duration;
+
 use super::settings;
 use crate::config::setting::{Effect, Setting};
 use crate::config::{HostAccess, LanAccess, rules};
@@ -18,6 +20,10 @@ settings! {
     /// CPU cores per container, for example 0.5; 0 = unlimited.
     CPU_LIMIT: Setting<f64> = "container.cpu_limit", "CPU limit", Setting::number(0.0, 1024.0, 0).effects(&[Effect::Containers]);
 
+    /// Time within which an agent must be ready after it got a changed configuration or adapter. The first that is not pauses the
+    /// rollout of the change.
+    HEALTH_TIMEOUT: Setting<Option<Duration>> = "container.health_timeout", "Time to become ready", Setting::duration(false, "2m");
+
     /// What agents reach of the host: service = the agent listener and nothing else; open = every service that is bound to all
     /// addresses. Needs an engine on this host, and the right to change its packet filter.
     HOST_ACCESS: Setting<HostAccess> = "container.host_access", "Host access", Setting::choice("service").effects(&[Effect::Object(Kind::Engine)]);
@@ -27,6 +33,9 @@ settings! {
     /// clouds are closed, unless it is open. The resolvers of the host's /etc/resolv.conf stay open; name the network of one that
     /// only the engine's configuration has (dns in daemon.json). Needs what container.host_access needs.
     LAN_ACCESS: Setting<LanAccess> = "container.lan_access", "Network access", Setting::parsed(rules::lan_access, "private").effects(&[Effect::Object(Kind::Engine)]);
+
+    /// Agents that get a changed configuration or adapter at once; others keep what they have until their turn comes.
+    MAX_UNAVAILABLE: Setting<u64> = "container.max_unavailable", "Agents changed at once", Setting::integer(1, 1000, 4);
 
     /// Memory per container in MiB.
     MEMORY_LIMIT_MB: Setting<u64> = "container.memory_limit_mb", "Memory limit (MiB)", Setting::integer(16, 16_777_216, 1024).effects(&[Effect::Containers]);
@@ -41,9 +50,9 @@ settings! {
     /// Readiness checks in a row that a ready agent may leave unanswered before its container is restarted.
     PROBE_FAILURES: Setting<u64> = "container.probe_failures", "Failed checks before a restart", Setting::integer(1, 100, 3);
 
-    /// Seconds between two readiness checks of an agent that is ready; 0 = ready agents are not checked. Only agents that answer over
+    /// Time between two readiness checks of an agent that is ready; 0 = ready agents are not checked. Only agents that answer over
     /// HTTP are checked, and not in debug mode.
-    PROBE_INTERVAL: Setting<u64> = "container.probe_interval", "Check interval (s)", Setting::integer(0, 3600, 30);
+    PROBE_INTERVAL: Setting<Option<Duration>> = "container.probe_interval", "Check interval", Setting::duration(true, "30s");
 
     /// Base URL that agents use to reach this service; empty = where the server listens for agents.
     SERVICE_URL: Setting<Option<String>> = "container.service_url", "Service URL for agents", Setting::optional(rules::base_url).effects(&[Effect::Files, Effect::Object(Kind::Engine)]);

@@ -8,6 +8,7 @@
 mod hand;
 mod images;
 mod networks;
+mod probe;
 mod script;
 mod streams;
 mod world;

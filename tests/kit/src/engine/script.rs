@@ -143,6 +143,8 @@ pub struct Run {
     pub oom_killed: bool,
     /// How long it takes to end when asked to stop; `None` ignores the request.
     pub stops_after: Option<Duration>,
+    /// The time after its first answer from which it answers no more, as a process that hangs.
+    pub hangs_after: Option<Duration>,
     /// A file in its user's directory that it makes some time after its start, such as a heartbeat.
     pub makes_file: Option<(Duration, String)>,
 }
@@ -155,6 +157,7 @@ impl Default for Run {
             ends: None,
             oom_killed: false,
             stops_after: Some(Duration::ZERO),
+            hangs_after: None,
             makes_file: None,
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct FakeContainer {
     pub(super) logs: Vec<(Timestamp, bool, Bytes)>,
     pub(super) run: Run,
     pub(super) started: Option<Instant>,
+    /// When its agent first answered in this run.
+    pub(super) answered: Option<Instant>,
     /// Counts starts, so that the end of an earlier run does not end a later one.
     pub(super) runs: u64,
 }
@@ -254,6 +256,7 @@ impl World {
                 logs: Vec::new(),
                 run: Run::default(),
                 started: None,
+                answered: None,
                 runs: 0,
             },
         );
@@ -268,6 +271,20 @@ impl World {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Reports that the agent that runs at an address hangs, which it does some time after it has first answered; `None`: none
+    /// runs there.
+    pub(super) fn agent_at(&mut self, address: &str, now: Instant) -> Option<bool> {
+        let mut containers = self.containers.values_mut();
+        let found = containers.find(|container| {
+            let mut networks = container.details.container.networks.values().flatten();
+            container.details.container.state == ContainerState::Running
+                && networks.any(|own| own == address)
+        })?;
+        let answered = *found.answered.get_or_insert(now);
+        let hangs_after = found.run.hangs_after;
+        Some(hangs_after.is_some_and(|after| now >= answered + after))
     }
 
     pub(super) fn start(
@@ -319,6 +336,7 @@ impl World {
         container.runs += 1;
         container.run = run;
         container.started = Some(instant);
+        container.answered = None;
         let details = &mut container.details;
         details.container.state = ContainerState::Running;
         details.started_at = Some(now);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use schema::adapter::Adapter;
 use schema::adapter::store::{Activation, AdapterFacts, AdapterState, Installed, object_uid};
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, Timestamp};
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::rollout::RolloutKind;
+use schema::rollout::held::Affected;
 
 use super::MemoryStore;
 use super::tables::Tables;
@@ -54,17 +56,22 @@ impl Tables {
     }
 
     /// Puts a package into effect and bumps what is made by it.
-    fn switch(&mut self, adapter: Arc<Adapter>, now: Option<Timestamp>) {
+    fn switch(&mut self, adapter: Arc<Adapter>, now: Option<Timestamp>) -> Vec<(Uid, Generation)> {
         let packages = &mut self.packages;
         let before = packages.active.replace(adapter);
         packages.previous = before.map(|before| before.digest.clone());
         packages.activated_at = now;
         packages.changes += 1;
-        for kind in [Kind::User, Kind::Container, Kind::AgentConfig] {
-            self.bump_all(kind);
-        }
+        let changed = self.change_in_steps(
+            RolloutKind::Adapter,
+            Affected::ALL,
+            &[Kind::Container, Kind::AgentConfig],
+            now.unwrap_or_default(),
+        );
+        self.bump_all(Kind::User);
         // Before the first start there is no such object yet.
         let _ = self.bump(Kind::Adapter, &object_uid());
+        changed
     }
 
     pub(super) fn install(
@@ -73,13 +80,14 @@ impl Tables {
         facts: &AdapterFacts,
         activation: Activation,
         now: Timestamp,
-    ) -> Installed {
+    ) -> (Installed, Vec<(Uid, Generation)>) {
         let packages = &self.packages;
         let version = &adapter.index.adapter_version;
         let active = packages.active.as_ref();
         let left = [&packages.installed, &packages.previous]
             .into_iter()
             .any(|digest| digest.as_ref() == Some(&adapter.digest));
+        let mut changed = Vec::new();
         let installed = if active.is_some_and(|active| *version <= active.index.adapter_version) {
             Installed::NotNewer
         } else if left && activation != Activation::Requested {
@@ -87,7 +95,7 @@ impl Tables {
         } else if activation == Activation::Manual {
             Installed::Waits
         } else {
-            self.switch(Arc::new(adapter.clone()), Some(now));
+            changed = self.switch(Arc::new(adapter.clone()), Some(now));
             self.packages.installed = Some(adapter.digest.clone());
             Installed::Newer
         };
@@ -97,7 +105,7 @@ impl Tables {
             seen_generation: Some(self.adapter_generation()),
             ..facts.clone()
         };
-        installed
+        (installed, changed)
     }
 }
 

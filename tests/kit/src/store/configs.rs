@@ -50,6 +50,7 @@ impl Tables {
             mcp_token_version: config.token_changes + 1,
             config_generation: self.config_generation(),
             adapter_generation: self.adapter_generation(),
+            held_by: self.held_by(uid),
             facts: config.facts.clone().unwrap_or_default(),
         })
     }

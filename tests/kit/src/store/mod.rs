@@ -9,6 +9,7 @@ mod adapters;
 mod archive;
 mod configs;
 mod directories;
+mod held;
 mod images;
 mod rollouts;
 mod skills;
@@ -441,6 +442,9 @@ impl RolloutStore for MemoryStore {
     ) -> Result<(), DbError> {
         self.transaction(|tables| {
             tables.rollout_step(step)?.row.facts = facts.clone();
+            if facts.finished_at.is_some() {
+                tables.release_all(step.rollout);
+            }
             Ok(())
         })
         .await
@@ -456,6 +460,11 @@ impl RolloutStore for MemoryStore {
         let work = |tables: &mut Tables| tables.move_targets(step, users, image, health_timeout);
         self.moved(work).await?;
         Ok(())
+    }
+
+    async fn release_targets(&self, step: RolloutStep<'_>, users: &[Uid]) -> Result<(), DbError> {
+        self.moved(|tables| tables.release_targets(step, users))
+            .await
     }
 
     async fn put_back_target(
@@ -515,10 +524,13 @@ impl AdapterStore for MemoryStore {
         now: Timestamp,
     ) -> Result<Installed, DbError> {
         self.transaction(|tables| {
-            let installed = tables.install(adapter, facts, activation, now);
+            let (installed, changed) = tables.install(adapter, facts, activation, now);
             if installed == Installed::Newer {
                 let version = adapter.index.adapter_version.to_string();
                 self.tell(&Change::AdapterInstalled { version });
+            }
+            for (uid, generation) in changed {
+                self.tell(&Change::Moved { uid, generation });
             }
             self.ring();
             Ok(installed)

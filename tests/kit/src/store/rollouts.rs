@@ -8,7 +8,7 @@ use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::rollout::{
     DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutRow, RolloutTarget,
-    TargetContainer, TargetState,
+    TargetContainer, TargetFiles, TargetState,
 };
 
 use super::MemoryStore;
@@ -23,6 +23,14 @@ pub(super) struct Rollout {
 }
 
 const ENDED: DbError = DbError::WrongState("the rollout has ended");
+
+/// A rollout of a changed configuration or adapter ends by the next change only.
+fn check_desired(rollout: &Rollout) -> Result<(), DbError> {
+    match rollout.row.kind.changes_image() {
+        true => Ok(()),
+        false => Err(DbError::WrongState("resume it, or go back")),
+    }
+}
 
 impl Tables {
     pub(super) fn unfinished_rollouts(&self) -> Vec<Uid> {
@@ -40,6 +48,7 @@ impl Tables {
         };
         let targets = rollout.targets.iter().map(|target| RolloutTarget {
             container: self.target_container(&target.uid),
+            files: self.target_files(&target.uid),
             ..target.clone()
         });
         Some((row, targets.collect()))
@@ -72,6 +81,17 @@ impl Tables {
                 && !account.missing,
             image_ref: image.reference,
             image_id: image.image_id,
+            generation: object.generation,
+            observed_generation: status.observed_generation,
+            ready: condition::find(&status.conditions, ConditionType::Ready).cloned(),
+        })
+    }
+
+    fn target_files(&self, uid: &Uid) -> Option<TargetFiles> {
+        let object = self.object(Kind::AgentConfig, uid)?;
+        let status = self.statuses.get(&(Kind::AgentConfig, uid.clone()));
+        let status = status.map(|(status, _)| status.clone()).unwrap_or_default();
+        object.deleted_at.is_none().then(|| TargetFiles {
             generation: object.generation,
             observed_generation: status.observed_generation,
             ready: condition::find(&status.conditions, ConditionType::Ready).cloned(),
@@ -111,7 +131,7 @@ impl Tables {
         Ok(generation)
     }
 
-    fn target(
+    pub(super) fn target(
         &mut self,
         step: RolloutStep<'_>,
         user: &Uid,
@@ -205,10 +225,70 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn insert_rollout(
+        &mut self,
+        uid: &Uid,
+        new: &NewRollout,
+        users: &[Uid],
+        actor: &str,
+        now: Timestamp,
+    ) {
+        let phase = match new.kind.changes_image() {
+            true => Phase::Pulling,
+            false => Phase::Rolling,
+        };
+        let row = RolloutRow {
+            uid: uid.clone(),
+            kind: new.kind,
+            reference: new.reference.clone(),
+            source: new.source.clone(),
+            max_unavailable: new.max_unavailable,
+            pause_on_failure: new.pause_on_failure,
+            health_timeout: new.health_timeout,
+            desired: DesiredRollout::Run,
+            attempt: 1,
+            generation: Generation(1),
+            actor: actor.to_owned(),
+            created_at: now,
+            facts: RolloutFacts {
+                image_id: None,
+                image_digest: None,
+                resolved_attempt: 0,
+                paused_attempt: 0,
+                phase: phase,
+                message: String::new(),
+                finished_at: None,
+            },
+        };
+        let known = users.iter().filter_map(|user| {
+            let account = self.accounts.get(user)?;
+            Some((user, account.name.to_string()))
+        });
+        let targets = known.map(|(user, name)| RolloutTarget {
+            uid: user.clone(),
+            name,
+            state: TargetState::Pending,
+            image_id: None,
+            previous: None,
+            generation: None,
+            moved_at: None,
+            finished_at: None,
+            message: String::new(),
+            container: None,
+            files: None,
+        });
+        let targets = targets.collect();
+        self.create(Kind::Rollout, uid);
+        self.rollouts.insert(uid.clone(), Rollout { row, targets });
+    }
+
     /// Whether one of a rollout's users is in another one that has not ended.
     fn conflict(&self, rollout: &Uid, users: &[Uid]) -> Result<(), DbError> {
         for (uid, other) in &self.rollouts {
-            if uid == rollout || other.row.facts.finished_at.is_some() {
+            if uid == rollout
+                || other.row.facts.finished_at.is_some()
+                || !other.row.kind.changes_image()
+            {
                 continue;
             }
             let both = other.targets.iter().filter(|t| users.contains(&t.uid));
@@ -220,6 +300,14 @@ impl Tables {
         }
         Ok(())
     }
+}
+
+pub(super) fn set_under_way(target: &mut RolloutTarget, generation: Generation, now: Timestamp) {
+    target.state = TargetState::Moving;
+    target.generation = Some(generation);
+    target.moved_at = Some(now);
+    target.finished_at = None;
+    target.message.clear();
 }
 
 fn under_way(
@@ -257,50 +345,7 @@ impl MemoryStore {
                 .filter(|user| tables.accounts.contains_key(*user));
             let users: Vec<Uid> = known.cloned().collect();
             tables.conflict(uid, &users)?;
-            let row = RolloutRow {
-                uid: uid.clone(),
-                kind: new.kind,
-                reference: new.reference.clone(),
-                source: new.source.clone(),
-                max_unavailable: new.max_unavailable,
-                pause_on_failure: new.pause_on_failure,
-                health_timeout: new.health_timeout,
-                desired: DesiredRollout::Run,
-                attempt: 1,
-                generation: Generation(1),
-                actor: actor.to_owned(),
-                created_at: now,
-                facts: RolloutFacts {
-                    image_id: None,
-                    image_digest: None,
-                    resolved_attempt: 0,
-                    paused_attempt: 0,
-                    phase: Phase::Pulling,
-                    message: String::new(),
-                    finished_at: None,
-                },
-            };
-            let known = users.iter().filter_map(|user| {
-                let account = tables.accounts.get(user)?;
-                Some((user, account.name.to_string()))
-            });
-            let targets = known.map(|(user, name)| RolloutTarget {
-                uid: user.clone(),
-                name,
-                state: TargetState::Pending,
-                image_id: None,
-                previous: None,
-                generation: None,
-                moved_at: None,
-                finished_at: None,
-                message: String::new(),
-                container: None,
-            });
-            let targets = targets.collect();
-            tables.create(Kind::Rollout, uid);
-            tables
-                .rollouts
-                .insert(uid.clone(), Rollout { row, targets });
+            tables.insert_rollout(uid, new, &users, actor, now);
             Ok(())
         })
     }
@@ -360,8 +405,11 @@ impl MemoryStore {
             }
             rollout.row.desired = DesiredRollout::Run;
             rollout.row.attempt += 1;
+            let retries = rollout.row.kind.changes_image();
             for target in &mut rollout.targets {
-                if target.state == TargetState::Failed {
+                if target.state == TargetState::Failed && !retries {
+                    target.state = TargetState::Skipped;
+                } else if target.state == TargetState::Failed {
                     target.state = TargetState::Pending;
                     target.message.clear();
                     target.finished_at = None;
@@ -379,6 +427,7 @@ impl MemoryStore {
         self.write(|tables| {
             let rollout = tables.rollouts.get(uid);
             let rollout = rollout.ok_or(DbError::NotFound("rollout"))?;
+            check_desired(rollout)?;
             if rollout.row.facts.phase == Phase::RolledBack {
                 return Err(DbError::WrongState("the rollout was rolled back already"));
             }
@@ -400,14 +449,17 @@ impl MemoryStore {
     /// # Errors
     /// When it has ended or is being rolled back.
     pub fn cancel_rollout(&self, uid: &Uid) -> Result<Generation, DbError> {
-        self.change_rollout(uid, |rollout| match rollout.row.desired {
-            _ if rollout.row.facts.finished_at.is_some() => Err(ENDED),
-            DesiredRollout::Run | DesiredRollout::Pause | DesiredRollout::Cancel => {
-                rollout.row.desired = DesiredRollout::Cancel;
-                Ok(())
-            }
-            DesiredRollout::Rollback => {
-                Err(DbError::WrongState("the rollout is being rolled back"))
+        self.change_rollout(uid, |rollout| {
+            check_desired(rollout)?;
+            match rollout.row.desired {
+                _ if rollout.row.facts.finished_at.is_some() => Err(ENDED),
+                DesiredRollout::Run | DesiredRollout::Pause | DesiredRollout::Cancel => {
+                    rollout.row.desired = DesiredRollout::Cancel;
+                    Ok(())
+                }
+                DesiredRollout::Rollback => {
+                    Err(DbError::WrongState("the rollout is being rolled back"))
+                }
             }
         })
     }

@@ -13,6 +13,7 @@ use schema::user::UserRow;
 
 use super::adapters::Packages;
 use super::configs::AgentConfig;
+use super::held::Held;
 use super::images::ImageSpec;
 use super::rollouts::Rollout;
 
@@ -63,6 +64,9 @@ pub(super) struct Tables {
     pub(super) agent_configs: BTreeMap<Uid, AgentConfig>,
     pub(super) images: BTreeMap<Uid, ImageSpec>,
     pub(super) rollouts: BTreeMap<Uid, Rollout>,
+    pub(super) held: BTreeMap<Uid, Held>,
+    /// How many changes there were that agents get in steps.
+    pub(super) steps: u64,
     pub(super) paused_reconcilers: BTreeSet<String>,
     pub(super) config: Values,
     /// How often configuration changed; its generation is one more.
@@ -172,6 +176,7 @@ impl Tables {
             config_generation: self.config_generation(),
             adapter_generation: self.adapter_generation(),
             files: self.agent_files(uid),
+            held_by: self.held_by(uid),
             facts: self.facts.get(uid).cloned().unwrap_or_default(),
         })
     }

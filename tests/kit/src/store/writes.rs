@@ -2,15 +2,17 @@
 //! mean what the functions of `schema` of the same names mean.
 
 use schema::config::Changes;
-use schema::config::Effect;
+use schema::config::{Effect, query};
 use schema::container::Desired;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::StatusRow;
+use schema::rollout::RolloutKind;
 use schema::user::NewUser;
 
 use super::MemoryStore;
 use super::tables::{Account, Spec, Tables};
+use crate::script::Change;
 
 pub(super) fn delete(
     tables: &mut Tables,
@@ -243,11 +245,16 @@ impl MemoryStore {
             if !changes.0.is_empty() {
                 tables.config_changes += 1;
             }
-            if changes.have(Effect::Containers) {
-                tables.bump_all(Kind::Container);
-            }
-            if changes.have(Effect::Files) {
-                tables.bump_all(Kind::AgentConfig);
+            let changed = match query::affected(changes) {
+                Some(affected) => {
+                    let kinds = query::kinds_bumped(changes);
+                    let now = Timestamp::default();
+                    tables.change_in_steps(RolloutKind::Config, affected, &kinds, now)
+                }
+                None => Vec::new(),
+            };
+            for (uid, generation) in changed {
+                self.tell(&Change::Moved { uid, generation });
             }
             for (kind, uid, _) in Kind::singles() {
                 if !changes.have(Effect::Object(kind)) {

@@ -2,25 +2,39 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Uri};
+use async_trait::async_trait;
 use http_body_util::Empty;
+use hyper::body::Bytes;
+use hyper::{Request, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-/// Longest time of a question in a pass: a worker waits for it, and an agent that is slower is asked again.
-pub(super) const TIMEOUT: Duration = Duration::from_millis(500);
+/// Longest time for a connection: agents are next door.
+const CONNECT_TIME: Duration = Duration::from_millis(500);
 
 /// Asks agents whether they are ready.
-pub(super) struct Prober {
+#[async_trait]
+pub trait AgentProbe: Send + Sync + 'static {
+    /// Reports that an HTTP GET answers 2xx within `limit`. An agent that does not answer is not ready; that is no error.
+    async fn is_ready(&self, address: &str, port: u16, path: &str, limit: Duration) -> bool;
+}
+
+/// Asks over the network.
+pub struct HttpProbe {
     client: Client<HttpConnector, Empty<Bytes>>,
 }
 
-impl Default for Prober {
+impl std::fmt::Debug for HttpProbe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpProbe").finish_non_exhaustive()
+    }
+}
+
+impl Default for HttpProbe {
     fn default() -> Self {
         let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(TIMEOUT));
+        connector.set_connect_timeout(Some(CONNECT_TIME));
         Self {
             client: Client::builder(TokioExecutor::new())
                 .pool_max_idle_per_host(0)
@@ -29,15 +43,9 @@ impl Default for Prober {
     }
 }
 
-impl Prober {
-    /// Reports that an HTTP GET answers 2xx within `limit`. An agent that does not answer is not ready; that is no error.
-    pub(super) async fn answers(
-        &self,
-        address: &str,
-        port: u16,
-        path: &str,
-        limit: Duration,
-    ) -> bool {
+#[async_trait]
+impl AgentProbe for HttpProbe {
+    async fn is_ready(&self, address: &str, port: u16, path: &str, limit: Duration) -> bool {
         let uri = Uri::builder()
             .scheme("http")
             .authority(format!("{address}:{port}"))
