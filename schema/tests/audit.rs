@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::audit::{self, About, Author, ChainKey, Filter, Problem, Verdict, Writer};
+use schema::audit::{
+    self, About, Author, CALL, Calls, ChainKey, Filter, LISTED_A_DAY, Problem, Verdict, Writer,
+};
 use schema::clock::ManualClock;
 use schema::error::DbError;
 use schema::ids::Timestamp;
@@ -33,6 +35,8 @@ on_both_databases!(
     two_that_forget_at_the_same_time_do_it_once,
     entries_are_found_by_what_they_tell,
     several_entries_are_one_link_after_another,
+    calls_beyond_a_number_a_day_are_counted_on_one_entry,
+    changed_count_of_calls_is_found,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -559,10 +563,125 @@ async fn several_entries_are_one_link_after_another(yard: Yard) {
         let about = About::object("browser", format!("tool{n}"));
         audit::Entry::new(author("alice"), about, audit::Outcome::Ok, NOW)
     };
-    trail.writer.record(&[]).await.unwrap();
+    let mut calls = Calls::new(LISTED_A_DAY);
+    trail.writer.record_calls(&mut calls, &[]).await.unwrap();
     // More than one statement writes, and some that are left.
     let entries: Vec<_> = (1..=120).map(entry).collect();
-    trail.writer.record(&entries).await.unwrap();
+    let recorded = trail.writer.record_calls(&mut calls, &entries).await;
+    recorded.unwrap();
     trail.write("carol").await;
     Trail::is_whole(&trail.verify().await, 123, 1, 123);
+}
+
+/// A call of a tool by alice, so many seconds after the beginning.
+fn call(tool: &str, outcome: &str, seconds: u64) -> audit::Entry {
+    let author = Author {
+        action: CALL.to_owned(),
+        ..author("alice")
+    };
+    let about = About::object("browser", tool).detail(format!("outcome={outcome} ms=7"));
+    let at = NOW.plus(Duration::from_secs(seconds));
+    audit::Entry::new(author, about, audit::Outcome::Ok, at)
+}
+
+impl Trail {
+    /// Records calls, at most three of each kind with an entry of their own; `calls` is what is remembered.
+    async fn call(&self, calls: &mut Calls, entries: &[audit::Entry]) {
+        self.writer.record_calls(calls, entries).await.unwrap();
+    }
+
+    /// Numbers and counts of all entries, and when the last of several was.
+    async fn counts(&self) -> Vec<(i64, i64, Option<Timestamp>)> {
+        let mut connection = self.yard.db.read().await.unwrap();
+        let all = audit::following(&mut connection, 0, 100).await.unwrap();
+        let counts = all.into_iter().map(|it| (it.seq, it.count, it.last_at));
+        counts.collect()
+    }
+}
+
+async fn calls_beyond_a_number_a_day_are_counted_on_one_entry(yard: Yard) {
+    let trail = Trail::begun(yard).await;
+    let mut calls = Calls::new(3);
+    let click = |seconds| call("click", "ok", seconds);
+    let later = |seconds| Some(NOW.plus(Duration::from_secs(seconds)));
+    trail.call(&mut calls, &[click(0), click(1)]).await;
+    // Another tool, and another outcome of the same.
+    let others = [call("type", "ok", 2), call("click", "error", 2)];
+    trail.call(&mut calls, &others).await;
+    trail
+        .call(&mut calls, &[click(3), click(4), click(5)])
+        .await;
+    let single = [1, 2, 3, 4, 5].map(|seq| (seq, 1, None));
+    assert_eq!(
+        trail.counts().await,
+        [&single[..], &[(6, 2, later(5))]].concat()
+    );
+    trail.write("bob").await;
+    trail.call(&mut calls, &[click(6)]).await;
+    // A service that was started again reads what there is.
+    let mut calls = Calls::new(3);
+    trail
+        .call(&mut calls, &[click(7), call("type", "ok", 7)])
+        .await;
+    let mut expected = [&single[..], &[(6, 4, later(7)), (7, 1, None), (8, 1, None)]].concat();
+    assert_eq!(trail.counts().await, expected);
+    Trail::is_whole(&trail.verify().await, 8, 1, 8);
+    // The next day begins anew.
+    let day = 24 * 3600;
+    trail.call(&mut calls, &[click(day)]).await;
+    expected.push((9, 1, None));
+    assert_eq!(trail.counts().await, expected);
+    let filter = Filter::default();
+    let mut connection = trail.yard.db.read().await.unwrap();
+    let listed = audit::list(&mut connection, &filter, 20, 0).await.unwrap();
+    assert_eq!(listed.len(), 9);
+    let folded = &listed[3];
+    assert_eq!(
+        (folded.seq, folded.count, &*folded.entry.actor),
+        (6, 4, "alice")
+    );
+    assert!(folded.entry.detail.contains("outcome=ok"), "{folded:?}");
+    drop(connection);
+    // What is forgotten takes its number along.
+    trail.clock.advance(HOUR * 48);
+    assert_eq!(trail.writer.prune(NOW.plus(HOUR)).await.unwrap(), 8);
+    Trail::is_whole(&trail.verify().await, 2, 9, 10);
+    let left = "SELECT count(*) FROM audit_folds";
+    let mut connection = trail.yard.db.read().await.unwrap();
+    let left: i64 = sqlx::query_scalar(left)
+        .fetch_one(connection.raw())
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+}
+
+async fn changed_count_of_calls_is_found(yard: Yard) {
+    let trail = Trail::begun(yard).await;
+    let mut calls = Calls::new(3);
+    let many: Vec<_> = (0..9).map(|seconds| call("click", "ok", seconds)).collect();
+    trail.call(&mut calls, &many).await;
+    Trail::is_whole(&trail.verify().await, 4, 1, 4);
+    trail
+        .tamper("CREATE TABLE kept AS SELECT * FROM audit_folds")
+        .await;
+    for tampering in [
+        "UPDATE audit_folds SET calls = 1",
+        "UPDATE audit_folds SET last_at = last_at + 1",
+        "DELETE FROM audit_folds",
+        "UPDATE audit_folds SET seq = 3",
+    ] {
+        trail.tamper(tampering).await;
+        let problem = trail.problem().await;
+        let seq = if tampering.contains("seq =") { 3 } else { 4 };
+        assert_eq!(problem.seq, seq, "{tampering}");
+        trail.tamper("DELETE FROM audit_folds").await;
+        trail
+            .tamper("INSERT INTO audit_folds SELECT * FROM kept")
+            .await;
+        Trail::is_whole(&trail.verify().await, 4, 1, 4);
+    }
+    // More calls neither fail nor make it good.
+    trail.tamper("UPDATE audit_folds SET calls = 1").await;
+    trail.call(&mut calls, &many).await;
+    assert_eq!(trail.problem().await.seq, 4);
 }

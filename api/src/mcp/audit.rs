@@ -1,14 +1,15 @@
 //! An entry in the audit trail for each call of a tool: who has called what, of which executor, and how it came out. Never what was
 //! typed or read, nor whole addresses.
 //!
-//! An entry has its place in a bounded channel before the call is carried out, so no call goes without; one task writes many at a time.
+//! An entry has its place in a bounded channel before the call is carried out, so no call goes without; one task writes many at a time, and
+//! folds those of one kind that are too many for a day.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
-use schema::audit::{About, Author, Entry, Outcome, Writer};
+use schema::audit::{About, Author, CALL, Calls, Entry, LISTED_A_DAY, Outcome};
 use schema::clock::SharedClock;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -21,8 +22,6 @@ use crate::deps::Deps;
 use crate::error::chain;
 use crate::executors::{ConnectionId, Failure};
 
-/// What the trail calls it.
-const ACTION: &str = "mcp_call";
 /// Most calls that are under way or wait to be written.
 const WAITING: usize = 10_000;
 /// Most entries that are written in one transaction.
@@ -146,7 +145,7 @@ impl Audit {
             author: Author {
                 actor: caller.account.name.to_string(),
                 address: address.unwrap_or_default(),
-                action: ACTION.to_owned(),
+                action: CALL.to_owned(),
                 request_id: caller.origin.request_id.clone(),
             },
             object: About::object(caller.service, tool),
@@ -289,6 +288,7 @@ pub async fn run(deps: Deps) {
         return;
     };
     let mut batch = Vec::with_capacity(BATCH);
+    let mut calls = Calls::new(LISTED_A_DAY);
     loop {
         let received = receiver.recv_many(&mut batch, BATCH);
         if deps.shutdown.run_until_cancelled(received).await.is_none() {
@@ -302,12 +302,12 @@ pub async fn run(deps: Deps) {
                 batch.push(entry);
             }
         }
-        write(&deps.writer, &mut batch, &deps).await;
+        write(&mut calls, &mut batch, &deps).await;
     }
     receiver.close();
     let last = async {
         while receiver.recv_many(&mut batch, BATCH).await > 0 {
-            write(&deps.writer, &mut batch, &deps).await;
+            write(&mut calls, &mut batch, &deps).await;
         }
     };
     if timeout(LAST_CALLS, last).await.is_err() {
@@ -318,9 +318,9 @@ pub async fn run(deps: Deps) {
 }
 
 /// Writes entries, as often as it takes. That one is written twice is possible where a commit was cut off.
-async fn write(writer: &Writer, batch: &mut Vec<Entry>, deps: &Deps) {
+async fn write(calls: &mut Calls, batch: &mut Vec<Entry>, deps: &Deps) {
     let mut tries = 0;
-    while let Err(error) = writer.record(batch).await {
+    while let Err(error) = deps.writer.record_calls(calls, batch).await {
         tries += 1;
         let [most, at_the_end] = TRIES;
         let most = if deps.shutdown.is_cancelled() {

@@ -70,11 +70,22 @@ struct Shown {
     seq: i64,
     #[serde(flatten)]
     entry: Entry,
+    /// How many events it stands for: more than 1 of calls of one tool, by one user and with one outcome, beyond 10,000 a day.
+    #[schema(example = 1)]
+    count: i64,
+    /// When the newest of several happened; null for a single one.
+    #[schema(required = true)]
+    last_at: Option<Timestamp>,
 }
 
 impl From<Record> for Shown {
-    fn from(Record { seq, entry, .. }: Record) -> Self {
-        Self { seq, entry }
+    fn from(record: Record) -> Self {
+        Self {
+            seq: record.seq,
+            count: record.count,
+            last_at: record.last_at,
+            entry: record.entry,
+        }
     }
 }
 

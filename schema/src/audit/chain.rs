@@ -7,6 +7,7 @@ use crate::secrets::{MacKey, MasterKey};
 
 use super::model::{Entry, Record};
 use super::verify::Problem;
+use crate::ids::Timestamp;
 
 const LABEL: &str = "agentyard/audit/v1";
 
@@ -55,6 +56,16 @@ impl ChainKey {
     pub(super) fn end(&self, which: Which, seq: i64, hash: &str) -> String {
         let which: &str = which.into();
         self.seal(&[which.as_bytes(), &seq.to_be_bytes(), hash.as_bytes()])
+    }
+
+    /// Authenticates how many calls an entry stands for, and when the newest was made.
+    pub(super) fn fold(&self, seq: i64, calls: i64, last_at: Timestamp) -> String {
+        self.seal(&[
+            b"fold",
+            &seq.to_be_bytes(),
+            &calls.to_be_bytes(),
+            &last_at.as_millis().to_be_bytes(),
+        ])
     }
 
     fn seal(&self, parts: &[&[u8]]) -> String {
@@ -121,6 +132,10 @@ impl<'a> Walk<'a> {
             let message = "was changed, or does not follow the previous entry";
             return Err(Problem::new(next, message));
         }
+        if !record.is_counted_by(self.key) {
+            let message = "stands for a number of calls that was changed";
+            return Err(Problem::new(next, message));
+        }
         self.seq = next;
         self.hash.clone_from(&record.hash);
         Ok(())
@@ -144,7 +159,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ids::Timestamp;
 
     fn key() -> (ChainKey, ChainKey) {
         let one = tempfile::tempdir().unwrap();

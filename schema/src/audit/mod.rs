@@ -8,10 +8,13 @@
 //! [`verify()`] naming the place. What it cannot detect is a database that was set back as a whole to an
 //! earlier state: exports kept elsewhere show that.
 //!
+//! Calls of tools are many: beyond [`LISTED_A_DAY`] of one kind, one entry stands for all further ones of that day.
+//!
 //! [`Writer`] is the only way for requests to write at all: its transactions cannot be committed
 //! without saying what they are about.
 
 mod chain;
+mod fold;
 mod model;
 pub(crate) mod query;
 mod retention;
@@ -20,6 +23,7 @@ mod writer;
 
 pub use chain::ChainKey;
 pub(crate) use chain::Which;
+pub use fold::{CALL, Calls, LISTED_A_DAY};
 pub use model::{About, Author, Entry, Filter, Outcome, Record};
 pub use query::{EXPORT_PAGE, append, bounds, first_since, following, found, install, list};
 pub use verify::{Problem, Verdict, verify};

@@ -6,6 +6,7 @@ use serde::Serialize;
 use sqlx::FromRow;
 use strum::{Display, EnumString, IntoStaticStr};
 
+use super::chain::ChainKey;
 use crate::ids::Timestamp;
 
 /// Longest actor, address, action or request id, in bytes.
@@ -166,6 +167,26 @@ pub struct Record {
     pub entry: Entry,
     /// Seals it and everything before it.
     pub hash: String,
+    /// How many events it stands for: more than one of calls that are folded.
+    pub count: i64,
+    /// When the newest of them happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Timestamp>,
+    /// Authenticates the number, if it stands for several.
+    #[serde(skip)]
+    pub(super) mac: Option<String>,
+}
+
+impl Record {
+    /// Whether it stands for as many events as were counted.
+    pub(super) fn is_counted_by(&self, key: &ChainKey) -> bool {
+        match (&self.mac, self.last_at) {
+            (Some(mac), Some(last_at)) => {
+                self.entry.is_fold() && *mac == key.fold(self.seq, self.count, last_at)
+            }
+            _ => !self.entry.is_fold(),
+        }
+    }
 }
 
 /// Which entries are selected. Empty texts match all; letter case does not matter.

@@ -3,6 +3,7 @@
 use tracing::error;
 
 use super::chain::{BROKEN, ChainKey, End, Which};
+use super::fold::Fold;
 use super::model::{Entry, Filter, Record};
 use crate::connection::Connection;
 use crate::db::Tx;
@@ -20,7 +21,8 @@ pub const EXPORT_PAGE: i64 = 500;
 macro_rules! select_entry {
     ($rest:expr) => {
         concat!(
-            "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit ",
+            "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash, coalesce(f.calls, 1) AS count, f.last_at, f.mac \
+             FROM audit LEFT JOIN audit_folds f USING (seq) ",
             $rest
         )
     };
@@ -65,6 +67,16 @@ statements! {
     BOUNDS = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM audit";
     /// Forgets the oldest entries.
     PRUNE = "DELETE FROM audit WHERE seq <= $1";
+    /// The same of numbers of calls.
+    PRUNE_FOLDS = "DELETE FROM audit_folds WHERE seq <= $1";
+    /// How many calls of a kind have an entry of their own, and which entry stands for the others.
+    CALLS = "SELECT CAST(coalesce(sum(CASE WHEN detail LIKE $5 THEN 1 ELSE 0 END), 0) AS BIGINT), max(CASE WHEN detail = $6 THEN seq END) \
+             FROM audit WHERE action = 'mcp_call' AND actor = $1 AND object = $2 AND at >= $3 AND at < $4";
+    /// How many calls an entry stands for.
+    FOLD = "SELECT seq, calls, last_at, mac FROM audit_folds WHERE seq = $1";
+    /// Remembers that.
+    SAVE_FOLD = "INSERT INTO audit_folds (seq, calls, last_at, mac) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (seq) DO UPDATE SET calls = excluded.calls, last_at = excluded.last_at, mac = excluded.mac";
 }
 
 /// Begins the trail of a new installation. To be called once in its life: ends that are gone later
@@ -236,7 +248,29 @@ pub async fn found(connection: &mut Connection, filter: &Filter) -> Result<i64, 
 
 /// Forgets the entries up to one.
 pub(super) async fn prune(tx: &mut Tx, last: i64) -> Result<u64, DbError> {
+    execute!(tx, PRUNE_FOLDS, last)?;
     execute!(tx, PRUNE, last)
+}
+
+/// How many calls by `actor` of `object` in a time have a detail like the first, and the newest entry with the second.
+pub(super) async fn calls(
+    tx: &mut Tx,
+    (actor, object): (&str, &str),
+    (begin, end): (Timestamp, Timestamp),
+    (listed, folded): (&str, &str),
+) -> Result<(i64, Option<i64>), DbError> {
+    fetch_one!(tx, CALLS, actor, object, begin, end, listed, folded)
+}
+
+/// How many calls an entry stands for.
+pub(super) async fn fold(tx: &mut Tx, seq: i64) -> Result<Option<Fold>, DbError> {
+    fetch_optional!(tx, FOLD, seq)
+}
+
+/// Remembers how many calls an entry stands for.
+pub(super) async fn save_fold(tx: &mut Tx, fold: &Fold) -> Result<(), DbError> {
+    execute!(tx, SAVE_FOLD, fold.seq, fold.calls, fold.last_at, &fold.mac)?;
+    Ok(())
 }
 
 fn object_pattern(object: &str) -> String {

@@ -60,13 +60,6 @@ impl Writer {
         Ok(change)
     }
 
-    /// Records what changes nothing here, and has no transaction of its own: all or none of it.
-    pub async fn record(&self, entries: &[Entry]) -> Result<(), DbError> {
-        let mut tx = self.db.begin().await?;
-        query::append_all(&mut tx, &self.key, entries).await?;
-        tx.commit().await
-    }
-
     /// Records what was refused.
     pub async fn refused(&self, author: Author, about: About) -> Result<(), DbError> {
         let mut tx = self.db.begin().await?;

@@ -168,6 +168,7 @@ pub static AUDIT: KindInfo = listed(
         Column::text("ACTION", "action"),
         Column::text("OBJECT", "object"),
         Column::status("OUTCOME", "outcome"),
+        Column::text("COUNT", "count"),
         Column::text("REQUEST", "request_id").wide(),
     ],
 );

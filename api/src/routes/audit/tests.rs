@@ -671,7 +671,7 @@ async fn the_list_is_paged_filtered_and_newest_first() {
         body["entries"][0],
         json!({
             "seq": 3, "at": "2026-05-11T11:46:40Z", "actor": "-", "address": "", "action": "login",
-            "object": "user/alice", "outcome": "refused", "detail": "bad_credentials", "request_id": "",
+            "object": "user/alice", "outcome": "refused", "detail": "bad_credentials", "request_id": "", "count": 1, "last_at": null,
         })
     );
     let page = ["page", "page_size", "total", "total_pages"].map(|name| body[name].clone());
