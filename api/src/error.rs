@@ -300,11 +300,15 @@ pub enum ApiError {
     DiskFull(#[source] Cause),
     /// The user's quota is used up (507 `quota_exceeded`).
     #[error(
-        "your workspace may have {quota_mb} MiB; remove files, or ask an administrator for more"
+        "your files take {used} and may take {limit} ({key}); remove files, or ask an administrator to raise the quota"
     )]
     QuotaExceeded {
-        /// The quota, in MiB.
-        quota_mb: u64,
+        /// What is used, without this request.
+        used: String,
+        /// The quota.
+        limit: String,
+        /// The key that sets it.
+        key: &'static str,
     },
     /// The database has no space left (507 `storage_full`).
     #[error(

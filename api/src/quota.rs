@@ -1,12 +1,13 @@
 //! How much more a user may upload.
 //!
-//! What a workspace takes is measured now and then, and never in a request. What has arrived since then is counted here, so that
-//! nobody gets past the quota between two measurements.
+//! What a user's directory takes is measured now and then, and never in a request. The bytes that have arrived since then are counted here,
+//! so that uploads do not get past the quota between two measurements.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use schema::config::keys;
 use schema::ids::Uid;
 use schema::usage;
 
@@ -14,13 +15,15 @@ use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 
 const MIB: u64 = 1024 * 1024;
+const MEGABYTES: &str = keys::files::QUOTA_MB.row.key;
+const FILES: &str = keys::files::QUOTA_FILES.row.key;
 /// Of so many changes of each user it is remembered what each has brought.
 const MOST_SETTLED: usize = 1000;
 
 /// Numbers requests.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// What has arrived since each workspace was measured: a small entry for each user who has uploaded something. Clones share it.
+/// What has arrived since each directory was measured: a small entry for each user who has uploaded something. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals(Arc<Mutex<HashMap<Uid, Arrived>>>);
 
@@ -48,7 +51,8 @@ impl Arrivals {
 pub struct Room {
     arrivals: Arrivals,
     uid: Uid,
-    quota_mb: u64,
+    /// Bytes that the directory may take.
+    limit: u64,
     /// What was there at the newest measurement, in bytes, and the last change that it has counted; nothing before the first.
     measured: u64,
     counted: i64,
@@ -61,23 +65,34 @@ pub struct Room {
 }
 
 impl Room {
-    /// The space that a user has left; `None`: there is no quota.
+    /// The space that a user has left; `None`: there is no quota of space.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Those of the database; 507 `quota_exceeded` when there are as many files as there may be.
     pub(crate) async fn of(deps: &Dependencies, uid: &Uid) -> Result<Option<Self>> {
-        let quota_mb = deps.settings().files_quota_mb;
-        if quota_mb == 0 {
+        let quota = deps.settings().quota;
+        if !quota.is_set() {
             return Ok(None);
         }
         let mut connection = deps.db.read().await?;
         let usage = usage::get(&mut connection, uid).await?;
+        let entries = usage.as_ref().map_or(0, |usage| usage.entries);
+        if quota.files > 0 && entries >= quota.files {
+            return Err(ApiError::QuotaExceeded {
+                used: format!("{entries} files and directories"),
+                limit: quota.files.to_string(),
+                key: FILES,
+            });
+        }
+        if quota.megabytes == 0 {
+            return Ok(None);
+        }
         let (measured, counted) =
             usage.map_or((0, 0), |usage| (usage.used_bytes, usage.measured_changes));
         Ok(Some(Self {
             arrivals: deps.arrivals.clone(),
             uid: uid.clone(),
-            quota_mb,
+            limit: quota.megabytes.saturating_mul(MIB),
             measured,
             counted,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -91,7 +106,6 @@ impl Room {
     /// # Errors
     /// 507 `quota_exceeded` when there is not so much left.
     pub(crate) fn take(&mut self, bytes: u64) -> Result<()> {
-        let quota = self.quota_mb.saturating_mul(MIB);
         let mut all = self.arrivals.lock();
         let arrived = all.entry(self.uid.clone()).or_default();
         let view = (self.counted, self.number);
@@ -101,10 +115,14 @@ impl Room {
             arrived.settled.retain(|(change, _)| *change > self.counted);
         }
         let settled = arrived.settled.iter().map(|(_, bytes)| *bytes);
-        let used = settled.chain([arrived.under_way, bytes]);
-        if used.fold(arrived.measured, u64::saturating_add) > quota {
+        let used = settled.chain([arrived.under_way]);
+        let used = used.fold(arrived.measured, u64::saturating_add);
+        if used.saturating_add(bytes) > self.limit {
+            let before = used.saturating_sub(self.taken) as f64 / MIB as f64;
             return Err(ApiError::QuotaExceeded {
-                quota_mb: self.quota_mb,
+                used: format!("{before:.1} MiB"),
+                limit: format!("{} MiB", self.limit / MIB),
+                key: MEGABYTES,
             });
         }
         arrived.under_way += bytes;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use cidr::{IpCidr, Ipv4Cidr};
 use schema::config::{
-    self, Config, keys::container, keys::files, keys::ldap, keys::log, keys::mcp, keys::oidc,
-    keys::web,
+    self, Config, keys::container, keys::ldap, keys::log, keys::mcp, keys::oidc, keys::web,
 };
 use schema::error::DbError;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
+use schema::usage::Quota;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -49,8 +49,8 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpCidr>,
     /// `web.desktop_user_agents`: substrings that mark a desktop client.
     pub desktop_user_agents: Vec<String>,
-    /// `files.quota_mb`: what each workspace may take, in MiB; 0 = as much as there is.
-    pub files_quota_mb: u64,
+    /// `files.quota_mb`, `files.quota_files`: what each user's directory may take.
+    pub quota: Quota,
     /// `mcp.get_stream` is `refuse`.
     pub refuses_get: bool,
     /// `mcp.session_strict`.
@@ -96,7 +96,7 @@ impl WebSettings {
                 .collect(),
             trusted_proxies: config.get(&web::TRUSTED_PROXIES),
             desktop_user_agents: config.get(&web::DESKTOP_USER_AGENTS),
-            files_quota_mb: config.get(&files::QUOTA_MB),
+            quota: Quota::from_config(config),
             refuses_get: config.get(&mcp::GET_STREAM) == "refuse",
             strict_sessions: config.get(&mcp::SESSION_STRICT),
             policies: config.get(&mcp::POLICY).into(),
@@ -222,6 +222,8 @@ mod tests {
     fn every_key_that_the_http_layer_obeys_is_read() {
         let values = [
             ("files.quota_mb", json!(7)),
+            ("files.quota_files", json!(8)),
+            ("files.quota_action", json!("stop")),
             ("ldap.whitelist_enabled", json!(true)),
             ("log.level", json!("debug")),
             ("container.service_url", json!("http://a.example:8081")),
@@ -266,7 +268,11 @@ mod tests {
                 .map(|n| n.parse().unwrap())
                 .into(),
             desktop_user_agents: vec!["Desk".to_owned()],
-            files_quota_mb: 7,
+            quota: Quota {
+                megabytes: 7,
+                files: 8,
+                stops: true,
+            },
             refuses_get: true,
             strict_sessions: true,
             policies,

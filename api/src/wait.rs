@@ -373,6 +373,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::InvalidUserConfig
         | Reason::RolloutPaused
         | Reason::MassRemoval
+        | Reason::QuotaExceeded
         | Reason::Terminating => FailureClass::Conflict,
         // The registry, or the agent itself, is what failed behind this service.
         Reason::ImagePullFailed
@@ -413,6 +414,8 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::WatchRestored
         | Reason::TaskEnded
         | Reason::StorageLow
+        | Reason::QuotaNearlyUsed
+        | Reason::WithinQuota
         | Reason::StorageFailed
         | Reason::DatabaseUnavailable
         | Reason::LeaseLost

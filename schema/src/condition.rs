@@ -27,6 +27,8 @@ pub enum ConditionType {
     Stalled,
     /// Reconciliation of this object is suspended.
     Paused,
+    /// The user's directory takes no more than the quota; absent while that is far.
+    WithinQuota,
 }
 
 /// A condition's status.
@@ -225,6 +227,13 @@ reasons! {
         "the user of the service is checked again";
     /// The engine refused the container's settings.
     InvalidSettings => MANUAL, "Correct the settings named in the message.", "the same settings are tried again";
+    /// The user's directory takes more than the quota.
+    QuotaExceeded => MANUAL, "Remove files in the user's workspace (the files page works while the agent is stopped), or raise files.quota_mb or files.quota_files until the agent has removed what lies elsewhere in its home.",
+        "the directory is measured again";
+    /// The user's directory takes nearly as much as the quota allows.
+    QuotaNearlyUsed => AUTOMATIC, "Remove files in the user's workspace, or raise files.quota_mb or files.quota_files.", "";
+    /// The user's directory takes less than the quota again.
+    WithinQuota => AUTOMATIC, "", "";
     /// The storage of the engine or of the data directory is full.
     StorageFull => MANUAL, "Free space on the engine's storage or the data directory.",
         "the step that found no space is retried";

@@ -9,7 +9,7 @@ use schema::container::{self, Desired};
 use schema::home::Measured;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::object::{self, StatusRow};
-use schema::usage::{self, Attempt, Due, Usage};
+use schema::usage::{self, Attempt, Due, Quota, QuotaState, Usage, Verdict};
 use schema::user;
 
 use crate::support::{Yard, on_both_databases};
@@ -19,6 +19,9 @@ on_both_databases!(
     how_long_a_number_is_good,
     what_a_request_changes_during_a_measurement_is_measured_again,
     a_workspace_with_many_entries_is_measured_less_often,
+    with_a_quota_unchanged_directories_are_measured_less_often,
+    lower_bound_takes_nothing_off_what_the_quota_judges,
+    verdict_that_stops_wakes_the_container_and_says_why,
     a_failure_keeps_the_number_and_holds_up_nobody,
     the_longest_due_come_first_in_a_bounded_number,
     l73_a_clock_that_was_set_back_stops_no_measurement,
@@ -49,7 +52,8 @@ async fn create(yard: &Yard, name: &str) -> Uid {
 
 async fn due(yard: &Yard, now: Timestamp) -> Vec<Due> {
     let mut connection = yard.db.read().await.unwrap();
-    usage::due(&mut connection, now, 20).await.unwrap()
+    let none = Quota::default();
+    usage::due(&mut connection, now, 20, &none).await.unwrap()
 }
 
 /// The names of those that are due.
@@ -103,6 +107,7 @@ async fn a_workspace_is_measured_once_there_is_one(yard: Yard) {
     let usage = Usage {
         used_bytes: 1 << 42,
         files: 3,
+        entries: 0,
         complete: true,
         measured_at: NOW,
         problem: None,
@@ -176,6 +181,115 @@ async fn a_workspace_with_many_entries_is_measured_less_often(yard: Yard) {
     assert_eq!(names(&yard, NOW.plus(SECOND * 110)).await, ["ada"]);
 }
 
+/// A quota of ten MiB that stops agents.
+const QUOTA: Quota = Quota {
+    megabytes: 10,
+    files: 0,
+    stops: true,
+};
+const MIB: u64 = 1024 * 1024;
+
+async fn with_a_quota_unchanged_directories_are_measured_less_often(yard: Yard) {
+    create(&yard, "ada").await;
+    let first = due(&yard, NOW).await.remove(0);
+    let mut now = NOW;
+    // Found anew, then the same again and again, then something else.
+    for (bytes, minutes) in [
+        (1, 10),
+        (1, 20),
+        (1, 30),
+        (1, 40),
+        (1, 50),
+        (1, 60),
+        (1, 60),
+        (2, 10),
+    ] {
+        let counted = Measured {
+            entries: 60_000,
+            ..measured(bytes, 1)
+        };
+        save(&yard, &first, Ok(counted), now).await;
+        let again = now.plus(MINUTE * minutes + MINUTE);
+        let mut connection = yard.db.read().await.unwrap();
+        for (at, count) in [(again.minus(SECOND), 0), (again, 1)] {
+            let due = usage::due(&mut connection, at, 20, &QUOTA).await.unwrap();
+            assert_eq!(due.len(), count, "{bytes} after {minutes} minutes");
+        }
+        now = again;
+    }
+}
+
+/// Judges all, and saves that; the new verdicts.
+async fn judge(yard: &Yard, quota: &Quota) -> Vec<Verdict> {
+    let mut connection = yard.db.read().await.unwrap();
+    let held = usage::held(&mut connection, quota).await.unwrap();
+    drop(connection);
+    let judged: Vec<_> = held.into_iter().filter_map(|it| quota.judge(it)).collect();
+    let mut tx = yard.db.begin().await.unwrap();
+    usage::save_judgements(&mut tx, &judged, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    judged.into_iter().map(|it| it.verdict).collect()
+}
+
+async fn lower_bound_takes_nothing_off_what_the_quota_judges(yard: Yard) {
+    create(&yard, "ada").await;
+    let first = due(&yard, NOW).await.remove(0);
+    save(&yard, &first, Ok(measured(11 * MIB, 1)), NOW).await;
+    assert_eq!(judge(&yard, &QUOTA).await[0].state, QuotaState::Exceeded);
+    save(&yard, &first, Err("cannot be read"), NOW).await;
+    assert_eq!(judge(&yard, &QUOTA).await, []);
+    let part = Measured {
+        unreadable: 1,
+        ..measured(MIB, 1)
+    };
+    save(&yard, &first, Ok(part), NOW).await;
+    let note = "at least 11 of 10 MiB (files.quota_mb) are used; uploads are refused, and the agent is stopped";
+    assert_eq!(judge(&yard, &QUOTA).await[0].note, note);
+    // A raised quota lifts what is known to be within it; so does a whole measurement.
+    let raised = Quota {
+        megabytes: 20,
+        ..QUOTA
+    };
+    assert_eq!(judge(&yard, &raised).await, [Verdict::default()]);
+    assert_eq!(judge(&yard, &QUOTA).await.len(), 1);
+    save(&yard, &first, Ok(measured(MIB, 1)), NOW).await;
+    assert_eq!(judge(&yard, &QUOTA).await, [Verdict::default()]);
+}
+
+async fn verdict_that_stops_wakes_the_container_and_says_why(yard: Yard) {
+    let ada = create(&yard, "ada").await;
+    let first = due(&yard, NOW).await.remove(0);
+    let stopped = async || {
+        let mut connection = yard.db.read().await.unwrap();
+        let row = container::get(&mut connection, &ada)
+            .await
+            .unwrap()
+            .unwrap();
+        let events = schema::event::list(&mut connection, Some(Kind::User), Some(&ada), NOW, 9);
+        let last = events.await.unwrap().into_iter().next();
+        let reason = last.map(|event| event.reason);
+        (row.generation.0, row.desired_running(), reason)
+    };
+    for (mib, generation, runs, reason) in [
+        (7, 1, true, None),
+        (8, 1, true, Some("QuotaNearlyUsed")),
+        (10, 2, false, Some("QuotaExceeded")),
+        (12, 2, false, Some("QuotaExceeded")),
+        (9, 3, true, Some("QuotaNearlyUsed")),
+    ] {
+        save(&yard, &first, Ok(measured(mib * MIB, 1)), NOW).await;
+        judge(&yard, &QUOTA).await;
+        let expected = (generation, runs, reason.map(str::to_owned));
+        assert_eq!(stopped().await, expected, "{mib} MiB");
+    }
+    let mut connection = yard.db.read().await.unwrap();
+    let users = usage::quota_users(&mut connection).await.unwrap().unwrap();
+    assert_eq!(
+        (users.name.as_str(), users.near, users.beyond),
+        ("ada", 1, 0)
+    );
+}
+
 async fn a_failure_keeps_the_number_and_holds_up_nobody(yard: Yard) {
     let ada = create(&yard, "ada").await;
     let zoe = create(&yard, "zoe").await;
@@ -227,7 +341,8 @@ async fn the_longest_due_come_first_in_a_bounded_number(yard: Yard) {
     let later = NOW.plus(HOUR * 2);
     assert_eq!(names(&yard, later).await, ["zoe", "bob", "eve", "ada"]);
     let mut connection = yard.db.read().await.unwrap();
-    let few = usage::due(&mut connection, later, 2).await.unwrap();
+    let none = Quota::default();
+    let few = usage::due(&mut connection, later, 2, &none).await.unwrap();
     assert_eq!(few.len(), 2);
 }
 

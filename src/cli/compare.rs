@@ -7,7 +7,12 @@ use super::output::cell::{at, plain, text};
 use super::output::time::{moment, relative};
 
 /// The types of conditions, each with the status that it has when nothing is wrong.
-const FINE: [(&str, &str); 3] = [("Ready", "True"), ("Stalled", "False"), ("Paused", "False")];
+const FINE: [(&str, &str); 4] = [
+    ("Ready", "True"),
+    ("Stalled", "False"),
+    ("Paused", "False"),
+    ("WithinQuota", "True"),
+];
 
 /// The conditions that are not as they should be.
 pub fn troubled(object: &Value) -> impl Iterator<Item = &Value> {

@@ -5,6 +5,7 @@ use schema::condition::{self, Condition, Reason};
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
+use schema::usage::{self, QuotaUsers};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 use utoipa::ToSchema;
@@ -114,20 +115,31 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let mut connection = deps.db.snapshot().await?;
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
+    let quota_users = usage::quota_users(&mut connection).await?;
     drop(connection);
     let health = deps.health.parts();
+    let mut warnings = deps
+        .unknown_proxies
+        .warnings(deps.clock.steady(), &deps.settings());
+    warnings.extend(quota_users.as_ref().map(quota_warning));
     let overview = Overview {
         leader: deps.leadership.leader(),
         engine: deps.engine.engine(),
         conditions: explained_owned(vec![of_service(&health)]),
         health,
-        warnings: deps
-            .unknown_proxies
-            .warnings(deps.clock.steady(), &deps.settings()),
+        warnings,
         paused: paused.iter().any(|name| name == ALL),
         reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
     };
     Ok(Answer::ok("reconcilers", overview))
+}
+
+/// How many users use up their quota, or nearly.
+fn quota_warning(users: &QuotaUsers) -> String {
+    let QuotaUsers { name, near, beyond } = users;
+    format!(
+        "users beyond the quota of files: {beyond}, near it: {near}; see `describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
+    )
 }
 
 /// `Ready` of the service itself.

@@ -163,7 +163,8 @@ fn every_failure_has_a_status_and_a_code() {
             | Reason::ImageInUse
             | Reason::InvalidUserConfig
             | Reason::RolloutPaused
-            | Reason::MassRemoval => 409,
+            | Reason::MassRemoval
+            | Reason::QuotaExceeded => 409,
             Reason::ImagePullFailed
             | Reason::PullFailed
             | Reason::AdapterSourceFailed

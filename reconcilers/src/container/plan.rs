@@ -19,7 +19,7 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
-use schema::container::{ContainerFacts, ContainerRow};
+use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::home::HomeState;
 use schema::ids::{Kind, Timestamp};
 
@@ -135,6 +135,9 @@ fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
     } else {
         "stopped as asked".to_owned()
     };
+    if let Some(note) = quota_stop(row) {
+        return Plan::say(Condition::not_ready(Reason::QuotaExceeded, note));
+    }
     if row.pinned_image().is_some() {
         return Plan::say(Condition::ready(Reason::Stopped, message));
     }
@@ -149,6 +152,12 @@ fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
     let image = (Kind::Image, pulls::awaited(reference));
     plan.waits_for.push(image);
     plan
+}
+
+/// Why the quota stops a container that would run without it.
+fn quota_stop(row: &ContainerRow) -> Option<&String> {
+    let note = row.quota_stop.as_ref();
+    note.filter(|_| row.desired == Desired::Running && !row.disabled)
 }
 
 /// What is remembered, with this image.

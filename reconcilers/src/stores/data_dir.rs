@@ -29,7 +29,7 @@ const PROBE_DIR: &str = "probe";
 /// Its file.
 const PROBE_FILE: &str = "probe";
 
-/// How long a walk through a workspace goes on at a time.
+/// How long a walk through a directory goes on at a time.
 const PIECE_OF_WALK: Duration = Duration::from_secs(20);
 /// How long a thread for it, and its end, are waited for: a disk may hang.
 const LONGEST_WAIT: Duration = Duration::from_secs(2 * 60);
@@ -190,7 +190,7 @@ pub trait DataDir: Send + Sync + 'static {
     ) -> Result<Vec<OfferedSkill>, HomeError>;
     /// Removes all files of a repository.
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError>;
-    /// Measures a user's workspace, or goes on with what has `begun`. Whoever does not wait for it any more ends it.
+    /// Measures a user's directory, or goes on with what has `begun`. Whoever does not wait for it any more ends it.
     async fn measure(
         &self,
         name: &UserName,

@@ -1,11 +1,11 @@
-//! The usage reconciler: how much space users' workspaces take is known.
+//! The usage reconciler: how much space users' directories take is known, and judged against the quota.
 //!
 //! Owns: `workspace_usage`, but for the count of changes in it, which requests raise. Key: the one object of this kind. It reads
-//! workspaces through [`DataDir`] and changes nothing there, but for what a killed service has left. What is to be measured is found by the resync.
+//! directories through [`DataDir`] and changes nothing there, but for what a killed service has left. What is to be measured is found by the resync.
 //!
-//! Invariants: no request walks through a workspace; one walk runs at a time, and each is bounded; a workspace that cannot be measured
-//! keeps its number, is reported, and holds up no other; what a request changes during a walk is measured again. A walk that takes long
-//! goes on in later passes, as long as this process runs.
+//! Invariants: no request walks through a directory; one walk runs at a time, and each is bounded; a directory that cannot be measured
+//! keeps its number and what the quota said of it, is reported, and holds up no other; what a request changes during a walk is measured
+//! again. A walk that takes long goes on in later passes, as long as this process runs.
 //!
 //! [`DataDir`]: crate::stores::DataDir
 
@@ -23,7 +23,7 @@ use schema::condition::Reason;
 use schema::error::{DbError, chain};
 use schema::home::{Measurement, Walked};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::usage::{Attempt, Due, object_uid};
+use schema::usage::{Attempt, Due, Quota, object_uid};
 
 pub use plan::{Action, Snapshot};
 pub use store::{UsageRow, UsageStore};
@@ -31,7 +31,7 @@ pub use store::{UsageRow, UsageStore};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 
-/// Most workspaces that are measured in one pass.
+/// Most directories that are measured in one pass.
 const AT_ONCE: usize = 20;
 /// After this time a pass saves what it has, and leaves the others to the next one.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ const MOST_BEGUN: usize = 4;
 /// Most characters that are remembered of a failure, which may name a path of the agent's.
 const LONGEST_PROBLEM: usize = 300;
 
-/// Starts the reconciler of the space that workspaces take.
+/// Starts the reconciler of the space that users' directories take.
 pub fn register(
     store: Arc<dyn UsageStore>,
     shared: &Arc<Shared>,
@@ -51,13 +51,13 @@ pub fn register(
     controllers.add(UsageReconciler::new(store, Arc::clone(shared)));
 }
 
-/// Measures workspaces.
+/// Measures users' directories, and judges them.
 pub struct UsageReconciler {
     store: Arc<dyn UsageStore>,
     shared: Arc<Shared>,
-    /// Walks that take longer than a pass, and how often requests had changed the workspace when they began.
+    /// Walks that take longer than a pass, and how often requests had changed the directory when they began.
     begun: Mutex<BTreeMap<Uid, (i64, Measurement)>>,
-    /// How often something was measured and saved: passes that follow each other are no fight.
+    /// How often something was saved: passes that follow each other are no fight.
     rounds: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for UsageReconciler {
     }
 }
 
-/// What finding out and remembering can fail with. A workspace that cannot be measured is no failure of the pass.
+/// What finding out and remembering can fail with. A directory that cannot be measured is no failure of the pass.
 #[derive(Debug, thiserror::Error)]
 #[error("the database cannot be read or written")]
 pub struct UsageError(#[from] DbError);
@@ -89,7 +89,7 @@ impl UsageReconciler {
         }
     }
 
-    /// Measures one workspace, or says why that cannot be done; `None` when it has only gone on with it.
+    /// Measures one directory, or says why that cannot be done; `None` when it has only gone on with it.
     async fn measure(&self, due: &Due) -> Option<Attempt> {
         let (changes, begun) = match self.begun().remove(&due.uid) {
             Some((changes, begun)) => (changes, Some(begun)),
@@ -104,12 +104,12 @@ impl UsageReconciler {
                     begun.insert(due.uid.clone(), (changes, *walk));
                     return None;
                 }
-                Err("other workspaces are as large, and are measured first".to_owned())
+                Err("other directories are as large, and are measured first".to_owned())
             }
-            Ok(Walked::Missing) => Err("there is no workspace".to_owned()),
+            Ok(Walked::Missing) => Err("it is missing".to_owned()),
             Err(error) => {
                 let problem = one_line(&chain(&error));
-                tracing::warn!(user = %due.name, %problem, "the workspace cannot be measured");
+                tracing::warn!(user = %due.name, %problem, "the user's directory cannot be measured");
                 Err(problem)
             }
         };
@@ -152,7 +152,8 @@ impl Reconciler for UsageReconciler {
 
     async fn observe(&self, _: &Uid, _: Purpose) -> Result<Option<Snapshot>, UsageError> {
         let now = self.shared.clock.now();
-        let row = self.store.usage_row(now, AT_ONCE).await?;
+        let quota = Quota::from_config(&*self.shared.config.newest().await?);
+        let row = self.store.usage_row(now, AT_ONCE, &quota).await?;
         Ok(row.map(|row| Snapshot {
             row,
             rounds: self.rounds.load(Ordering::Relaxed),
@@ -167,10 +168,16 @@ impl Reconciler for UsageReconciler {
         plan::plan(snapshot, now)
     }
 
-    fn describe(Action::Measure(due): &Action) -> String {
-        match &**due {
-            [one] => format!("measure the workspace of {}", one.name),
-            many => format!("measure the workspaces of {} users", many.len()),
+    fn describe(action: &Action) -> String {
+        match action {
+            Action::Judge(judgements) => match &**judgements {
+                [one] => format!("judge the use of the quota by {}", one.name),
+                many => format!("judge the use of the quota by {} users", many.len()),
+            },
+            Action::Measure(due) => match &**due {
+                [one] => format!("measure the directory of {}", one.name),
+                many => format!("measure the directories of {} users", many.len()),
+            },
         }
     }
 
@@ -187,7 +194,21 @@ impl Reconciler for UsageReconciler {
         Duration::from_secs(600)
     }
 
-    async fn apply(&self, _key: &Uid, Action::Measure(due): &Action) -> Result<(), UsageError> {
+    async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), UsageError> {
+        match action {
+            Action::Judge(judgements) => {
+                let now = self.shared.clock.now();
+                self.store.save_judgements(judgements, now).await?;
+                self.rounds.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Action::Measure(due) => self.measure_all(due).await,
+        }
+    }
+}
+
+impl UsageReconciler {
+    async fn measure_all(&self, due: &[Due]) -> Result<(), UsageError> {
         let clock = &self.shared.clock;
         let since = clock.steady();
         let mut attempts = Vec::with_capacity(due.len());

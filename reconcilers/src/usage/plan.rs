@@ -1,13 +1,13 @@
-//! Decides which workspaces are measured. Pure.
+//! Decides which directories are measured, and what the quota says of them. Pure.
 
 use schema::condition::{Condition, Reason};
 use schema::ids::Timestamp;
-use schema::usage::{Due, Failing, RETRY};
+use schema::usage::{Due, Failing, Judgement, RETRY};
 
 use super::store::UsageRow;
 use crate::runtime::Plan;
 
-/// What is known of workspaces.
+/// What is known of users' directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// What the database says.
@@ -19,17 +19,32 @@ pub struct Snapshot {
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Measures these workspaces one after the other, and remembers the results in one transaction.
+    /// Saves what the quota says of these directories, in one transaction.
+    Judge(Vec<Judgement>),
+    /// Measures these directories one after the other, and remembers the results in one transaction.
     Measure(Vec<Due>),
 }
 
-/// The plan for all workspaces.
+/// The plan for all directories.
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
-    let UsageRow { due, failing, .. } = &snapshot.row;
+    let UsageRow {
+        due,
+        failing,
+        judgements,
+        ..
+    } = &snapshot.row;
+    let mut actions = Vec::new();
+    // Before measuring, which takes long.
+    if !judgements.is_empty() {
+        actions.push(Action::Judge(judgements.clone()));
+    }
     if !due.is_empty() {
+        actions.push(Action::Measure(due.clone()));
+    }
+    if !actions.is_empty() {
         // The same words in each of the passes that follow each other: a status is saved at their begin and end only.
-        let condition = Condition::not_ready(Reason::Progressing, "measuring workspaces");
-        return Plan::act(vec![Action::Measure(due.clone())], condition);
+        let condition = Condition::not_ready(Reason::Progressing, "measuring directories");
+        return Plan::act(actions, condition);
     }
     match failing {
         None => Plan::say(Condition::ready(Reason::Converged, "")),
@@ -43,7 +58,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
 fn said(failing: &Failing) -> String {
     let Failing { name, problem, .. } = failing;
     match failing.count {
-        1 => format!("the workspace of {name} cannot be measured: {problem}"),
-        count => format!("{count} workspaces cannot be measured; that of {name}: {problem}"),
+        1 => format!("the directory of {name} cannot be measured: {problem}"),
+        count => format!("{count} directories cannot be measured; that of {name}: {problem}"),
     }
 }

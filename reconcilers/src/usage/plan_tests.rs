@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
-use schema::usage::{Due, Failing, RETRY};
+use schema::usage::{Due, Failing, Judgement, RETRY, Verdict};
 
 use super::plan::{Action, Snapshot, plan};
 use super::store::UsageRow;
@@ -31,10 +31,19 @@ fn failing(count: i64, minutes_ago: u32) -> Failing {
 }
 
 fn planned(names: &[&str], failing: Option<Failing>) -> Plan<Action> {
+    planned_with(names, failing, Vec::new())
+}
+
+fn planned_with(
+    names: &[&str],
+    failing: Option<Failing>,
+    judgements: Vec<Judgement>,
+) -> Plan<Action> {
     let row = UsageRow {
         generation: Generation(1),
         due: due(names),
         failing,
+        judgements,
     };
     plan(&Snapshot { row, rounds: 7 }, NOW)
 }
@@ -58,10 +67,28 @@ fn what_is_due_is_measured_in_one_step_whatever_else_fails() {
         let said = (
             ConditionStatus::False,
             Reason::Progressing,
-            "measuring workspaces",
+            "measuring directories",
         );
         assert_eq!(condition(&plan), said);
     }
+}
+
+#[test]
+fn quota_is_judged_before_anything_is_measured() {
+    let judgement = Judgement {
+        uid: Uid::singleton("ada"),
+        name: "ada".parse().unwrap(),
+        before: Verdict::default(),
+        verdict: Verdict {
+            stops: true,
+            ..Verdict::default()
+        },
+    };
+    let plan = planned_with(&["bob"], None, vec![judgement.clone()]);
+    let judge = Action::Judge(vec![judgement]);
+    let described = UsageReconciler::describe(&judge);
+    assert_eq!(described, "judge the use of the quota by ada");
+    assert_eq!(plan.actions, [judge, Action::Measure(due(&["bob"]))]);
 }
 
 #[test]
@@ -75,10 +102,10 @@ fn with_nothing_due_nothing_is_done() {
 }
 
 #[rstest::rstest]
-#[case::one(1, "the workspace of ada cannot be measured: measuring it failed")]
+#[case::one(1, "the directory of ada cannot be measured: measuring it failed")]
 #[case::many(
     12,
-    "12 workspaces cannot be measured; that of ada: measuring it failed"
+    "12 directories cannot be measured; that of ada: measuring it failed"
 )]
 fn what_could_not_be_measured_is_reported_until_it_is_tried_again(
     #[case] count: i64,
@@ -95,10 +122,10 @@ fn what_could_not_be_measured_is_reported_until_it_is_tried_again(
 #[test]
 fn a_step_says_whose_workspaces_it_measures() {
     let describe = |names: &[&str]| UsageReconciler::describe(&Action::Measure(due(names)));
-    assert_eq!(describe(&["ada"]), "measure the workspace of ada");
+    assert_eq!(describe(&["ada"]), "measure the directory of ada");
     assert_eq!(
         describe(&["ada", "bob", "zoe"]),
-        "measure the workspaces of 3 users"
+        "measure the directories of 3 users"
     );
 }
 

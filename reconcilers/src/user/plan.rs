@@ -127,7 +127,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             terminating("archiving the directory"),
         );
     }
-    match &snapshot.home {
+    let mut plan = match &snapshot.home {
         HomeState::Ready => Plan::say(Condition::ready(Reason::Converged, "the directory exists")),
         HomeState::Conflict(why) => Plan::say(Condition::not_ready(Reason::HomeConflict, why)),
         HomeState::Missing => {
@@ -142,7 +142,9 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             let condition = Condition::not_ready(Reason::Progressing, "creating the directory");
             Plan::act(actions, condition)
         }
-    }
+    };
+    plan.conditions.extend(row.quota.condition());
+    plan
 }
 
 #[cfg(test)]

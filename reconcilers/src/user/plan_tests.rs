@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use schema::condition::ConditionStatus;
 use schema::ids::{Generation, Uid};
+use schema::usage::{QuotaState, Verdict};
 
 use super::*;
 
@@ -16,6 +17,7 @@ fn snapshot(home: HomeState, deleted: bool, has_finalizer: bool, container_gone:
             archive_batch: None,
             has_finalizer,
             adapter_generation: 1,
+            quota: Verdict::default(),
         }),
         container_gone,
         owner: None,
@@ -156,4 +158,22 @@ proptest! {
         let ready = plan.conditions[0].status == ConditionStatus::True;
         prop_assert_eq!(ready, !deleted && snapshot.home == HomeState::Ready);
     }
+}
+
+#[rstest::rstest]
+#[case::within(QuotaState::Within, None)]
+#[case::near(QuotaState::Near, Some((ConditionStatus::True, Reason::QuotaNearlyUsed)))]
+#[case::exceeded(QuotaState::Exceeded, Some((ConditionStatus::False, Reason::QuotaExceeded)))]
+fn use_of_the_quota_is_a_condition(
+    #[case] state: QuotaState,
+    #[case] expected: Option<(ConditionStatus, Reason)>,
+) {
+    let mut snapshot = snapshot(HomeState::Ready, false, true, false);
+    let row = Arc::make_mut(&mut snapshot.row);
+    row.quota.state = state;
+    row.quota.note = "80 of 100 MiB are used".to_owned();
+    let plan = plan(&snapshot);
+    assert_eq!(plan.conditions[0].status, ConditionStatus::True, "Ready");
+    let told = plan.conditions.get(1).map(|it| (it.status, it.reason));
+    assert_eq!((told, plan.actions.len()), (expected, 0));
 }

@@ -25,7 +25,8 @@ use schema::user::{self, NewUser, Source};
 use tempfile::TempDir;
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
-const HOUR: Duration = Duration::from_secs(3600);
+/// An hour, and a little for the entries.
+const HOUR: Duration = Duration::from_secs(3601);
 
 struct Yard {
     dir: TempDir,
@@ -149,7 +150,7 @@ async fn a_workspace_is_measured_at_first_after_a_change_and_from_time_to_time()
     let yard = Yard::new().await;
     let ada = yard.user("ada").await;
     let (idle, steps) = yard.settle(&mut None).await.unwrap();
-    assert_eq!(steps, ["measure the workspace of ada"]);
+    assert_eq!(steps, ["measure the directory of ada"]);
     assert_eq!((said(&idle), idle.requeue), (READY, Requeue::AtResync));
     assert_eq!(yard.known(&ada).await, Some((false, 0)));
 
@@ -167,7 +168,7 @@ async fn a_workspace_is_measured_at_first_after_a_change_and_from_time_to_time()
     fs::remove_file(file).unwrap();
     yard.clock.advance(HOUR);
     let (_, steps) = yard.settle(&mut None).await.unwrap();
-    assert_eq!(steps, ["measure the workspace of ada"]);
+    assert_eq!(steps, ["measure the directory of ada"]);
     assert_eq!(yard.known(&ada).await, Some((false, 0)));
 }
 
@@ -184,7 +185,7 @@ async fn a_pass_measures_a_bounded_number_and_the_next_goes_on_where_it_was_kill
         let (idle, steps) = yard.settle(&mut None).await.unwrap();
         assert_eq!(said(&idle), READY);
         assert_eq!(steps.len(), 3 - budget);
-        let last = "measure the workspaces of 5 users";
+        let last = "measure the directories of 5 users";
         assert_eq!(steps.last().map(String::as_str), Some(last));
         for uid in &uids {
             assert_eq!(yard.known(uid).await, Some((false, 0)));
@@ -202,30 +203,32 @@ async fn a_workspace_that_cannot_be_measured_is_reported_and_holds_up_no_other()
     yard.settle(&mut None).await.unwrap();
     assert_eq!(yard.known(&ada).await, Some((true, 1)));
 
-    fs::rename(&workspace, workspace.with_file_name("away")).unwrap();
-    fs::write(&workspace, b"").unwrap();
+    let home = yard.dir.path().join("users/ada");
+    let away = yard.dir.path().join("away");
+    fs::rename(&home, &away).unwrap();
+    fs::write(&home, b"").unwrap();
     fs::write(yard.workspace("zoe").join("new"), b"x").unwrap();
     yard.clock.advance(HOUR);
     let (failing, steps) = yard.settle(&mut None).await.unwrap();
-    assert_eq!(steps, ["measure the workspaces of 2 users"]);
+    assert_eq!(steps, ["measure the directories of 2 users"]);
     let (status, reason, message) = said(&failing);
     assert_eq!((status, reason), (ConditionStatus::False, Reason::Retrying));
-    let begin = "the workspace of ada cannot be measured: measuring ";
+    let begin = "the directory of ada cannot be measured: ";
     assert!(message.starts_with(begin), "{message}");
     assert_eq!(failing.requeue, Requeue::After(RETRY));
     // The number of before stays.
     assert_eq!(yard.known(&ada).await, Some((true, 1)));
     assert_eq!(yard.known(&zoe).await, Some((false, 1)));
 
-    fs::remove_file(&workspace).unwrap();
+    fs::remove_file(&home).unwrap();
     yard.clock.advance(RETRY / 2);
     assert_eq!(yard.pass(&mut None).await.unwrap().acted, 0);
     yard.clock.advance(RETRY / 2);
     let (missing, _) = yard.settle(&mut None).await.unwrap();
-    let message = "the workspace of ada cannot be measured: there is no workspace";
+    let message = "the directory of ada cannot be measured: it is missing";
     assert_eq!(said(&missing).2, message);
 
-    fs::rename(workspace.with_file_name("away"), &workspace).unwrap();
+    fs::rename(&away, &home).unwrap();
     yard.clock.advance(RETRY);
     let (idle, _) = yard.settle(&mut None).await.unwrap();
     assert_eq!(said(&idle), READY);
@@ -305,7 +308,7 @@ async fn a_large_workspace_is_measured_over_many_passes_and_holds_up_no_other() 
     assert_eq!((usage.files, usage.complete), (FILES, true));
     yard.clock.advance(HOUR / 2);
     let again = yard.pass(&mut None).await.unwrap();
-    assert_eq!(again.steps, ["measure the workspace of ada"]);
+    assert_eq!(again.steps, ["measure the directory of ada"]);
 }
 
 /// A walk that nobody waits for any more ends: the service does not wait for it, either.

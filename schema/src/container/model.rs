@@ -47,6 +47,8 @@ pub struct ContainerRow {
     /// The account may not be used: the container does not run, whatever is desired.
     #[sqlx(try_from = "Flag")]
     pub disabled: bool,
+    /// Why the quota stops it, whatever is desired.
+    pub quota_stop: Option<String>,
     /// Whether it is to run.
     pub desired: Desired,
     /// A new token means: replace the container by a fresh one, once.
@@ -121,7 +123,10 @@ impl ContainerRow {
 
     /// Whether it is to run, all things considered.
     pub fn desired_running(&self) -> bool {
-        self.desired == Desired::Running && !self.disabled && self.deleted_at.is_none()
+        self.desired == Desired::Running
+            && !self.disabled
+            && self.quota_stop.is_none()
+            && self.deleted_at.is_none()
     }
 }
 

@@ -19,7 +19,7 @@ macro_rules! select_container {
         concat!(
             "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
-             CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, CASE WHEN k.paused = 0 THEN y.home END AS files_home, \
+             CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, CASE WHEN k.paused = 0 THEN y.home END AS files_home, CASE WHEN w.quota_stops = 1 THEN w.quota_note END AS quota_stop, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, \
              f.failed_digest, f.failed_at, coalesce(f.failed_count, 0) AS failed_count, f.failure, f.failure_log, h.rollout_uid AS held_by \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
@@ -27,7 +27,7 @@ macro_rules! select_container {
              LEFT JOIN objects k ON k.kind = 'agent-config' AND k.uid = c.uid LEFT JOIN agent_config_facts y ON y.uid = c.uid \
              LEFT JOIN held_agents h ON h.uid = c.uid AND h.container_generation = o.generation AND h.files_generation = k.generation \
              LEFT JOIN finalizers z ON z.kind = 'container' AND z.uid = c.uid AND z.name = 'container' \
-             LEFT JOIN container_facts f ON f.uid = c.uid ",
+             LEFT JOIN container_facts f ON f.uid = c.uid LEFT JOIN workspace_usage w ON w.uid = c.uid ",
             $rest
         )
     };

@@ -1,4 +1,4 @@
-//! How much space a user's workspace takes.
+//! How much space a user's directory takes: all that the agent can write there.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::error::HomeError;
 use super::hard_links::has_names;
 use super::user_home::UserHome;
 use super::walk::{Entry, Visit, Walk};
-use super::{WORKSPACE_DIR, beneath, temporary};
+use super::{beneath, temporary};
 
 const ACTION: &str = "measuring";
 /// Most entries that one walk counts.
@@ -26,7 +26,7 @@ const MOST_LINKED: usize = 200_000;
 /// The unit of `st_blocks`, whatever the block size of the file system.
 const BLOCK: u64 = 512;
 
-/// What a walk through a workspace has counted.
+/// What a walk through a directory has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Bytes that everything in it takes on the disk: of a sparse file only what is allocated, of one with several names its
@@ -52,7 +52,7 @@ impl Measured {
 /// What came of a piece of a walk.
 #[derive(Debug)]
 pub enum Walked {
-    /// There is no workspace.
+    /// There is no directory.
     Missing,
     /// It has come to its end.
     Done(Measured),
@@ -60,7 +60,7 @@ pub enum Walked {
     Paused(Box<Measurement>),
 }
 
-/// A walk through a workspace that has begun. It holds one open directory, twice.
+/// A walk through a directory that has begun. It holds one open directory, twice.
 pub struct Measurement {
     walk: Walk<1>,
     count: Count,
@@ -77,7 +77,7 @@ impl fmt::Debug for Measurement {
 }
 
 impl UserHome {
-    /// Measures the workspace, in bounded memory and without following links. `goes_on` is asked at each entry, and interrupts the walk.
+    /// Measures everything in the directory, in bounded memory and without following links. `goes_on` is asked at each entry, and interrupts the walk.
     ///
     /// Nothing is changed, but for files that a service which was killed has left on their way to their names: these are removed. What
     /// vanishes meanwhile is not counted, and a directory that cannot be read is left out.
@@ -93,12 +93,11 @@ impl UserHome {
         bounds: Bounds,
         goes_on: impl Fn() -> bool,
     ) -> Result<Walked, HomeError> {
-        let path = self.path().join(WORKSPACE_DIR);
-        let top = match beneath::open_dir(self.dir(), Path::new(WORKSPACE_DIR)) {
-            Ok(top) => top,
-            Err(Errno::NOENT) => return Ok(Walked::Missing),
-            Err(errno) => return Err(HomeError::io(ACTION, path)(errno)),
-        };
+        let path = self.path().to_owned();
+        // Another handle: the walk leaves it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::openat(self.dir(), ".", flags, Mode::empty());
+        let top = top.map_err(HomeError::io(ACTION, &path))?;
         let measurement = Measurement {
             walk: Walk::begin([top]).map_err(HomeError::io(ACTION, &path))?,
             count: Count {

@@ -1,4 +1,4 @@
-//! Rows of what workspaces take.
+//! Rows of what users' directories take.
 
 use std::time::Duration;
 
@@ -9,17 +9,22 @@ use crate::column::Flag;
 use crate::home::Measured;
 use crate::ids::{Timestamp, Uid, UserName};
 
-/// How long a workspace that could not be measured is left alone.
+/// How long a directory that could not be measured is left alone.
 pub const RETRY: Duration = Duration::from_secs(5 * 60);
 /// How long one that was measured is left alone although requests change it; to that comes a millisecond for each entry in it,
 /// so that no user keeps the disk busy.
 pub const AFTER_CHANGE: Duration = Duration::from_secs(10);
-/// How long the number of one whose agent is to run is good.
+/// How long the number of one whose agent is to run is good, without a quota.
 pub const WHILE_RUNNING: Duration = Duration::from_secs(60 * 60);
+/// The same with a quota. Each measurement in a row that finds the same adds as much again, up to [`MOST_UNCHANGED`] times; and each
+/// entry a millisecond.
+pub const WITH_QUOTA: Duration = Duration::from_secs(10 * 60);
+/// Most measurements in a row without a change that are counted.
+pub const MOST_UNCHANGED: i64 = 5;
 /// How long the number of one in which nobody is at work is good.
 pub const OTHERWISE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a user's workspace takes.
+/// What a user's directory takes, the workspace and the rest of the agent's home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, utoipa::ToSchema)]
 #[schema(as = WorkspaceUsage)]
 pub struct Usage {
@@ -29,6 +34,9 @@ pub struct Usage {
     /// Regular files.
     #[sqlx(try_from = "i64")]
     pub files: u64,
+    /// Files, directories and other entries.
+    #[sqlx(try_from = "i64")]
+    pub entries: u64,
     /// Everything was counted; otherwise the numbers are a lower bound.
     #[sqlx(try_from = "Flag")]
     pub complete: bool,
@@ -43,21 +51,21 @@ pub struct Usage {
     pub measured_changes: i64,
 }
 
-/// A workspace that is to be measured.
+/// A directory that is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Due {
     /// Whose it is.
     pub uid: Uid,
     /// The user's name.
     pub name: UserName,
-    /// How often requests had changed it by the time of reading.
+    /// How often requests had changed its workspace by the time of reading.
     pub changes: i64,
 }
 
 /// A measurement, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Whose workspace it is.
+    /// Whose directory it is.
     pub uid: Uid,
     /// How often requests had changed it before the measurement began.
     pub changes: i64,
@@ -65,7 +73,7 @@ pub struct Attempt {
     pub outcome: Result<Measured, String>,
 }
 
-/// Workspaces that could not be measured.
+/// Directories that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Failing {
     /// How many there are.

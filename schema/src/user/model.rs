@@ -9,6 +9,7 @@ use crate::container::Desired;
 use crate::home::ArchiveBatch;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::object::StatusRow;
+use crate::usage::Verdict;
 
 /// What an account may do.
 #[derive(
@@ -147,7 +148,7 @@ pub struct UserListing {
     pub image_id: Option<String>,
     /// Address of the container in the agent network.
     pub ip: Option<String>,
-    /// Bytes that the workspace takes, as last measured.
+    /// Bytes that the user's directory takes, as last measured.
     pub used_bytes: Option<i64>,
     /// Everything in it was counted.
     #[sqlx(try_from = "Flag")]
@@ -172,4 +173,7 @@ pub struct UserRow {
     pub has_finalizer: bool,
     /// Generation of the active adapter at the time of reading.
     pub adapter_generation: i64,
+    /// What its directory takes of the quota.
+    #[sqlx(flatten)]
+    pub quota: Verdict,
 }

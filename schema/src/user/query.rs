@@ -32,9 +32,11 @@ macro_rules! select_user {
 macro_rules! select_user_row {
     ($rest:literal) => {
         concat!(
-            "SELECT o.uid, u.name, o.generation, o.deleted_at, u.archive_batch, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation \
+            "SELECT o.uid, u.name, o.generation, o.deleted_at, u.archive_batch, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation, \
+             coalesce(w.quota_state, 0) AS quota_state, coalesce(w.quota_stops, 0) AS quota_stops, coalesce(w.quota_note, '') AS quota_note \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN adapter_state a \
              LEFT JOIN finalizers z ON z.kind = 'user' AND z.uid = o.uid AND z.name = 'user' \
+             LEFT JOIN workspace_usage w ON w.uid = o.uid \
              WHERE o.kind = 'user' ",
             $rest
         )

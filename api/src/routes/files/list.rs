@@ -96,11 +96,13 @@ pub struct Directory {
     entries: Vec<Entry>,
     /// The way to it, from the top.
     breadcrumb: Vec<Crumb>,
-    /// What the workspace takes; null before it was measured.
+    /// What the user's directory takes, the workspace and the rest of the agent's home; null before it was measured.
     #[schema(required = true)]
     usage: Option<Usage>,
     /// What it may take, in MiB; 0 = as much as there is.
     quota_mb: u64,
+    /// How many files and directories may be in it; 0 = as many as there is room for.
+    quota_files: u64,
     /// There are more entries than are listed.
     truncated: bool,
     #[serde(flatten)]
@@ -188,6 +190,7 @@ async fn list(
         name: name.to_owned(),
         path: path.to_owned(),
     }));
+    let quota = deps.settings().quota;
     let listed = Directory {
         entries: entries
             .into_iter()
@@ -197,7 +200,8 @@ async fn list(
         breadcrumb,
         truncated,
         usage,
-        quota_mb: deps.settings().files_quota_mb,
+        quota_mb: quota.megabytes,
+        quota_files: quota.files,
         page: Page::of(Some(&paging), i64::try_from(total).unwrap_or(i64::MAX)),
     };
     Ok(Answer::ok("", listed))

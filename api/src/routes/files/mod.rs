@@ -50,7 +50,7 @@ const DISK: Failure = Failure(507, "disk_full", "the disk has no space left");
 const QUOTA: Failure = Failure(
     507,
     "quota_exceeded",
-    "the user's workspace would take more than `files.quota_mb`",
+    "the user's directory takes as much as `files.quota_mb` or `files.quota_files` allows, or would take more",
 );
 
 /// What every route here may fail with.

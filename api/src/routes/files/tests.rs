@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use http::StatusCode;
 use schema::audit;
 use schema::home::Homes;
+use schema::usage::Quota;
 use serde_json::{Value, json};
 
 use crate::routes::yard::{Answer, Yard, yard};
@@ -753,7 +754,11 @@ async fn nobody_reaches_the_files_of_others() {
 async fn a_quota_holds_also_between_two_measurements() {
     let own = own().await;
     let settings = crate::settings::WebSettings {
-        files_quota_mb: 1,
+        quota: Quota {
+            megabytes: 1,
+            files: 9,
+            stops: false,
+        },
         ..crate::settings::WebSettings::default()
     };
     own.yard
@@ -766,6 +771,9 @@ async fn a_quota_holds_also_between_two_measurements() {
     for _ in 0..3 {
         let refused = own.upload("b", &vec![0; mib / 2 + 1]).await;
         assert_eq!(refused.verdict(), (507, "quota_exceeded"), "{refused:?}");
+        let why = refused.body["error"].as_str().unwrap();
+        let said = "your files take 0.5 MiB and may take 1 MiB (files.quota_mb); remove files";
+        assert!(why.starts_with(said), "{why}");
     }
     assert_eq!(own.upload("c", &vec![0; mib / 2]).await.status, 200);
     let saved = own
@@ -775,25 +783,31 @@ async fn a_quota_holds_also_between_two_measurements() {
     assert_eq!(own.names("").await, ["a", "c"]);
     // A measurement that finds less makes room.
     let uid = own.yard.find("alice").await.unwrap().uid;
-    let measured = schema::home::Measured {
-        bytes: mib as u64 - 1,
-        files: 1,
-        ..schema::home::Measured::default()
+    let measure = async |entries| {
+        let measured = schema::home::Measured {
+            bytes: mib as u64 - 1,
+            files: 1,
+            entries,
+            ..schema::home::Measured::default()
+        };
+        let mut tx = own.yard.tx().await;
+        let attempt = schema::usage::Attempt {
+            uid: uid.clone(),
+            changes: 2,
+            outcome: Ok(measured),
+        };
+        let at = crate::testing::NOW.plus(std::time::Duration::from_secs(10));
+        let saved = schema::usage::save(&mut tx, &[attempt], at).await;
+        saved.unwrap();
+        tx.commit().await.unwrap();
     };
-    let mut tx = own.yard.tx().await;
-    let attempt = schema::usage::Attempt {
-        uid,
-        changes: 2,
-        outcome: Ok(measured),
-    };
-    schema::usage::save(
-        &mut tx,
-        &[attempt],
-        crate::testing::NOW.plus(std::time::Duration::from_secs(10)),
-    )
-    .await
-    .unwrap();
-    tx.commit().await.unwrap();
+    measure(9).await;
+    let refused = own.upload("d", b"").await;
+    assert_eq!(refused.verdict(), (507, "quota_exceeded"), "{refused:?}");
+    let why = refused.body["error"].as_str().unwrap();
+    let said = "your files take 9 files and directories and may take 9 (files.quota_files)";
+    assert!(why.starts_with(said), "{why}");
+    measure(8).await;
     let saved = own
         .post("/api/files/edit", &[("path", "t"), ("content", "x")])
         .await;
@@ -802,6 +816,13 @@ async fn a_quota_holds_also_between_two_measurements() {
     assert_eq!(
         (&listed.body["quota_mb"], &listed.body["usage"]["files"]),
         (&json!(1), &json!(1))
+    );
+    assert_eq!(
+        (
+            &listed.body["quota_files"],
+            &listed.body["usage"]["entries"]
+        ),
+        (&json!(9), &json!(8))
     );
 }
 

@@ -270,7 +270,7 @@ async fn the_space_that_a_workspace_takes_is_shown_as_it_was_measured() {
         .await
         .is(200);
     let expected = json!({
-        "used_bytes": 2_500_000, "files": 3, "complete": true, "measured_at": NOW.to_rfc3339(),
+        "used_bytes": 2_500_000, "files": 3, "entries": 0, "complete": true, "measured_at": NOW.to_rfc3339(),
         "problem": "it failed",
     });
     assert_eq!(body["observed"]["workspace"], expected);

@@ -114,6 +114,8 @@ impl View<'_> {
             // Nobody could observe: that says nothing about the image.
             ConditionStatus::Unknown => Verdict::Wait,
             ConditionStatus::True => Verdict::Good,
+            // Stopped: that says nothing about what it was given, either.
+            ConditionStatus::False if ready.reason == Reason::QuotaExceeded => Verdict::Good,
             // One that ends again and again is ready again and again, too.
             ConditionStatus::False
                 if ready.reason.needs_action() || ready.reason == Reason::CrashLoop =>

@@ -4,4 +4,5 @@ mod converge;
 mod faults;
 mod images;
 mod properties;
+mod quota;
 pub mod support;

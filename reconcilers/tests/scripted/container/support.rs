@@ -15,6 +15,7 @@ use reconcilers::runtime::{ErrorClass, Reconciler, Requeue};
 use reconcilers::shared::Shared;
 use reconcilers::shared::view::EngineView;
 use reconcilers::stores::{DataDir, Database, LocalDataDir, Rows};
+use reconcilers::usage::UsageReconciler;
 use reconcilers::user::UserReconciler;
 use schema::adapter;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow};
@@ -44,6 +45,7 @@ pub struct Service {
     pub user: UserReconciler,
     pub container: ContainerReconciler,
     pub config: AgentConfigReconciler,
+    pub usage: UsageReconciler,
 }
 
 /// Who writes the agent's files.
@@ -89,6 +91,7 @@ impl Service {
             engine: EngineReconciler::new(store.clone(), Arc::clone(&shared)),
             user: UserReconciler::new(store.clone(), Arc::clone(&shared)),
             config: AgentConfigReconciler::new(store.clone(), Arc::clone(&shared)),
+            usage: UsageReconciler::new(store.clone(), Arc::clone(&shared)),
             container: ContainerReconciler::new(store.clone(), shared),
         }
     }

@@ -145,6 +145,7 @@ impl Tables {
             archive_batch: self.batches.get(uid).cloned(),
             has_finalizer: self.has_finalizer(Kind::User, uid, "user"),
             adapter_generation: self.adapter_generation(),
+            quota: self.verdict(uid),
         })
     }
 
@@ -161,6 +162,10 @@ impl Tables {
             uid: uid.clone(),
             name: account.name.clone(),
             disabled: account.disabled || account.missing,
+            quota_stop: {
+                let verdict = self.verdict(uid);
+                verdict.stops.then_some(verdict.note)
+            },
             desired: spec.desired,
             restart_token: spec.restart_token.clone(),
             debug: spec.debug,

@@ -9,7 +9,8 @@ use schema::error::DbError;
 use schema::home::Measured;
 use schema::ids::{Kind, Timestamp, Uid, UserName};
 use schema::usage::{
-    AFTER_CHANGE, Attempt, Due, Failing, OTHERWISE, RETRY, WHILE_RUNNING, object_uid,
+    AFTER_CHANGE, Attempt, Due, Failing, Held, Judgement, MOST_UNCHANGED, OTHERWISE, Quota, RETRY,
+    Verdict, WHILE_RUNNING, WITH_QUOTA, object_uid,
 };
 
 use super::MemoryStore;
@@ -23,6 +24,27 @@ pub(super) struct Workspace {
     problem: Option<String>,
     changes: i64,
     measured_changes: i64,
+    /// Bytes and entries that the quota judges.
+    held: (u64, u64),
+    unchanged: i64,
+    verdict: Verdict,
+}
+
+impl Workspace {
+    fn measured(&mut self, measured: Measured) {
+        let counts = |it: Measured| (it.bytes, it.files, it.entries);
+        let same = self.measured.map(counts) == Some(counts(measured));
+        self.unchanged = match same {
+            true => (self.unchanged + 1).min(MOST_UNCHANGED),
+            false => 0,
+        };
+        let (bytes, entries) = self.held;
+        self.held = match measured.is_complete() {
+            true => (measured.bytes, measured.entries),
+            false => (bytes.max(measured.bytes), entries.max(measured.entries)),
+        };
+        self.measured = Some(measured);
+    }
 }
 
 impl Tables {
@@ -41,7 +63,7 @@ impl Tables {
     }
 
     /// Since when a workspace is to be measured, or when it will be.
-    fn due_at(&self, uid: &Uid, row: &Workspace) -> Timestamp {
+    fn due_at(&self, uid: &Uid, row: &Workspace, quota: &Quota) -> Timestamp {
         let Some(attempted_at) = row.attempted_at else {
             return Timestamp::from_millis(0);
         };
@@ -54,17 +76,21 @@ impl Tables {
             () if row.changes != row.measured_changes => {
                 AFTER_CHANGE + Duration::from_millis(entries)
             }
-            () if runs => WHILE_RUNNING,
+            () if runs && quota.is_set() => {
+                WITH_QUOTA * (1 + u32::try_from(row.unchanged).unwrap_or(0))
+                    + Duration::from_millis(entries)
+            }
+            () if runs => WHILE_RUNNING + Duration::from_millis(entries),
             () => OTHERWISE,
         })
     }
 
-    fn due(&self, now: Timestamp) -> Vec<Due> {
+    fn due(&self, now: Timestamp, quota: &Quota) -> Vec<Due> {
         let seen = self.present().filter(|(uid, _)| self.is_seen(uid));
         let mut due: Vec<_> = seen
             .filter_map(|(uid, name)| {
                 let row = self.workspaces.get(uid).cloned().unwrap_or_default();
-                let at = self.due_at(uid, &row);
+                let at = self.due_at(uid, &row, quota);
                 let from_later = row.attempted_at.is_some_and(|at| at > now);
                 let due = Due {
                     uid: uid.clone(),
@@ -76,6 +102,27 @@ impl Tables {
             .collect();
         due.sort_by(|(one, a), (other, b)| (one, &a.uid).cmp(&(other, &b.uid)));
         due.into_iter().map(|(_, due)| due).collect()
+    }
+
+    /// What the quota says of a user's directory.
+    pub(super) fn verdict(&self, uid: &Uid) -> Verdict {
+        let row = self.workspaces.get(uid);
+        row.map(|row| row.verdict.clone()).unwrap_or_default()
+    }
+
+    fn judgements(&self, quota: &Quota) -> Vec<Judgement> {
+        let held = self.present().filter_map(|(uid, name)| {
+            let row = self.workspaces.get(uid)?;
+            Some(Held {
+                uid: uid.clone(),
+                name: name.clone(),
+                bytes: row.held.0,
+                entries: row.held.1,
+                complete: row.measured.is_some_and(|measured| measured.is_complete()),
+                verdict: row.verdict.clone(),
+            })
+        });
+        held.filter_map(|held| quota.judge(held)).collect()
     }
 
     fn failing(&self) -> Option<Failing> {
@@ -97,17 +144,23 @@ impl Tables {
 
 #[async_trait]
 impl UsageStore for MemoryStore {
-    async fn usage_row(&self, now: Timestamp, most: usize) -> Result<Option<UsageRow>, DbError> {
+    async fn usage_row(
+        &self,
+        now: Timestamp,
+        most: usize,
+        quota: &Quota,
+    ) -> Result<Option<UsageRow>, DbError> {
         self.transaction(|tables| {
             let Some(object) = tables.object(Kind::Usage, &object_uid()) else {
                 return Ok(None);
             };
-            let mut due = tables.due(now);
+            let mut due = tables.due(now, quota);
             due.truncate(most);
             Ok(Some(UsageRow {
                 generation: object.generation,
                 due,
                 failing: tables.failing(),
+                judgements: tables.judgements(quota),
             }))
         })
         .await
@@ -123,11 +176,47 @@ impl UsageStore for MemoryStore {
                 row.attempted_at = Some(now);
                 match &attempt.outcome {
                     Ok(measured) => {
-                        row.measured = Some(*measured);
+                        row.measured(*measured);
                         row.measured_changes = attempt.changes;
                         row.problem = None;
                     }
                     Err(problem) => row.problem = Some(problem.clone()),
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn save_judgements(
+        &self,
+        judgements: &[Judgement],
+        _now: Timestamp,
+    ) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            for judgement in judgements {
+                let Judgement {
+                    uid,
+                    before,
+                    verdict,
+                    ..
+                } = judgement;
+                let Some(row) = tables.workspaces.get_mut(uid) else {
+                    continue;
+                };
+                row.verdict = verdict.clone();
+                let mut raise = |kind| {
+                    let object = tables.object(kind, uid);
+                    if object.is_some_and(|object| object.deleted_at.is_none()) {
+                        tables.raise(&(kind, uid.clone()))?;
+                    }
+                    Ok::<_, DbError>(())
+                };
+                if verdict.state != before.state {
+                    raise(Kind::User)?;
+                }
+                if verdict.stops != before.stops {
+                    raise(Kind::Container)?;
                 }
             }
             Ok(())

@@ -25,7 +25,7 @@ const MEBIBYTE: i64 = 1024 * 1024;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredContainer, title = "container")]
 pub struct Desired {
-    /// Whether it is to run: that is desired, and its user is not disabled.
+    /// Whether it is to run: that is desired, its user is not disabled, and the quota does not stop it.
     running: bool,
     /// The desired state as it was requested.
     desired: container::Desired,
