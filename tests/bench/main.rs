@@ -14,6 +14,7 @@
     clippy::disallowed_methods
 )]
 
+mod burst;
 mod converge;
 mod directory;
 mod files;
@@ -29,6 +30,7 @@ mod slapd;
 #[path = "../support/mod.rs"]
 #[allow(unused_imports)]
 mod support;
+mod usage;
 
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -48,6 +50,9 @@ fn main() {
     if chosen("converge") {
         runtime.block_on(converge::run());
     }
+    if chosen("burst") {
+        runtime.block_on(burst::run());
+    }
     if chosen("rollout") {
         runtime.block_on(rollout::run());
     }
@@ -59,6 +64,9 @@ fn main() {
     }
     if chosen("files") {
         runtime.block_on(files::run());
+    }
+    if chosen("usage") {
+        usage::run();
     }
     if chosen("skills") {
         skills::run();
