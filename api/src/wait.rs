@@ -360,6 +360,7 @@ fn class(reason: Reason) -> FailureClass {
     match reason {
         Reason::ImageMissing
         | Reason::NeedsRoot
+        | Reason::HostOpen
         | Reason::InvalidSettings
         | Reason::NoMigrationPath
         | Reason::InvalidGlobalConfig

@@ -29,6 +29,19 @@ pub enum ConditionType {
     Paused,
     /// The user's directory takes no more than the quota; absent while that is far.
     WithinQuota,
+    /// Agents are kept from the services of the host and the networks behind it: of the engine, and a warning only, since
+    /// agents run without it.
+    HostRestricted,
+}
+
+impl ConditionType {
+    /// Returns true for a condition that says nothing about `Ready`: if it is false, operators are warned.
+    pub fn is_warning(self) -> bool {
+        match self {
+            Self::HostRestricted | Self::WithinQuota => true,
+            Self::Ready | Self::Stalled | Self::Paused => false,
+        }
+    }
 }
 
 /// A condition's status.
@@ -225,6 +238,9 @@ reasons! {
     /// `run_as=image` needs a service that runs as root.
     NeedsRoot => MANUAL, "Run the service as root, or choose an adapter with run_as=service.",
         "the user of the service is checked again";
+    /// The rules that keep agents from the host and the networks behind it cannot be made.
+    HostOpen => MANUAL, "Run the service as root on the engine's host and install iptables. Or accept it: container.host_access=service starts agents all the same, and open (with container.lan_access=open) ends the warning.",
+        "the rules are tried again";
     /// The engine refused the container's settings.
     InvalidSettings => MANUAL, "Correct the settings named in the message.", "the same settings are tried again";
     /// The user's directory takes more than the quota.
@@ -360,6 +376,12 @@ impl Condition {
             && self.waits_for == other.waits_for
             && self.percent == other.percent
     }
+}
+
+/// Lists the warnings among these conditions.
+pub fn warnings(conditions: &[Condition]) -> impl Iterator<Item = &Condition> {
+    let is_warning = |c: &&Condition| c.kind.is_warning() && c.status == ConditionStatus::False;
+    conditions.iter().filter(is_warning)
 }
 
 /// Finds the condition of one type.

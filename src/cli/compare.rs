@@ -7,11 +7,12 @@ use super::output::cell::{at, plain, text};
 use super::output::time::{moment, relative};
 
 /// The types of conditions, each with the status that it has when nothing is wrong.
-const FINE: [(&str, &str); 4] = [
+const FINE: [(&str, &str); 5] = [
     ("Ready", "True"),
     ("Stalled", "False"),
     ("Paused", "False"),
     ("WithinQuota", "True"),
+    ("HostRestricted", "True"),
 ];
 
 /// The conditions that are not as they should be.

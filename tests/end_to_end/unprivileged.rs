@@ -39,11 +39,42 @@ async fn engine_a_service_that_is_not_root_runs_agents_as_itself_and_says_which_
     let home = stage.data().join("users/alice").metadata().unwrap();
     assert_eq!((home.uid(), home.gid()), (NOBODY, NOBODY));
     // It has no right to the host's packet filter, and says so.
-    let open = admin.object("engine/local").await["conditions"].to_string();
+    let open = "HostRestricted=False: agents reach every service of the host and every network behind it: the service may not \
+                change the packet filter of this host; run it as root, or set";
+    let status = stage.command().run(&["status"]).await;
+    let warning = format!("\nwarning: engine/local: {open}");
+    assert!(status.stdout.contains(&warning), "{}", status.stdout);
+    let described = stage.command().run(&["describe", "engine/local"]).await;
+    for part in [
+        "Ready=True",
+        "Problems:\n  HostRestricted=False HostOpen: ",
+        "remedy:  Run the service as root",
+    ] {
+        let text = &described.stdout;
+        assert!(text.contains(part), "{part}: {text}");
+    }
     assert!(
-        open.contains("agents reach every service of the host and every network behind it: "),
-        "{open}"
+        service
+            .log()
+            .contains(&open["HostRestricted=False: ".len()..])
     );
+    admin.event("engine/local", "HostOpen", seconds(10)).await;
+    let enforce = [
+        ("config", r#"{"container.host_access":"enforce"}"#),
+        ("wait", "60"),
+    ];
+    admin.post("/api/config", &enforce).await.converged();
+    let form = [("username", "eve"), ("wait", "60")];
+    let refused = admin.post("/api/admin/users/create", &form).await;
+    refused.refused(422, "host_open");
+    assert_eq!(engine.of("eve"), []);
+    assert_eq!(engine.the_running("alice").id, id, "runs on");
+    let service_only = [
+        ("config", r#"{"container.host_access":"service"}"#),
+        ("wait", "60"),
+    ];
+    admin.post("/api/config", &service_only).await.expect(200);
+    admin.status("eve", "running", seconds(60)).await;
 
     let as_image = package(|index| {
         index["agent"]["run_as"] = json!("image");

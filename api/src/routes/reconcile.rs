@@ -2,6 +2,7 @@
 
 use schema::change::{self, Position};
 use schema::condition::{self, Condition, Reason};
+use schema::config::query as config_query;
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
@@ -77,7 +78,7 @@ pub struct Overview {
     health: Vec<PartHealth>,
     /// Conditions of `service/agentyard`: `Ready` is false with the fault of its worst part.
     conditions: Vec<Explained>,
-    /// Settings that do not fit what the service sees, each with its remedy.
+    /// What is not as it should be although the parts of the service are ready, each with its remedy.
     warnings: Vec<String>,
     /// All reconcilers are paused.
     paused: bool,
@@ -116,11 +117,12 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     let quota_users = usage::quota_users(&mut connection).await?;
+    let engine = object::get(&mut connection, Kind::Engine, &config_query::engine_uid()).await?;
     drop(connection);
     let health = deps.health.parts();
-    let mut warnings = deps
-        .unknown_proxies
-        .warnings(deps.clock.steady(), &deps.settings());
+    let mut warnings = warnings_of(engine.as_ref());
+    let proxies = &deps.unknown_proxies;
+    warnings.extend(proxies.warnings(deps.clock.steady(), &deps.settings()));
     warnings.extend(quota_users.as_ref().map(quota_warning));
     let overview = Overview {
         leader: deps.leadership.leader(),
@@ -154,6 +156,18 @@ fn of_service(parts: &[PartHealth]) -> Condition {
             ..Condition::not_ready(fault.reason, format!("{part}: {}", fault.message))
         },
     }
+}
+
+/// Warnings of the engine, as lines.
+fn warnings_of(engine: Option<&ObjectRow>) -> Vec<String> {
+    let of = |engine: &ObjectRow| {
+        let object = format!("{}/{}", engine.kind, engine.name);
+        let warnings = condition::warnings(&engine.status.conditions);
+        let lines =
+            warnings.map(|one| format!("{object}: {}={}: {}", one.kind, one.status, one.message));
+        lines.collect()
+    };
+    engine.map(of).unwrap_or_default()
 }
 
 /// Live numbers and stored ones, in one object for each reconciler.

@@ -151,6 +151,7 @@ fn every_failure_has_a_status_and_a_code() {
         let expected = match reason {
             Reason::ImageMissing
             | Reason::NeedsRoot
+            | Reason::HostOpen
             | Reason::InvalidSettings
             | Reason::NoMigrationPath
             | Reason::InvalidGlobalConfig

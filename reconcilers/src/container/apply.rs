@@ -52,6 +52,9 @@ pub enum ContainerError {
     /// The packet filter of the host.
     #[error(transparent)]
     Firewall(#[from] FirewallError),
+    /// The host cannot be restricted, and no container may be started without.
+    #[error("{0}")]
+    HostOpen(String),
 }
 
 impl From<EngineError> for ContainerError {
@@ -69,6 +72,8 @@ impl Classify for ContainerError {
             Self::DataDir(error) => error.classify(),
             Self::Firewall(error) => error.classify(),
             Self::Vanished | Self::Reconfigured => (ErrorClass::Conflict, Reason::Retrying),
+            // The next pass says it, and starts nothing.
+            Self::HostOpen(_) => (ErrorClass::Conflict, Reason::HostOpen),
             Self::ReplacementRefused(_) => (ErrorClass::Conflict, Reason::ReplacementFailed),
             Self::NameConflict { .. } => (ErrorClass::Terminal, Reason::NameConflict),
         }
@@ -111,7 +116,11 @@ impl ContainerReconciler {
             Action::ReportFailure { .. } | Action::NoteReplacedHome => Ok(()),
             Action::StartPull { reference } => Ok(self.shared.start_pull(reference, "").await?),
             Action::VerifyDataDir { image } => Ok(self.shared.probe.run(image).await?),
-            Action::RestrictHost { rules } => Ok(self.shared.host_access.restrict(rules).await?),
+            Action::RestrictHost { rules } => {
+                self.shared.host_access.restrict(rules).await?;
+                let refusal = self.shared.host_access.refusal(rules);
+                refusal.map_or(Ok(()), |why| Err(ContainerError::HostOpen(why)))
+            }
             Action::SeedHome { seed } => self.seed(uid, seed).await,
             Action::Create { name, settings } => self.create(uid, name, settings).await,
             Action::Start { container } => self.start(uid, container).await,

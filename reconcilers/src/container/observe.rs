@@ -84,6 +84,8 @@ pub struct Seen {
     pub data_dir: ProbeState,
     /// What must keep agents from the host's services first, and does not yet.
     pub restrict: Option<HostRules>,
+    /// Why no agent may be started, if it may not be since the host cannot be restricted.
+    pub host_open: Option<String>,
     /// The adapter needs a service that runs as root, and this one does not.
     pub needs_root: bool,
     /// Whether the container in use passed its readiness check; `None` when it does not run.
@@ -388,6 +390,7 @@ impl ContainerReconciler {
             seed: None,
             data_dir: self.shared.probe.state(),
             restrict: None,
+            host_open: None,
             needs_root: false,
             ready: None,
             unanswered: None,
@@ -469,11 +472,13 @@ impl ContainerReconciler {
         Ok(())
     }
 
-    /// The rules that have to be there before a container starts, and are not known to be.
-    fn restriction(&self, config: &Config) -> Option<HostRules> {
+    /// Observes which rules have to be there before a container starts and are not known to be, and whether one may start.
+    fn see_restriction(&self, seen: &mut Seen, config: &Config) {
         let network = self.shared.view.network();
-        let rules = rules_for(config, network.as_ref(), self.shared.options.agents)?;
-        self.shared.host_access.needs(&rules).then_some(rules)
+        let rules = rules_for(config, network.as_ref(), self.shared.options.agents);
+        let access = &self.shared.host_access;
+        seen.host_open = rules.as_ref().and_then(|rules| access.refusal(rules));
+        seen.restrict = rules.filter(|rules| access.needs(rules));
     }
 
     /// Finds out which image the container is made from, and what stands in the way of making it.
@@ -508,7 +513,7 @@ impl ContainerReconciler {
             {
                 if base.state != ContainerState::Running {
                     let newest = self.shared.config.newest().await?;
-                    seen.restrict = self.restriction(&newest);
+                    self.see_restriction(seen, &newest);
                 }
                 return Ok(());
             }
@@ -536,7 +541,7 @@ impl ContainerReconciler {
             self.shared.view.owner(),
             &newest.get(&keys::container::NETWORK_SUBNET),
         );
-        seen.restrict = self.restriction(&newest);
+        self.see_restriction(seen, &newest);
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);
             if self.shared.view.engine().image(image_id).await?.is_some() {

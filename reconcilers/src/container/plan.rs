@@ -201,7 +201,7 @@ impl Running<'_> {
         {
             return plan;
         }
-        let mut plan = self.converge(wanted);
+        let mut plan = self.unless_open(self.converge(wanted));
         // Remembered before anything is made from it, and once for all; what a reference means, at once.
         if let Some(pin) = &self.seen.pin
             && (!plan.actions.is_empty() || self.row.image_id.is_none())
@@ -215,10 +215,23 @@ impl Running<'_> {
         plan
     }
 
+    /// Replaces a plan that starts a container while none may be started; nothing of it is done, so that no agent stops for it.
+    fn unless_open(&self, plan: Plan<Action>) -> Plan<Action> {
+        match self.host_open() {
+            Some(refused) if plan.actions.iter().any(starts) => refused,
+            _ => plan,
+        }
+    }
+
+    /// Returns what is said while no container may be started, since the host cannot be restricted.
+    fn host_open(&self) -> Option<Plan<Action>> {
+        let why = self.seen.host_open.as_ref()?;
+        let condition = Condition::not_ready(Reason::HostOpen, why);
+        Some(Plan::say(condition).waiting_for(Kind::Engine, &engine_uid(), ENGINE_NAME))
+    }
+
     /// Nothing starts before the host is out of its reach.
     fn restricted(&self, mut actions: Vec<Action>) -> Vec<Action> {
-        let starts =
-            |action: &Action| matches!(action, Action::Create { .. } | Action::Start { .. });
         if let Some(rules) = self.seen.restrict.clone()
             && let Some(first) = actions.iter().position(starts)
         {
@@ -457,6 +470,9 @@ impl Running<'_> {
         if let ProbeState::Mismatch(why) = &self.seen.data_dir {
             return for_engine(wait(Reason::DataDirMismatch, why));
         }
+        if let Some(refused) = self.host_open() {
+            return Some(refused);
+        }
         let home = match &self.seen.home {
             Some(HomeState::Missing) => wait(
                 Reason::HomeMissing,
@@ -610,6 +626,10 @@ impl Running<'_> {
             }
         }
     }
+}
+
+fn starts(action: &Action) -> bool {
+    matches!(action, Action::Create { .. } | Action::Start { .. })
 }
 
 fn start(container: &Container) -> Action {

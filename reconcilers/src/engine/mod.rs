@@ -9,10 +9,10 @@
 pub mod plan;
 mod store;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use schema::condition::Reason;
+use schema::condition::{self, Condition, Reason};
 use schema::config::{self, Config, keys};
 use schema::error::{DbError, chain};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -46,6 +46,8 @@ pub fn register(
 pub struct EngineReconciler {
     store: Arc<dyn EngineStore>,
     shared: Arc<Shared>,
+    /// Warnings that the log has.
+    warned: Mutex<Vec<String>>,
 }
 
 impl std::fmt::Debug for EngineReconciler {
@@ -89,30 +91,30 @@ impl Classify for EngineReconcilerError {
 impl EngineReconciler {
     /// A reconciler that has read nothing yet.
     pub fn new(store: Arc<dyn EngineStore>, shared: Arc<Shared>) -> Self {
-        Self { store, shared }
+        Self {
+            store,
+            shared,
+            warned: Mutex::new(Vec::new()),
+        }
     }
 
-    /// What agents are to reach of the host: nothing is restricted for nobody.
-    fn host_rules(
-        &self,
-        config: &Config,
-        network: Option<&Network>,
-        in_use: bool,
-    ) -> Option<HostRules> {
-        let rules = rules_for(config, network, self.shared.options.agents);
-        rules.filter(|_| in_use || self.shared.view.container_count() > 0)
+    /// Returns the rules for agents; `None`: they may reach everything.
+    fn host_rules(&self, config: &Config, network: Option<&Network>) -> Option<HostRules> {
+        rules_for(config, network, self.shared.options.agents)
+    }
+
+    /// Returns true if an agent is on the network, or is about to be: nothing is restricted for nobody.
+    fn has_agents(&self, engine: EngineRow) -> bool {
+        engine.in_use || self.shared.view.container_count() > 0
     }
 
     /// Removes the rules, unless a container has been asked for since they were seen to be needless.
     async fn open_host(&self) -> Result<(), EngineReconcilerError> {
         let config = self.shared.config.newest().await?;
-        let in_use = self
-            .store
-            .engine()
-            .await?
-            .is_some_and(|engine| engine.in_use);
+        let engine = self.store.engine().await?;
+        let in_use = engine.is_some_and(|engine| self.has_agents(engine));
         let network = self.shared.view.network();
-        if self.host_rules(&config, network.as_ref(), in_use).is_none() {
+        if !in_use || self.host_rules(&config, network.as_ref()).is_none() {
             self.shared.host_access.open().await?;
         }
         Ok(())
@@ -153,6 +155,7 @@ impl Reconciler for EngineReconciler {
             left_over: false,
             host: Host {
                 rules: None,
+                in_use: false,
                 found: Ok(Found::Nothing),
             },
         };
@@ -175,10 +178,15 @@ impl Reconciler for EngineReconciler {
             }
             Err(error) => return Err(EngineReconcilerError::Engine(error)),
         }
-        let rules = self.host_rules(&config, snapshot.network.as_ref(), engine.in_use);
+        let rules = self.host_rules(&config, snapshot.network.as_ref());
+        let in_use = self.has_agents(engine);
         let access = &self.shared.host_access;
-        let found = access.observe(rules.as_ref(), purpose).await;
-        snapshot.host = Host { rules, found };
+        let found = access.observe(rules.as_ref(), in_use, purpose).await;
+        snapshot.host = Host {
+            rules,
+            in_use,
+            found,
+        };
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
             let engine = self.shared.view.engine();
@@ -230,11 +238,21 @@ impl Reconciler for EngineReconciler {
             Action::RemoveNetwork { .. } => "remove the network, to recreate it".to_owned(),
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
             Action::CleanUpProbe => "remove what a probe has left".to_owned(),
-            Action::RestrictHost(rules) => rules.to_string(),
+            Action::RestrictHost(rules) => format!("let {rules}"),
             Action::OpenHost => {
                 "let agents reach the host's services and all networks behind it".to_owned()
             }
         }
+    }
+
+    fn converged(&self, _key: &Uid, _snapshot: &Snapshot, conditions: &[Condition]) {
+        let warnings = condition::warnings(conditions);
+        let warnings: Vec<String> = warnings.map(|one| one.message.clone()).collect();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in warnings.iter().filter(|warning| !warned.contains(warning)) {
+            tracing::warn!("{warning}");
+        }
+        *warned = warnings;
     }
 
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), EngineReconcilerError> {

@@ -1,6 +1,6 @@
 //! Decides what to do next on the engine. Pure.
 
-use schema::condition::{Condition, Reason};
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
 
 use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
@@ -38,8 +38,10 @@ pub struct Snapshot {
 /// What agents reach of the host, as desired and observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// Networks and services that these rules let them reach; `None`: everything, or there are no agents.
+    /// Networks and services that these rules let them reach; `None`: everything.
     pub rules: Option<HostRules>,
+    /// There are agents; without any, the rules do not stand.
+    pub in_use: bool,
     /// What of ours is in the packet filter, compared with them.
     pub found: Result<Found, FirewallError>,
 }
@@ -69,6 +71,12 @@ pub enum Action {
 
 /// The plan for the engine.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
+    let mut plan = converge(snapshot);
+    plan.conditions.extend(host_restricted(snapshot));
+    plan
+}
+
+fn converge(snapshot: &Snapshot) -> Plan<Action> {
     let say = Plan::say;
     let act = |action, message: &str| {
         Plan::act(
@@ -98,10 +106,9 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             foreign_network(),
         ));
     }
-    let note = match host_access(snapshot) {
-        Ok(note) => note,
-        Err(action) => return act(action, "restricting what agents reach"),
-    };
+    if let Some(action) = host_access(&snapshot.host) {
+        return act(action, "restricting what agents reach");
+    }
     if state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
@@ -119,7 +126,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     match (&snapshot.data_dir, &snapshot.image) {
         (ProbeState::Same, _) => say(Condition::ready(
             Reason::Converged,
-            format!("the engine is reachable and the network is as configured{note}"),
+            "the engine is reachable and the network is as configured",
         )),
         (_, Some(image)) => act(
             Action::ProbeDataDir {
@@ -133,30 +140,52 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         }
         (ProbeState::Unknown, None) => say(Condition::ready(
             Reason::Converged,
-            format!(
-                "the engine is reachable; the data directory is probed with the first image{note}"
-            ),
+            "the engine is reachable; the data directory is probed with the first image",
         )),
     }
 }
 
-/// The step that is needed, or what is to be said.
-fn host_access(snapshot: &Snapshot) -> Result<String, Action> {
-    match (&snapshot.host.found, &snapshot.host.rules) {
-        (Ok(Found::Nothing), None) | (Ok(Found::AsDesired), _) => Ok(String::new()),
-        (Ok(Found::Other), None) => Err(Action::OpenHost),
+/// Returns the step that the packet filter needs. What cannot be read or made is said by a condition.
+fn host_access(host: &Host) -> Option<Action> {
+    let rules = host.rules.as_ref().filter(|_| host.in_use);
+    match (&host.found, rules) {
+        (Ok(Found::Nothing), None) | (Ok(Found::AsDesired), Some(_)) | (Err(_), _) => None,
+        (Ok(Found::Other | Found::AsDesired), None) => Some(Action::OpenHost),
         (Ok(Found::Nothing | Found::Other), Some(rules)) => {
-            Err(Action::RestrictHost(rules.clone()))
+            Some(Action::RestrictHost(rules.clone()))
         }
-        (Err(FirewallError::Impossible(why)), Some(_)) => Ok(format!(
-            "; agents reach every service of the host and every network behind it: {why}"
-        )),
-        // Containers wait for it; the network and the data directory do not.
-        (Err(failed), Some(_)) => Ok(format!(
-            "; what agents reach of the host and behind it is not known: {failed}"
-        )),
-        // Nobody has asked for rules, so none are ours.
-        (Err(_), None) => Ok(String::new()),
+    }
+}
+
+/// Returns the condition about the rules; none while nobody asks for any, and while no agent needs them that could be made.
+fn host_restricted(snapshot: &Snapshot) -> Option<Condition> {
+    let say = |status, reason, message: String| {
+        Some(Condition::new(
+            ConditionType::HostRestricted,
+            status,
+            reason,
+            message,
+        ))
+    };
+    let host = &snapshot.host;
+    let rules = host.rules.as_ref()?;
+    match &host.found {
+        Err(FirewallError::Impossible(why)) => {
+            let message = format!("agents reach {}: {why}", rules.without());
+            say(ConditionStatus::False, Reason::HostOpen, message)
+        }
+        // Agents that do not run wait for it; the network and the data directory do not.
+        Err(failed @ FirewallError::Failed(_)) => {
+            let message = format!("what agents reach of the host is not known: {failed}");
+            say(ConditionStatus::Unknown, Reason::Retrying, message)
+        }
+        Ok(_) if !host.in_use => None,
+        Ok(Found::AsDesired) => say(ConditionStatus::True, Reason::Converged, rules.to_string()),
+        Ok(Found::Nothing | Found::Other) => say(
+            ConditionStatus::Unknown,
+            Reason::Progressing,
+            format!("the rules are made: {rules}"),
+        ),
     }
 }
 
@@ -197,40 +226,121 @@ mod tests {
             data_dir: ProbeState::Same,
             image: None,
             left_over: false,
-            host: Host { rules, found },
+            host: Host {
+                rules,
+                in_use: true,
+                found,
+            },
         }
     }
 
     #[test]
     fn what_agents_reach_of_the_host_follows_what_is_wanted() {
         let restrict = || Some(Action::RestrictHost(rules()));
-        for (found, wanted, expected) in [
-            (Found::Nothing, None, None),
-            (Found::Other, None, Some(Action::OpenHost)),
-            (Found::AsDesired, Some(rules()), None),
-            (Found::Nothing, Some(rules()), restrict()),
-            (Found::Other, Some(rules()), restrict()),
+        for (found, wanted, in_use, expected) in [
+            (Found::Nothing, None, true, None),
+            (Found::Other, None, true, Some(Action::OpenHost)),
+            (Found::AsDesired, Some(rules()), true, None),
+            (Found::Nothing, Some(rules()), true, restrict()),
+            (Found::Other, Some(rules()), true, restrict()),
+            (Found::Nothing, Some(rules()), false, None),
+            (
+                Found::AsDesired,
+                Some(rules()),
+                false,
+                Some(Action::OpenHost),
+            ),
         ] {
-            let plan = plan(&snapshot(Ok(found), wanted.clone()));
+            let mut snapshot = snapshot(Ok(found), wanted.clone());
+            snapshot.host.in_use = in_use;
+            let plan = plan(&snapshot);
             let actions: Vec<Action> = expected.into_iter().collect();
-            assert_eq!(plan.actions, actions, "{found:?} {wanted:?}");
+            assert_eq!(plan.actions, actions, "{found:?} {wanted:?} {in_use}");
         }
     }
 
     #[test]
-    fn where_it_cannot_be_done_the_engine_is_ready_and_says_so() {
-        let why = || Err(FirewallError::Impossible("no rights".to_owned()));
-        let plan_of = |rules| plan(&snapshot(why(), rules));
-        let restricted = plan_of(Some(rules()));
-        assert!(restricted.actions.is_empty());
-        let message = &restricted.conditions[0].message;
-        assert!(
-            message.ends_with(
-                "; agents reach every service of the host and every network behind it: no rights"
+    fn unrestricted_host_is_a_warning_of_a_ready_engine() {
+        let [open_host, open_lan] = [
+            (HostAccess::Open, LanAccess::Private),
+            (HostAccess::Enforce, LanAccess::Open),
+        ]
+        .map(|(host_access, lan_access)| HostRules {
+            host_access,
+            lan_access,
+            ..rules()
+        });
+        let impossible = || Err(FirewallError::Impossible("no rights".to_owned()));
+        let failed = || Err(FirewallError::Failed("busy".to_owned()));
+        let all = "agents reach every service of the host and every network behind it: no rights";
+        let lan = "agents reach every network behind the host: no rights";
+        let host = "agents reach every service of the host: no rights";
+        let none = "agents reach no service of the host; networks behind it: private";
+        let busy = "what agents reach of the host is not known: the packet filter cannot be read or changed: busy";
+        let made =
+            "the rules are made: agents reach no service of the host; networks behind it: private";
+        let [yes, no, unknown] = [
+            ConditionStatus::True,
+            ConditionStatus::False,
+            ConditionStatus::Unknown,
+        ];
+        for (found, rules, in_use, expected) in [
+            (
+                impossible(),
+                Some(rules()),
+                true,
+                Some((no, Reason::HostOpen, all)),
             ),
-            "{message}"
-        );
-        let open = plan_of(None);
-        assert!(!open.conditions[0].message.contains("host"));
+            (
+                impossible(),
+                Some(rules()),
+                false,
+                Some((no, Reason::HostOpen, all)),
+            ),
+            (
+                impossible(),
+                Some(open_host),
+                true,
+                Some((no, Reason::HostOpen, lan)),
+            ),
+            (
+                impossible(),
+                Some(open_lan),
+                true,
+                Some((no, Reason::HostOpen, host)),
+            ),
+            (impossible(), None, true, None),
+            (
+                failed(),
+                Some(rules()),
+                true,
+                Some((unknown, Reason::Retrying, busy)),
+            ),
+            (
+                Ok(Found::AsDesired),
+                Some(rules()),
+                true,
+                Some((yes, Reason::Converged, none)),
+            ),
+            (
+                Ok(Found::Other),
+                Some(rules()),
+                true,
+                Some((unknown, Reason::Progressing, made)),
+            ),
+            (Ok(Found::Nothing), Some(rules()), false, None),
+            (Ok(Found::Nothing), None, true, None),
+        ] {
+            let mut snapshot = snapshot(found, rules);
+            snapshot.host.in_use = in_use;
+            let plan = plan(&snapshot);
+            let ready = &plan.conditions[0];
+            assert_eq!(ready.kind, ConditionType::Ready);
+            let is_ready = ready.status == ConditionStatus::True;
+            assert_eq!(is_ready, plan.actions.is_empty(), "{snapshot:?}");
+            let said = plan.conditions.get(1);
+            let said = said.map(|said| (said.status, said.reason, said.message.as_str()));
+            assert_eq!(said, expected, "{snapshot:?}");
+        }
     }
 }

@@ -239,6 +239,7 @@ impl<R: Reconciler> Core<R> {
         if let Some(new) = &new {
             self.tell_failure(key, progress, judgement.verdict, judgement.outcome, new)
                 .await;
+            self.tell_warnings(key, &before, new).await;
         }
         let Some(new) = new else {
             memory.saved = Some(before);
@@ -445,6 +446,15 @@ impl<R: Reconciler> Core<R> {
         if let (true, Some(ready)) = (failed, ready) {
             self.event(key, ready.reason, &progress.step, ready.message.clone())
                 .await;
+        }
+    }
+
+    /// A warning that begins, ends or has another reason is an event.
+    async fn tell_warnings(&self, key: &R::Key, before: &ObjectStatus, status: &ObjectStatus) {
+        for condition in status::new_warnings(&before.conditions, &status.conditions) {
+            let action = condition.kind.to_string();
+            let message = condition.message.clone();
+            self.event(key, condition.reason, &action, message).await;
         }
     }
 

@@ -193,6 +193,23 @@ pub(super) fn complete(mut conditions: Vec<Condition>, actions: usize) -> (Vec<C
     }
 }
 
+/// Lists the warnings that have begun or ended, or have another reason. What is not known is no news, and a warning that was never
+/// there cannot end.
+pub(super) fn new_warnings<'a>(
+    before: &'a [Condition],
+    now: &'a [Condition],
+) -> impl Iterator<Item = &'a Condition> {
+    now.iter().filter(|condition| {
+        let said = |one: &Condition| (one.status, one.reason);
+        condition.kind.is_warning()
+            && match (condition::find(before, condition.kind), condition.status) {
+                (_, ConditionStatus::Unknown) | (None, ConditionStatus::True) => false,
+                (None, ConditionStatus::False) => true,
+                (Some(before), _) => said(before) != said(condition),
+            }
+    })
+}
+
 /// Replaces the condition of the same type.
 pub(super) fn put(conditions: &mut Vec<Condition>, condition: Condition) {
     conditions.retain(|other| other.kind != condition.kind);
@@ -367,6 +384,31 @@ mod tests {
         let other = status(vec![Condition::ready(Reason::Running, "up again")], 3);
         assert!(differs(&old, &other));
         assert!(differs(&old, &status(vec![], 3)));
+    }
+
+    #[test]
+    fn changed_warning_is_news() {
+        let restricted = |status, reason| {
+            vec![
+                Condition::ready(Reason::Converged, ""),
+                Condition::new(ConditionType::HostRestricted, status, reason, ""),
+            ]
+        };
+        let open = || restricted(ConditionStatus::False, Reason::HostOpen);
+        let closed = || restricted(ConditionStatus::True, Reason::Converged);
+        let unknown = || restricted(ConditionStatus::Unknown, Reason::Progressing);
+        for (before, now, is_news) in [
+            (vec![], open(), true),
+            (open(), open(), false),
+            (unknown(), open(), true),
+            (open(), closed(), true),
+            (open(), unknown(), false),
+            (vec![], closed(), false),
+            (open(), vec![], false),
+        ] {
+            let news = new_warnings(&before, &now).count();
+            assert_eq!(news > 0, is_news, "{before:?} {now:?}");
+        }
     }
 
     #[test]

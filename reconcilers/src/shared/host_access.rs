@@ -23,8 +23,8 @@ enum HostState {
     Unknown,
     /// Agents reach what these rules let them.
     Restricted(HostRules),
-    /// These rules cannot be made here, so agents reach everything.
-    Impossible(HostRules),
+    /// These rules cannot be made here for this reason, so agents reach everything.
+    Impossible(HostRules, String),
     /// The packet filter can be read, and does not take these rules; they are tried again then.
     Refused(HostRules, FirewallError, Instant),
 }
@@ -110,8 +110,24 @@ impl HostAccess {
         match &*self.known() {
             HostState::Unknown => true,
             HostState::Restricted(now)
-            | HostState::Impossible(now)
+            | HostState::Impossible(now, _)
             | HostState::Refused(now, ..) => now != rules,
+        }
+    }
+
+    /// Returns why no agent may be started under these rules: they are to be enforced and cannot be made.
+    pub fn refusal(&self, rules: &HostRules) -> Option<String> {
+        match &*self.known() {
+            HostState::Impossible(now, why)
+            | HostState::Refused(now, FirewallError::Impossible(why), _)
+                if now == rules && rules.host_access == Host::Enforce =>
+            {
+                let reached = rules.without();
+                Some(format!(
+                    "container.host_access is enforce, and agents would reach {reached}: {why}"
+                ))
+            }
+            _ => None,
         }
     }
 
@@ -120,13 +136,15 @@ impl HostAccess {
         *self.known() = HostState::Unknown;
     }
 
-    /// What of ours is in the packet filter, compared with `rules`. A dry run remembers nothing.
+    /// Compares the packet filter with `rules`. While no agent is on the network (`in_use`), they are not to stand, and none are
+    /// remembered to, since they go before the next agent comes. A dry run remembers nothing.
     ///
     /// # Errors
     /// [`FirewallError`].
     pub async fn observe(
         &self,
         rules: Option<&HostRules>,
+        in_use: bool,
         purpose: Purpose,
     ) -> Result<Found, FirewallError> {
         let _turn = self.turn.lock().await;
@@ -143,9 +161,9 @@ impl HostAccess {
             return found;
         }
         *self.known() = match (&found, rules) {
-            (Ok(Found::AsDesired), Some(rules)) => HostState::Restricted(rules.clone()),
-            (Err(FirewallError::Impossible(_)), Some(rules)) => {
-                HostState::Impossible(rules.clone())
+            (Ok(Found::AsDesired), Some(rules)) if in_use => HostState::Restricted(rules.clone()),
+            (Err(FirewallError::Impossible(why)), Some(rules)) => {
+                HostState::Impossible(rules.clone(), why.clone())
             }
             _ => HostState::Unknown,
         };
@@ -190,6 +208,47 @@ mod tests {
     /// A packet filter that can be read and fails to change.
     struct Unwritable;
 
+    /// A packet filter of another host.
+    struct Elsewhere;
+
+    #[async_trait]
+    impl HostFirewall for Elsewhere {
+        async fn observe(&self, _rules: Option<&HostRules>) -> Result<Found, FirewallError> {
+            Err(FirewallError::Impossible("not here".to_owned()))
+        }
+
+        async fn restrict(&self, _rules: &HostRules) -> Result<(), FirewallError> {
+            Err(FirewallError::Impossible("not here".to_owned()))
+        }
+
+        async fn open(&self) -> Result<(), FirewallError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn impossible_rules_refuse_agents_only_when_enforced() {
+        for (host_access, refuses) in [(Host::Service, false), (Host::Enforce, true)] {
+            let rules = HostRules {
+                bridge: "br-0123456789ab".to_owned(),
+                gateway: [10, 88, 0, 1].into(),
+                listener: None,
+                service: None,
+                host_access,
+                lan_access: LanAccess::Private,
+            };
+            let access = HostAccess::new(Arc::new(Elsewhere));
+            assert_eq!(access.refusal(&rules), None, "nothing is known yet");
+            access.restrict(&rules).await.unwrap();
+            assert_eq!(access.refusal(&rules).is_some(), refuses, "{host_access}");
+            let _ = access.observe(Some(&rules), false, Purpose::Pass).await;
+            assert_eq!(access.refusal(&rules).is_some(), refuses, "{host_access}");
+            assert!(!access.needs(&rules));
+            access.forget();
+            assert_eq!(access.refusal(&rules), None);
+        }
+    }
+
     #[async_trait]
     impl HostFirewall for Unwritable {
         async fn observe(&self, _rules: Option<&HostRules>) -> Result<Found, FirewallError> {
@@ -222,7 +281,7 @@ mod tests {
                 lan_access,
             };
             let access = HostAccess::new(Arc::new(Unwritable));
-            let found = async || access.observe(Some(&rules), Purpose::Pass).await;
+            let found = async || access.observe(Some(&rules), true, Purpose::Pass).await;
             assert_eq!(access.restrict(&rules).await.is_err(), waits, "{rules}");
             for _ in 0..2 {
                 let is_condition = matches!(found().await, Err(FirewallError::Impossible(_)));

@@ -65,6 +65,8 @@ pub enum HostAccess {
     Service,
     /// Every service that is bound to all addresses.
     Open,
+    /// The agent listener, and nothing else; where that cannot be ensured, no agent is started.
+    Enforce,
 }
 
 /// The least severe level that is logged.

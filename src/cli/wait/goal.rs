@@ -24,7 +24,7 @@ pub enum Goal {
 }
 
 /// Types of conditions.
-const TYPES: [&str; 3] = ["Ready", "Stalled", "Paused"];
+const TYPES: [&str; 4] = ["Ready", "Stalled", "Paused", "HostRestricted"];
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 impl FromStr for Goal {

@@ -125,6 +125,44 @@ async fn the_overview_merges_live_and_stored_numbers() {
     );
 }
 
+#[tokio::test]
+async fn warning_of_the_engine_is_in_the_overview() {
+    let (yard, _) = with(Asked::default()).await;
+    let mut tx = yard.world.db.begin().await.unwrap();
+    object::ensure_singles(&mut tx, NOW).await.unwrap();
+    let [no, open] = [ConditionStatus::False, ConditionStatus::True].map(|status| {
+        let kind = ConditionType::HostRestricted;
+        Condition::new(kind, status, Reason::HostOpen, "agents reach it")
+    });
+    tx.commit().await.unwrap();
+    for (restricted, warnings) in [
+        (
+            no,
+            json!(["engine/local: HostRestricted=False: agents reach it"]),
+        ),
+        (open, json!([])),
+    ] {
+        let status = object::StatusRow {
+            observed_generation: Generation(1),
+            conditions: vec![Condition::ready(Reason::Converged, ""), restricted],
+            ..object::StatusRow::default()
+        };
+        let mut tx = yard.world.db.begin().await.unwrap();
+        let (uid, epoch) = (config_query::engine_uid(), schema::ids::Epoch(1));
+        let saved = object::save_status(&mut tx, Kind::Engine, &uid, &status, epoch).await;
+        assert!(saved.unwrap());
+        tx.commit().await.unwrap();
+        let overview = yard.get("/api/admin/reconcile").await.is(200);
+        assert_eq!(overview["warnings"], warnings);
+        let reconcilers = overview["reconcilers"].as_array().unwrap();
+        let engine = reconcilers.iter().find(|one| one["name"] == "engine");
+        assert_eq!(engine.unwrap()["ready"], 1, "a warning is no failure");
+        let path = "/api/admin/reconcile/objects?reconciler=engine&ready=false";
+        let not_ready = yard.get(path).await.is(200);
+        assert_eq!(not_ready["objects"], json!([]));
+    }
+}
+
 fn objects_of(body: &Value) -> Vec<&str> {
     let objects = body["objects"].as_array().unwrap();
     objects

@@ -107,7 +107,7 @@ impl std::fmt::Display for Action {
             Self::VerifyDataDir { image } => {
                 write!(f, "probe the data directory with {}", short(image))
             }
-            Self::RestrictHost { rules } => write!(f, "{rules}"),
+            Self::RestrictHost { rules } => write!(f, "let {rules}"),
             Self::SeedHome { seed } => {
                 write!(f, "copy {} of {} into the user's directory", seed.home, short(&seed.image))
             }

@@ -234,6 +234,9 @@ impl Iptables {
                     "the program {program} is not installed; install iptables, or set {OPEN}"
                 )));
             }
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(forbidden());
+            }
             Ok(Err(error)) => return Err(FirewallError::Failed(error.to_string())),
             Err(_) => {
                 let seconds = LIMIT.as_secs();
@@ -295,17 +298,28 @@ impl Filter {
     }
 }
 
-/// Turns the program's message into an error.
+fn forbidden() -> FirewallError {
+    FirewallError::Impossible(format!(
+        "the service may not change the packet filter of this host; run it as root, or set {OPEN}"
+    ))
+}
+
+/// Turns the program's message into an error. What it does not know is no reason to let agents start without rules.
 fn refused(words: String) -> FirewallError {
     let says = |all: &[&str]| all.iter().any(|part| words.contains(part));
     if says(&[
+        "Resource temporarily unavailable",
+        "Device or resource busy",
+        "Cannot allocate memory",
+        "Interrupted system call",
+    ]) {
+        FirewallError::Failed(words)
+    } else if says(&[
         "Permission denied",
         "you must be root",
         "Operation not permitted",
     ]) {
-        FirewallError::Impossible(format!(
-            "the service may not change the packet filter of this host; run it as root, or set {OPEN}"
-        ))
+        forbidden()
     } else if says(&[
         "Table does not exist",
         "do you need to insmod",
@@ -339,8 +353,11 @@ mod tests {
         ] {
             assert!(is_impossible(words), "{words}");
         }
-        assert!(!is_impossible(
-            "Another app is currently holding the xtables lock."
-        ));
+        for words in [
+            "Another app is currently holding the xtables lock.",
+            "iptables-restore v1.8.9 (nf_tables): line 3: RULE_APPEND failed (Device or resource busy): rule in chain A",
+        ] {
+            assert!(!is_impossible(words), "{words}");
+        }
     }
 }

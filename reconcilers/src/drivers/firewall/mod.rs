@@ -38,15 +38,28 @@ pub struct HostRules {
 
 impl fmt::Display for HostRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("let agents reach ")?;
+        f.write_str("agents reach ")?;
         match (self.host_access, self.listener) {
             (HostAccess::Open, _) => f.write_str("all services of the host")?,
-            (HostAccess::Service, Some((ip, port))) => {
+            (HostAccess::Service | HostAccess::Enforce, Some((ip, port))) => {
                 write!(f, "{ip}:{port} and no other service of the host")?;
             }
-            (HostAccess::Service, None) => f.write_str("no service of the host")?,
+            (HostAccess::Service | HostAccess::Enforce, None) => {
+                f.write_str("no service of the host")?;
+            }
         }
         write!(f, "; networks behind it: {}", self.lan_access)
+    }
+}
+
+impl HostRules {
+    /// Returns a text for the services and networks that agents reach without these rules.
+    pub fn without(&self) -> &'static str {
+        match (self.host_access, &self.lan_access) {
+            (HostAccess::Open, _) => "every network behind the host",
+            (_, LanAccess::Open) => "every service of the host",
+            (_, _) => "every service of the host and every network behind it",
+        }
     }
 }
 
@@ -64,10 +77,10 @@ pub enum Found {
 /// Why the packet filter was not read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FirewallError {
-    /// It cannot be done here: why, and what to do.
+    /// It cannot be done here, and waiting does not mend it: why, and what to do.
     #[error("{0}")]
     Impossible(String),
-    /// It failed this time, in the words of the program.
+    /// It failed this time and is tried again; in the words of the program.
     #[error("the packet filter cannot be read or changed: {0}")]
     Failed(String),
 }

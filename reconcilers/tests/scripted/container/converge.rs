@@ -119,6 +119,43 @@ async fn l40_where_the_host_cannot_be_kept_out_of_reach_containers_are_made() {
 }
 
 #[tokio::test]
+async fn enforced_host_access_starts_no_agent_without_rules() {
+    let mut yard = Yard::new().await;
+    let why = FirewallError::Impossible("no rights".to_owned());
+    yard.fake.firewall().set(Err(why));
+    let alice = yard.create_user("alice").await;
+    assert_eq!(reason(yard.settled(&alice).await), Reason::Running);
+    yard.configure("container.host_access", json!("enforce"))
+        .await;
+    let bob = yard.create_user("bob").await;
+    // The engine's pass need not have come first.
+    for (uid, limit) in [(&bob, 1024), (&alice, 256)] {
+        yard.set_limit(uid, limit).await;
+        let refused = yard.settled(uid).await.unwrap();
+        assert_eq!(refused.reason, Reason::HostOpen);
+        let message = "container.host_access is enforce, and agents would reach every service of the host and every network \
+                       behind it: no rights";
+        assert_eq!(refused.message, message);
+        let engine = refused.waits_for.map(|object| object.to_string());
+        assert_eq!(engine.as_deref(), Some("engine/local"));
+    }
+    yard.restart(&alice, "again").await;
+    assert_eq!(reason(yard.settled(&alice).await), Reason::HostOpen);
+    assert_eq!(
+        yard.fake.running(),
+        ["agentyard-alice"],
+        "runs on as it was"
+    );
+    yard.fake.hand_stop("agentyard-alice").unwrap();
+    assert_eq!(reason(yard.settled(&alice).await), Reason::HostOpen);
+    assert_eq!(yard.fake.running(), [""; 0]);
+
+    yard.fake.firewall().set(Ok(None));
+    yard.service.engine_pass().await;
+    assert_eq!(reason(yard.settled(&bob).await), Reason::Running);
+}
+
+#[tokio::test]
 async fn l40_an_open_host_has_no_rules() {
     let mut yard = Yard::new().await;
     yard.configure("container.host_access", json!("open")).await;

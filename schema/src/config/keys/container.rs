@@ -25,7 +25,9 @@ settings! {
     HEALTH_TIMEOUT: Setting<Option<Duration>> = "container.health_timeout", "Time to become ready", Setting::duration(false, "2m");
 
     /// What agents reach of the host: service = the agent listener and nothing else; open = every service that is bound to all
-    /// addresses. Needs an engine on this host, and the right to change its packet filter.
+    /// addresses; enforce = as service, and no agent is started where that cannot be ensured. Needs an engine on this host, and the
+    /// right to change its packet filter: without them, service starts agents all the same, and the engine's condition
+    /// HostRestricted is false.
     HOST_ACCESS: Setting<HostAccess> = "container.host_access", "Host access", Setting::choice("service").effects(&[Effect::Object(Kind::Engine)]);
 
     /// Networks behind the host that agents reach besides public addresses: private = private ones; none = none of them; or the
