@@ -49,6 +49,8 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpCidr>,
     /// `web.desktop_user_agents`: substrings that mark a desktop client.
     pub desktop_user_agents: Vec<String>,
+    /// `ldap.removal_grace`: how long users may be missing from the directory.
+    pub removal_grace: Option<Duration>,
     /// `files.quota_mb`, `files.quota_files`: what each user's directory may take.
     pub quota: Quota,
     /// `mcp.get_stream` is `refuse`.
@@ -96,6 +98,7 @@ impl WebSettings {
                 .collect(),
             trusted_proxies: config.get(&web::TRUSTED_PROXIES),
             desktop_user_agents: config.get(&web::DESKTOP_USER_AGENTS),
+            removal_grace: config.get(&ldap::REMOVAL_GRACE),
             quota: Quota::from_config(config),
             refuses_get: config.get(&mcp::GET_STREAM) == "refuse",
             strict_sessions: config.get(&mcp::SESSION_STRICT),
@@ -268,6 +271,7 @@ mod tests {
                 .map(|n| n.parse().unwrap())
                 .into(),
             desktop_user_agents: vec!["Desk".to_owned()],
+            removal_grace: Some(Duration::from_secs(24 * 3600)),
             quota: Quota {
                 megabytes: 7,
                 files: 8,

@@ -396,6 +396,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::Pending
         | Reason::Running
         | Reason::Stopped
+        | Reason::Disabled
         | Reason::Converged
         | Reason::UpdateAvailable
         | Reason::Progressing

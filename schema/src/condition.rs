@@ -129,6 +129,8 @@ reasons! {
     Running => AUTOMATIC, "", "";
     /// Observed as desired: stopped on purpose.
     Stopped => AUTOMATIC, "", "";
+    /// Observed as desired: stopped because the account is disabled.
+    Disabled => AUTOMATIC, "Enable the user to start the container; one who is missing from the directory is enabled once it has the user again.", "";
     /// Observed as desired (objects that neither run nor stop).
     Converged => AUTOMATIC, "", "";
     /// Observed as desired; the source of adapter packages has a newer one, which waits for its activation.

@@ -90,6 +90,8 @@ pub struct Descriptor {
     pub finalizer: Option<&'static str>,
     /// Kinds whose objects of the same uid must be gone before an object of this kind can go.
     pub removal_waits_for: &'static [Kind],
+    /// Kinds whose objects of the same uid belong to an object of this kind: its health is that of the worst of them.
+    pub parts: &'static [Kind],
     /// The kind whose object of the same uid shows the state of an object of this kind: a change of this one is a
     /// change of that one, too.
     pub shown_with: Option<Kind>,
@@ -111,6 +113,7 @@ impl Descriptor {
             short,
             finalizer: None,
             removal_waits_for: &[],
+            parts: &[],
             shown_with: None,
             single: None,
             listing: None,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::events::EventsArgs;
 use super::kinds::{self, KindInfo};
 use super::output::OutputArgs;
+use super::output::cell::text;
 use super::output::items::{Amount, Printer};
 use super::pages::{self, Pages};
 use super::server::Server;
@@ -33,6 +34,9 @@ pub struct GetArgs {
     /// Print objects as they change, until interrupted
     #[arg(short, long)]
     watch: bool,
+    /// Only those that are not ready
+    #[arg(long, conflicts_with_all = ["names", "watch"])]
+    not_ready: bool,
 }
 
 /// Lists things of one kind.
@@ -60,11 +64,18 @@ pub async fn get(server: &Server, args: GetArgs) -> Result {
         (false, 1) => Amount::One,
         (false, _) => Amount::List,
     };
+    if args.not_ready && !kind.is_object() && kind.singular != "object" {
+        return Err(Failure::Usage(format!(
+            "{} have no condition Ready, so none of them is not ready; --not-ready is for reconciled objects",
+            kind.plural
+        )));
+    }
     let mut get = Get {
         server,
         kind,
         names,
         search,
+        not_ready: args.not_ready,
         printer: Printer::new(kind, args.output, amount),
         watch: args.watch,
         shown: HashMap::new(),
@@ -98,6 +109,7 @@ struct Get<'a> {
     kind: &'static KindInfo,
     names: Vec<String>,
     search: String,
+    not_ready: bool,
     printer: Printer,
     /// Whether changes are followed.
     watch: bool,
@@ -111,7 +123,13 @@ impl Get<'_> {
         let mut gone: Vec<String> = self.shown.keys().cloned().collect();
         let watch_id = if self.names.is_empty() {
             let mut pages = Pages::new(self.server, self.kind, &self.search);
-            while let Some(items) = pages.next().await? {
+            if self.not_ready && self.kind.lists_unready() {
+                pages = pages.with("not_ready=true");
+            }
+            while let Some(mut items) = pages.next().await? {
+                if self.not_ready && !self.kind.lists_unready() {
+                    items.retain(|item| text(item, "conditions.Ready.status") != "True");
+                }
                 gone.retain(|name| !items.iter().any(|item| self.kind.name(item) == *name));
                 self.print(&items)?;
             }
@@ -217,8 +235,8 @@ impl Get<'_> {
 impl KindInfo {
     /// What is printed of one that is gone.
     fn tombstone(&self, name: &str) -> Value {
-        let reason = json!([{"type": "Ready", "status": "-", "reason": "Gone", "message": "the object was deleted"}]);
-        json!({(self.id): name, "status": "gone", "conditions": reason})
+        let gone = json!({"type": "Ready", "status": "-", "reason": "Gone", "message": "the object was deleted"});
+        json!({(self.id): name, "status": "gone", "health": gone, "conditions": [gone]})
     }
 }
 

@@ -422,6 +422,9 @@ async fn engine_l25_links_that_the_agent_plants_lead_nowhere() {
         object["conditions"][0]["reason"], "InvalidUserConfig",
         "{object}"
     );
+    let health = yard.admin.object("user/alice").await["health"].clone();
+    assert_eq!(health["object"], "agent-config/alice", "{health}");
+    assert_eq!(health["reason"], "InvalidUserConfig", "{health}");
 
     // The agent takes it away, and all is well.
     yard.admin.status("alice", "running", seconds(60)).await;

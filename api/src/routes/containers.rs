@@ -1,5 +1,6 @@
 //! Containers of users: what administrators want of them, and what they are doing.
 
+use schema::config::history::SavedBy;
 use schema::config::keys;
 use schema::container::{self, Desired};
 use schema::ids::UserName;
@@ -104,6 +105,8 @@ async fn set_desired(
     }
     let expected = input.if_generation;
     let generation = container::set_desired(&mut tx, &user.uid, desired, false, expected).await?;
+    let (actor, at) = tx.author();
+    container::record_stop(&mut tx, &user.uid, SavedBy { actor: &actor, at }).await?;
     let change = Change::of_container(&user, generation);
     tx.commit(change.about()).await?;
     let done = format!("the container of {} is {desired}", user.name);

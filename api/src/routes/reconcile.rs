@@ -279,6 +279,9 @@ pub struct Filter {
     /// Only objects whose `Ready` is `true`, `false` or `unknown`.
     #[schema(pattern = "^(true|false|unknown)?$", example = "false")]
     ready: Option<String>,
+    /// Only objects that are not ready, or not observed since their last change. Not beside `ready`.
+    #[serde(default, deserialize_with = "params::flag")]
+    not_ready: bool,
 }
 
 impl Filter {
@@ -295,7 +298,11 @@ impl Filter {
             .map(str::to_ascii_lowercase)
             .as_deref()
         {
-            None | Some("") => Ok(None),
+            None | Some("") => Ok(self.not_ready.then_some(object::UNREADY)),
+            Some(_) if self.not_ready => Err(ApiError::invalid(
+                "not_ready",
+                "ready and not_ready exclude each other: give one of them",
+            )),
             Some("true") => Ok(Some("True")),
             Some("false") => Ok(Some("False")),
             Some("unknown") => Ok(Some("Unknown")),

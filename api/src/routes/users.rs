@@ -1,7 +1,10 @@
 //! Ordinary users, as administrators manage them.
 
+use std::time::Duration;
+
 use schema::audit::About;
 use schema::change::{self, Position};
+use schema::config::history::SavedBy;
 use schema::config::{Config, keys, query as config_query};
 use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
@@ -11,7 +14,7 @@ use schema::group;
 use schema::ids::{Generation, Kind, PlainName, Timestamp, UserName};
 use schema::image::ImageReference;
 use schema::object;
-use schema::user::{self, Role, Source, Template, User, UserListing};
+use schema::user::{self, Health, Role, Source, Standstill, Template, User, UserListing};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,7 +23,7 @@ use utoipa::ToSchema;
 use super::images::size_text;
 use super::page::{Page, read_page, search};
 use super::params::{
-    Credentials, NewPassword, PasswordReset, ResetForm, Who, by_rule_of, ordinary_user,
+    Credentials, NewPassword, PasswordReset, ResetForm, Who, by_rule_of, flag, ordinary_user,
     present_user,
 };
 use crate::answer::{Answer, Answers, Body};
@@ -28,7 +31,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained_owned};
-use crate::input::{Input, Nothing};
+use crate::input::Input;
 use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
@@ -44,7 +47,10 @@ pub(super) fn routes() -> Vec<Route> {
         vec![
         Route::get("users_list", "/api/admin/users", list)
             .title(Area::Users, "List users and their containers")
-.about("All users, or one page. The engine is not asked.")
+.about(
+                "All users, or one page. The engine is not asked. `health` is that of the worst of \
+                 container, configuration, skills and directory.",
+            )
             .paged(),
         Route::post("users_create", "/api/admin/users/create", create)
             .title(Area::Users, "Create a local user")
@@ -120,8 +126,12 @@ pub struct Item {
     ip: Option<String>,
     /// Groups of the user.
     groups: Vec<PlainName>,
-    /// The desired state.
+    /// The desired state of the container; stopped while the account is disabled.
     desired: Desired,
+    /// The health of the user: that of the worst of container, configuration, skills and directory.
+    health: Health,
+    /// Why the container is not to run, since when, and who has decided it; null if it is to run.
+    standstill: Option<Standstill>,
     /// How often the container's desired state was changed.
     generation: Generation,
     /// The generation that was last observed.
@@ -140,9 +150,14 @@ pub struct Item {
 }
 
 impl Item {
-    fn new(user: UserListing, groups: Vec<PlainName>) -> Self {
-        let desired = user.desired.unwrap_or(Desired::Stopped);
-        let desired_running = desired == Desired::Running && !user.disabled;
+    fn new(mut user: UserListing, groups: Vec<PlainName>, standing: &Standing) -> Self {
+        let (health, standstill) = standing.of(&user);
+        if standing.is_paused(Kind::Container) {
+            user.status.pause();
+        }
+        let desired = user.desired.filter(|_| !user.disabled);
+        let desired = desired.unwrap_or(Desired::Stopped);
+        let desired_running = desired == Desired::Running;
         let deleted = user.deleted_at.is_some();
         let used_bytes = user.used_bytes.and_then(|bytes| u64::try_from(bytes).ok());
         Self {
@@ -159,6 +174,8 @@ impl Item {
             ip: user.ip,
             groups,
             desired,
+            health,
+            standstill,
             generation: user.generation,
             observed_generation: user.status.observed_generation,
             conditions: explained_owned(user.status.conditions),
@@ -166,6 +183,36 @@ impl Item {
             last_login_at: user.last_login_at,
         }
     }
+}
+
+/// What the health of all users depends on.
+pub(super) struct Standing {
+    /// Names of paused reconcilers.
+    pub(super) paused: Vec<String>,
+    /// How long users may be missing from the directory.
+    pub(super) grace: Option<Duration>,
+}
+
+impl Standing {
+    /// Returns the health of a user, and why the container is not to run.
+    pub(super) fn of(&self, user: &UserListing) -> (Health, Option<Standstill>) {
+        let standstill = Standstill::of(user, self.grace);
+        let health = Health::of(user, standstill.as_ref(), &self.paused);
+        (health, standstill)
+    }
+
+    fn is_paused(&self, kind: Kind) -> bool {
+        let mut names = self.paused.iter();
+        names.any(|name| name == "*" || name == kind.as_str())
+    }
+}
+
+/// Which users.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Filter {
+    /// Only users of whom something is not ready, or was not observed since its last change.
+    #[serde(default, deserialize_with = "flag")]
+    not_ready: bool,
 }
 
 /// What a workspace takes, as people say it.
@@ -204,16 +251,23 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
+async fn list(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answer<Listing>> {
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let (mut users, page) = read_page!(paging, window => {
-        user::list(&mut connection, search(paging), window.limit, window.offset)
-    });
-    if object::is_kind_paused(&mut connection, Kind::Container).await? {
-        users.iter_mut().for_each(|user| user.status.pause());
-    }
+    let (users, page) = if input.params.not_ready {
+        read_page!(paging, window => {
+            user::list_unready(&mut connection, search(paging), window.limit, window.offset)
+        })
+    } else {
+        read_page!(paging, window => {
+            user::list(&mut connection, search(paging), window.limit, window.offset)
+        })
+    };
+    let standing = Standing {
+        paused: object::paused_reconcilers(&mut connection).await?,
+        grace: deps.settings().removal_grace,
+    };
     let mut groups = group::names_of_users(&mut connection).await?;
     drop(connection);
     let mode = deps.settings().auth_mode;
@@ -222,7 +276,7 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
             .into_iter()
             .map(|user| {
                 let groups = groups.remove(&user.uid).unwrap_or_default();
-                Item::new(user, groups)
+                Item::new(user, groups, &standing)
             })
             .collect(),
         watch_id,
@@ -433,6 +487,9 @@ async fn set_disabled(
     let mut tx = input.meta.begin(deps).await?;
     let user = present_user(&mut tx, name).await?;
     let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
+    let (actor, at) = tx.author();
+    let by = SavedBy { actor: &actor, at };
+    user::record_disabling(&mut tx, &user.uid, by).await?;
     let missing = match disabled {
         true => None,
         false => directory::missing_since(&mut tx, &user.uid).await?,

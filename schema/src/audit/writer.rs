@@ -9,7 +9,7 @@ use super::query;
 use crate::clock::SharedClock;
 use crate::db::{Db, Tx};
 use crate::error::DbError;
-use crate::ids::Uid;
+use crate::ids::{Timestamp, Uid};
 use crate::secrets::MasterKey;
 use crate::usage;
 
@@ -82,6 +82,11 @@ impl Audited {
     /// Who acts has turned out only now: an account that signs in.
     pub fn acting(&mut self, actor: impl Into<String>) {
         self.author.actor = actor.into();
+    }
+
+    /// Returns who acts and when, for rows that keep it.
+    pub fn author(&self) -> (String, Timestamp) {
+        (self.author.actor.clone(), self.writer.clock.now())
     }
 
     /// Makes it so, with an entry that records what it was about.

@@ -9,8 +9,8 @@ pub use model::{
     AgentFiles, CRASH_WINDOW, ContainerFacts, ContainerRow, Desired, StatusWord, status_word,
 };
 pub use query::{
-    all, count_on_network, get, purge, request_fresh, request_restart, save_facts, set_desired,
-    set_limits,
+    all, count_on_network, get, purge, record_stop, request_fresh, request_restart, save_facts,
+    set_desired, set_limits,
 };
 pub(crate) use query::{create_many, forget_health_timeout, set_image};
 

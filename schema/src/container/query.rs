@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::model::{ContainerFacts, ContainerRow, Desired};
 use crate::column::Millis;
+use crate::config::history::SavedBy;
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
@@ -41,9 +42,11 @@ statements! {
     /// Reads all containers, in one scan.
     ALL = select_container!("ORDER BY c.uid");
     /// Start or stop; both end debugging.
-    SET_DESIRED = "UPDATE containers SET desired = $2, debug = $3 WHERE uid = $1";
+    SET_DESIRED = "UPDATE containers SET stopped_at = CASE WHEN desired = $2 THEN stopped_at END, desired = $2, debug = $3 WHERE uid = $1";
+    /// Who has stopped it, and when: the first who did, until it is started.
+    RECORD_STOP = "UPDATE containers SET stopped_by = CASE WHEN stopped_at IS NULL THEN $3 ELSE stopped_by END, stopped_at = coalesce(stopped_at, $2) WHERE uid = $1 AND desired = 'stopped'";
     /// Restart: a new token; the container is to run from now on.
-    SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
+    SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', stopped_at = NULL, debug = $3, restart_token = $2 WHERE uid = $1";
     /// A fresh container, as soon as it is to run.
     SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2 WHERE uid = $1";
     /// Its limits; NULL = as configured for everybody.
@@ -101,6 +104,12 @@ pub async fn set_desired(
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
     execute!(tx, SET_DESIRED, uid, desired, i64::from(debug))?;
     Ok(generation)
+}
+
+/// Records who has stopped a container, and when; nothing if it is to run.
+pub async fn record_stop(tx: &mut Tx, uid: &Uid, by: SavedBy<'_>) -> Result<(), DbError> {
+    execute!(tx, RECORD_STOP, uid, by.at, by.actor)?;
+    Ok(())
 }
 
 /// Records that a container is to be replaced by a fresh one, once, and run; `debug` makes it one

@@ -5,9 +5,9 @@ pub(crate) mod query;
 
 pub use model::{Dirty, ObjectRow, ReadyCount, StatusRow, Unsettled};
 pub use query::{
-    add_finalizer, bump, bump_all, bump_all_but, bump_in_bulk, delete, dirty, dirty_since,
+    UNREADY, add_finalizer, bump, bump_all, bump_all_but, bump_in_bulk, delete, dirty, dirty_since,
     ensure_singles, finalizers, find_by_name, get, insert, is_kind_paused, list,
     paused_reconcilers, paused_uids, purge_if_finalized, ready_counts, remove_finalizer,
     save_status, set_paused, set_reconciler_paused, statuses, uids, unsettled,
 };
-pub(crate) use query::{insert_many, status_columns};
+pub(crate) use query::{insert_many, is_unready, status_columns};

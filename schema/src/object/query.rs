@@ -35,6 +35,30 @@ macro_rules! select_object {
     };
 }
 
+/// Whether an object is there and not observed as desired, or not observed at all since its reconciler is paused.
+macro_rules! is_unready {
+    ($object:literal, $status:literal) => {
+        concat!(
+            "(",
+            $object,
+            ".uid IS NOT NULL AND (coalesce(",
+            $status,
+            ".ready, '') <> 'True' OR ",
+            $status,
+            ".observed_generation < ",
+            $object,
+            ".generation \
+             OR EXISTS (SELECT 1 FROM paused_reconcilers p WHERE p.name = '*' OR p.name = ",
+            $object,
+            ".kind)))"
+        )
+    };
+}
+pub(crate) use is_unready;
+
+/// For [`list`]: all objects that are not ready, or not observed since their last change.
+pub const UNREADY: &str = "unready";
+
 /// The generation of a new object.
 const FIRST: Generation = Generation(1);
 
@@ -45,14 +69,20 @@ statements! {
     GET = select_object!("WHERE o.kind = $1 AND o.uid = $2");
     /// Finds an object by its name.
     FIND_BY_NAME = select_object!("WHERE o.kind = $1 AND lower(o.name) = $2");
-    /// Lists objects; empty `$1` = every kind, empty `$2` = ready or not; `$3` is a LIKE pattern on the lower-case name.
-    LIST = select_object!(
-        "WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2) AND lower(o.name) LIKE $3 ESCAPE '!' \
-         ORDER BY o.kind, lower(o.name) LIMIT $4 OFFSET $5"
+    /// Lists objects; empty `$1` = every kind, empty `$2` = ready or not, `unready` = all that are not; `$3` is a LIKE pattern on the
+    /// lower-case name.
+    LIST = concat!(
+        select_object!("WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2 OR ($2 = 'unready' AND "),
+        is_unready!("o", "s"),
+        ")) AND lower(o.name) LIKE $3 ESCAPE '!' ORDER BY o.kind, lower(o.name) LIMIT $4 OFFSET $5"
     );
     /// Counts what `LIST` would list.
-    COUNT = "SELECT count(*) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
-             WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2) AND lower(o.name) LIKE $3 ESCAPE '!'";
+    COUNT = concat!(
+        "SELECT count(*) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
+         WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2 OR ($2 = 'unready' AND ",
+        is_unready!("o", "s"),
+        ")) AND lower(o.name) LIKE $3 ESCAPE '!'"
+    );
     /// All uids of a kind.
     UIDS = "SELECT uid FROM objects WHERE kind = $1";
     /// Everything known of a kind, in one scan.
@@ -186,7 +216,7 @@ pub async fn find_by_name(
     fetch_optional!(connection, FIND_BY_NAME, kind, name.to_ascii_lowercase())
 }
 
-/// Lists objects, one page, with the total. `ready` is `True`, `False` or `Unknown`; `search` is a
+/// Lists objects, one page, with the total. `ready` is `True`, `False`, `Unknown`, or [`UNREADY`]; `search` is a
 /// case-insensitive substring of the name.
 pub async fn list(
     connection: &mut Connection,

@@ -3,22 +3,25 @@
 //! Superadmins are rows of the same table, so that a name is unique across both, but they have no
 //! object, no container and no directory.
 
-use crate::kind::{self, Column, Descriptor, Kind, Listing};
+use crate::kind::{self, Column, Descriptor, Kind, Listing, Show};
 
+mod health;
 mod model;
 pub(crate) mod query;
 mod template;
 
+pub use health::{Health, Standstill, StandstillReason};
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{
-    create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins, purge,
-    replace_password, rotate_mcp_token, row, rows, set_disabled, set_last_login, set_password,
-    superadmin_count,
+    create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins,
+    list_unready, listing, purge, record_disabling, replace_password, rotate_mcp_token, row, rows,
+    set_disabled, set_last_login, set_password, superadmin_count,
 };
 pub use template::Template;
 
 pub(crate) const KIND: Descriptor = Descriptor {
     finalizer: Some("user"),
+    parts: &[Kind::Container, Kind::AgentConfig, Kind::SkillSet],
     // The directory is archived when nothing uses it any more.
     removal_waits_for: &[Kind::Container],
     listing: Some(Listing {
@@ -30,8 +33,9 @@ pub(crate) const KIND: Descriptor = Descriptor {
         kind::USERNAME,
         Column::status("STATUS", "status"),
         Column::text("DESIRED", "desired"),
-        kind::REASON,
-        kind::SINCE,
+        Column::status("READY", "health.status"),
+        Column::text("REASON", "health.reason").show(Show::Reason),
+        Column::age("SINCE", "health.since"),
         Column::text("IMAGE", "image"),
         Column::text("IP", "ip"),
         kind::AGE,
@@ -42,7 +46,8 @@ pub(crate) const KIND: Descriptor = Descriptor {
         Column::text("GROUPS", "groups").wide(),
         Column::text("USED", "used").wide(),
         Column::age("LAST LOGIN", "last_login_at").wide(),
-        kind::MESSAGE,
+        Column::text("OBJECT", "health.object").wide(),
+        Column::text("MESSAGE", "health.message").wide(),
     ],
     ..Descriptor::new("users", &["u"])
 };

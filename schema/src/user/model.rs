@@ -117,6 +117,24 @@ pub struct NewUser {
     pub desired: Desired,
 }
 
+/// Objects that belong to a user besides the container: conditions as stored, NULL if all is well, and whether the newest change was not
+/// observed yet.
+#[derive(Debug, Clone, Default, FromRow)]
+pub struct UserParts {
+    /// The user's own.
+    pub(super) user_part: Option<String>,
+    #[sqlx(try_from = "Flag")]
+    pub(super) user_part_behind: bool,
+    /// The configuration's.
+    pub(super) agent_config_part: Option<String>,
+    #[sqlx(try_from = "Flag")]
+    pub(super) agent_config_part_behind: bool,
+    /// The skills'.
+    pub(super) skill_set_part: Option<String>,
+    #[sqlx(try_from = "Flag")]
+    pub(super) skill_set_part_behind: bool,
+}
+
 /// A user with its container, as the administrators' listing shows it.
 #[derive(Debug, Clone, FromRow)]
 pub struct UserListing {
@@ -129,6 +147,22 @@ pub struct UserListing {
     /// May not sign in.
     #[sqlx(try_from = "Flag")]
     pub disabled: bool,
+    /// An administrator has decided that, whatever the directory says.
+    #[sqlx(try_from = "Flag")]
+    pub disabled_here: bool,
+    /// When that was, if it is known.
+    pub disabled_at: Option<Timestamp>,
+    /// Who it was.
+    pub disabled_by: Option<String>,
+    /// Since when the directory does not have the user.
+    pub missing_since: Option<Timestamp>,
+    /// When the container was stopped, if it was and that is known.
+    pub stopped_at: Option<Timestamp>,
+    /// Who has stopped it.
+    pub stopped_by: Option<String>,
+    /// What is known of the other objects of the user.
+    #[sqlx(flatten)]
+    pub parts: UserParts,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it last signed in.

@@ -1,7 +1,7 @@
 //! One reconciled object as text.
 
 use schema::ids::Timestamp;
-use schema::kind;
+use schema::kind::{self, Column};
 use serde_json::Value;
 
 use super::trouble::{self, Outlook, Trouble};
@@ -38,7 +38,16 @@ fn head(object: &Value, now: Timestamp) -> String {
         reason => reason.to_owned(),
     };
     let mut text = format!("Name:    {}\n", cleaned(object, "object"));
-    text += &format!("Status:  Ready={status} ({reason})\n");
+    if at(object, "health").is_object() {
+        let status = Cell::of(&Column::status("", "health.status"), object, now).painted();
+        let [reason, worst] = ["health.reason", "health.object"].map(|key| cleaned(object, key));
+        text += &format!("Status:  Ready={status} ({reason}, {worst})\n");
+    } else {
+        text += &format!("Status:  Ready={status} ({reason})\n");
+    }
+    if at(object, "standstill").is_object() {
+        text += &format!("Stopped: {}\n", cleaned(object, "standstill.message"));
+    }
     if let Some(created) = moment(object, "created_at") {
         text += &format!("Created: {}\n", relative(now, created));
     }
@@ -247,6 +256,26 @@ mod tests {
     #[test]
     fn a_running_container_says_that_nothing_is_wrong() {
         insta::assert_snapshot!(plain_text(&recorded::running(), &recorded::overview()));
+    }
+
+    #[test]
+    fn user_shows_health_and_why_the_container_is_stopped() {
+        let mut user = recorded::running();
+        user["health"] = serde_json::json!({
+            "status": "False", "reason": "InvalidUserConfig", "message": "no JSON",
+            "object": "agent-config/bob", "remedy": "Correct it.",
+        });
+        let disabled = "the account is disabled by root, since 2026-05-11T11:46:40Z";
+        user["standstill"] = serde_json::json!({ "message": disabled });
+        let text = plain_text(&user, &recorded::overview());
+        for part in [
+            &*format!(
+                "Status:  Ready=False (InvalidUserConfig, agent-config/bob)\nStopped: {disabled}\n"
+            ),
+            "Problems:\n  agent-config/bob: InvalidUserConfig: no JSON\n    remedy:  Correct it.\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

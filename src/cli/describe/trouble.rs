@@ -31,6 +31,22 @@ fn paused(object: &Value, overview: &Value) -> Option<&'static str> {
     }
 }
 
+/// The worst of what belongs to the object, if that is another one which is not ready.
+fn of_part(object: &Value) -> Option<Trouble> {
+    let health = at(object, "health");
+    let part = text(health, "object");
+    let is_other = health.is_object() && part != text(object, "object");
+    (is_other && health["status"] != "True").then(|| Trouble {
+        what: format!(
+            "{part}: {}: {}",
+            text(health, "reason"),
+            text(health, "message")
+        ),
+        since: moment(health, "since"),
+        remedy: text(health, "remedy"),
+    })
+}
+
 /// Everything that is not as it should be.
 pub fn troubles(object: &Value, overview: &Value) -> Vec<Trouble> {
     let conditions = troubled(object).map(|found| Trouble {
@@ -39,6 +55,7 @@ pub fn troubles(object: &Value, overview: &Value) -> Vec<Trouble> {
         remedy: text(found, "remedy"),
     });
     let mut troubles: Vec<Trouble> = conditions.collect();
+    troubles.extend(of_part(object));
     let mut add = |what: String, since| {
         troubles.push(Trouble {
             what,
@@ -144,6 +161,28 @@ mod tests {
         assert_eq!(whats(json!({"conditions": []})), ["not observed yet"]);
         let ready = json!([{"type": "Ready", "status": "True", "reason": "Running"}]);
         assert_eq!(whats(json!({"conditions": ready})), [""; 0]);
+        let open = json!([
+            {"type": "Ready", "status": "True", "reason": "Converged"},
+            {"type": "HostRestricted", "status": "False", "reason": "HostOpen", "message": "no rights"},
+        ]);
+        assert_eq!(
+            whats(json!({"conditions": open})),
+            ["HostRestricted=False HostOpen: no rights"]
+        );
+        let of = |object: &str, status: &str| {
+            let health = json!({"status": status, "reason": "CrashLoop", "message": "ends", "object": object});
+            whats(json!({"object": "user/alice", "conditions": ready, "health": health}))
+        };
+        assert_eq!(
+            of("container/alice", "False"),
+            ["container/alice: CrashLoop: ends"]
+        );
+        assert_eq!(of("container/alice", "True"), [""; 0]);
+        assert_eq!(
+            of("user/alice", "False"),
+            [""; 0],
+            "its own conditions say it"
+        );
         let behind = whats(json!({"conditions": ready, "generation": 3, "observed_generation": 2}));
         assert!(
             behind[0].contains("generation 3 was not observed"),

@@ -76,8 +76,10 @@ impl KindInfo {
                 (Cow::Owned(path), "objects", "name")
             }
         };
-        let shown_here =
-            |other: &&Kind| **other == kind || other.descriptor().shown_with == Some(kind);
+        let shown_here = |other: &&Kind| {
+            let is_part = descriptor.parts.contains(other);
+            **other == kind || is_part || other.descriptor().shown_with == Some(kind)
+        };
         Self {
             singular: kind.as_str(),
             plural: descriptor.plural,
@@ -135,6 +137,13 @@ impl KindInfo {
             return self.name(item);
         }
         format!("{}/{}", self.singular, self.name(item))
+    }
+
+    /// Returns true if the server lists those alone that are not ready.
+    pub fn lists_unready(&self) -> bool {
+        let own_list = self.singular.parse().ok();
+        let own_list = own_list.and_then(|kind: Kind| kind.descriptor().listing);
+        self.list == "objects" || own_list.is_some_and(|list| list.list == "users")
     }
 
     /// Whether it is reconciled: has conditions, can be retried, paused and waited for.
@@ -241,8 +250,13 @@ mod tests {
         for kind in all().filter(|kind| kind.is_object()) {
             assert!(kind.singular.parse::<Kind>().is_ok(), "{}", kind.singular);
         }
-        // A user's line shows the status of the container.
-        let watched = [Kind::User, Kind::Container];
+        // A user's line shows the health of all that belongs to the user.
+        let watched = [
+            Kind::User,
+            Kind::Container,
+            Kind::AgentConfig,
+            Kind::SkillSet,
+        ];
         assert_eq!(named("user").unwrap().watched, watched);
         assert_eq!(named("container").unwrap().watched, [Kind::Container]);
         let titles: Vec<&str> = objects.columns(true).map(|column| column.title).collect();

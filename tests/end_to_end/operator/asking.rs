@@ -37,6 +37,24 @@ async fn things_are_listed_in_every_format() {
     let named = ends(&stage, "get containers -o name bob container/alice", 0).await;
     assert_eq!(named.stdout, "container/bob\ncontainer/alice\n");
 
+    // Nothing is ready without an engine, but what needs none.
+    let not_ready = ends(&stage, "get users --not-ready -o name", 0).await;
+    assert_eq!(not_ready.stdout, "user/alice\nuser/alina\nuser/bob\n");
+    let objects = ends(&stage, "get objects --not-ready -o name", 0).await;
+    let has = |object: &str| objects.stdout.lines().any(|line| line == object);
+    assert!(
+        has("container/bob") && has("engine/local"),
+        "{}",
+        objects.stdout
+    );
+    assert!(!has("user/bob"), "{}", objects.stdout);
+    let groups = ends(&stage, "get groups --not-ready", 2).await;
+    assert!(
+        groups.stderr.contains("have no condition Ready"),
+        "{}",
+        groups.stderr
+    );
+
     // One that is missing spoils nothing of the others.
     let some = ends(&stage, "get users bob nobody -o json", 1).await;
     let some: Value = serde_json::from_str(&some.stdout).unwrap();
@@ -147,8 +165,13 @@ async fn describe_says_what_is_wrong_and_how_to_force_it() {
         "container/alice reconciliation requested\n"
     );
 
-    let fine = ends(&stage, "describe user/alice", 0).await;
+    let fine = ends(&stage, "describe skill-set/alice", 0).await;
     assert!(fine.stdout.contains("Problems: none"), "{}", fine.stdout);
+    // A user is as well as what the container waits for.
+    let user = ends(&stage, "describe user/alice", 0).await.stdout;
+    let status = "Status:  Ready=Unknown (EngineUnavailable, agent-config/alice)\n";
+    let problem = "Problems:\n  agent-config/alice: EngineUnavailable: ";
+    assert!(user.contains(status) && user.contains(problem), "{user}");
     let whole = ends(&stage, "describe container/alice -o json", 0).await;
     let whole: Value = serde_json::from_str(&whole.stdout).unwrap();
     assert_eq!(whole["object"], "container/alice");

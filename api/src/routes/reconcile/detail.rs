@@ -24,6 +24,7 @@ use schema::event::{self, Event};
 use schema::ids::{Kind, Timestamp};
 use schema::object::{self, ObjectRow};
 use schema::reader::Snapshot;
+use schema::user::{self as user_query, Health, Standstill};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -37,6 +38,7 @@ use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
 use crate::ports::DryRun;
 use crate::route::{Area, Failure, Route};
+use crate::routes::users::Standing;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -77,6 +79,12 @@ pub struct Address {
 pub struct Detail {
     #[serde(flatten)]
     header: Header,
+    /// Of a user: the health of the worst of container, configuration, skills and directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<Health>,
+    /// Of a user: why the container is not to run, since when, and who has decided it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standstill: Option<Standstill>,
     /// Null when the object has no desired state any more.
     desired: Option<Desired>,
     /// What was observed, in the same words, as far as it is known.
@@ -184,6 +192,8 @@ kinds! {
 /// What the database knows of an object.
 struct Stored {
     row: ObjectRow,
+    health: Option<Health>,
+    standstill: Option<Standstill>,
     sections: Sections<Desired, Observed>,
     /// What it waits for.
     chain: Vec<ObjectRow>,
@@ -214,6 +224,8 @@ async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<Answ
     let message = format!("{kind}/{}", stored.row.name);
     let detail = Detail {
         header: Header::of(&deps, stored.row, &stored.paused),
+        health: stored.health,
+        standstill: stored.standstill,
         desired: stored.sections.desired,
         observed,
         waits_for,
@@ -239,10 +251,22 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored> {
     let sections = sections(kind, &mut reading).await?;
     let chain = chain(&mut connection, &row).await?;
     let epoch = Timestamp::from_millis(0);
+    let paused = object::paused_reconcilers(&mut connection).await?;
+    let standing = Standing {
+        paused,
+        grace: deps.settings().removal_grace,
+    };
+    let listing = match kind {
+        Kind::User => user_query::listing(&mut connection, &row.uid).await?,
+        _ => None,
+    };
+    let (health, standstill) = listing.map(|user| standing.of(&user)).unzip();
     Ok(Stored {
+        health,
+        standstill: standstill.flatten(),
         finalizers: object::finalizers(&mut connection, kind, &row.uid).await?,
         events: event::list(&mut connection, Some(kind), Some(&row.uid), epoch, EVENTS).await?,
-        paused: object::paused_reconcilers(&mut connection).await?,
+        paused: standing.paused,
         sections,
         chain,
         row,

@@ -145,6 +145,125 @@ async fn what_is_paused_with_its_whole_reconciler_is_not_called_running() {
 }
 
 #[tokio::test]
+async fn user_is_as_well_as_what_belongs_to_the_user() {
+    let yard = yard().await;
+    let [alice, bob] = ["alice", "bob"].map(|name| yard.user(name));
+    let (alice, bob) = (alice.await, bob.await);
+    for uid in [&alice, &bob] {
+        let running = Condition::ready(Reason::Running, "running and ready");
+        yard.saw(Kind::Container, uid, 1, running).await;
+        for kind in [Kind::User, Kind::AgentConfig, Kind::SkillSet] {
+            let done = Condition::ready(Reason::Converged, "");
+            yard.saw(kind, uid, 1, done).await;
+        }
+    }
+    const NOT_READY: &str = "/api/admin/users?not_ready=true&page=1&page_size=1";
+    let health = async |name: &str| {
+        let list = yard.get(LIST).await.is(200);
+        let users = list["users"].as_array().unwrap().clone();
+        let user = users.into_iter().find(|user| user["username"] == name);
+        let detail = format!("/api/admin/reconcile/objects/user/{name}");
+        let detail = yard.get(&detail).await.is(200);
+        let health = user.unwrap()["health"].clone();
+        assert_eq!(detail["health"], health);
+        health
+    };
+    let container = health("alice").await;
+    assert_eq!(
+        (
+            &container["status"],
+            &container["reason"],
+            &container["object"]
+        ),
+        (&json!("True"), &json!("Running"), &json!("container/alice"))
+    );
+    assert_eq!(yard.get(NOT_READY).await.is(200)["total"], 0);
+
+    let broken = Condition::not_ready(Reason::InvalidUserConfig, "config.json is no JSON");
+    yard.saw(Kind::AgentConfig, &alice, 1, broken).await;
+    assert_eq!(
+        health("alice").await,
+        json!({
+            "status": "False", "reason": "InvalidUserConfig", "message": "config.json is no JSON",
+            "remedy": Reason::InvalidUserConfig.remedy(), "since": Timestamp::default(),
+            "object": "agent-config/alice",
+        })
+    );
+    assert_eq!(names(&yard.get(NOT_READY).await.is(200)), ["alice"]);
+    let path = "/api/admin/reconcile/objects?not_ready=true";
+    let objects = yard.get(path).await.is(200);
+    assert_eq!(objects["objects"][0]["object"], "agent-config/alice");
+    assert_eq!(objects["total"], 1);
+    yard.get(&format!("{path}&ready=true"))
+        .await
+        .fails(400, "invalid_parameter");
+
+    // A newer change is not observed yet.
+    let stop = "/api/admin/container/stop";
+    yard.post(stop, "username=bob&wait=0").await.is(202);
+    assert_eq!(health("bob").await["reason"], "Pending");
+    let both = yard.get("/api/admin/users?not_ready=true").await.is(200);
+    assert_eq!(names(&both), ["alice", "bob"]);
+    yard.post("/api/admin/reconcile/pause", "reconciler=skill-set")
+        .await
+        .is(200);
+    let paused = health("bob").await;
+    assert_eq!(paused["object"], "skill-set/bob", "{paused}");
+}
+
+#[tokio::test]
+async fn standstill_says_who_has_decided_it_and_since_when() {
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let shown = async || yard.get(LIST).await.is(200)["users"][0].clone();
+    assert_eq!(shown().await["standstill"], Value::Null);
+    let change = async |path: &str| {
+        let path = format!("/api/admin/{path}");
+        yard.post(&path, "username=alice&wait=0").await.is(202);
+    };
+    change("container/stop").await;
+    let stopped = shown().await["standstill"].clone();
+    let at = NOW.to_rfc3339();
+    assert_eq!(
+        stopped,
+        json!({
+            "reason": "stopped", "since": NOW, "by": "root", "removed_after": null,
+            "message": format!("the container is stopped by root, since {at}"),
+        })
+    );
+    change("container/restart").await;
+    assert_eq!(shown().await["standstill"], Value::Null);
+
+    change("users/disable").await;
+    let disabled = shown().await;
+    assert_eq!(
+        (&disabled["desired"], &disabled["standstill"]["reason"]),
+        (&json!("stopped"), &json!("disabled"))
+    );
+    let by_root = format!("the account is disabled by root, since {at}");
+    assert_eq!(disabled["standstill"]["message"], by_root);
+    let stopped = Condition::ready(Reason::Stopped, "stopped because the account is disabled");
+    yard.saw(Kind::Container, &uid, 4, stopped).await;
+    for kind in [Kind::User, Kind::AgentConfig, Kind::SkillSet] {
+        yard.saw(kind, &uid, 1, Condition::ready(Reason::Converged, ""))
+            .await;
+    }
+    let health = shown().await["health"].clone();
+    assert_eq!(
+        (&health["reason"], &health["message"], &health["since"]),
+        (&json!("Disabled"), &json!(by_root), &json!(NOW))
+    );
+    let container = "/api/admin/reconcile/objects/container/alice";
+    let container = yard.get(container).await.is(200);
+    assert_eq!(container["desired"]["desired"], "stopped");
+    let user = "/api/admin/reconcile/objects/user/alice";
+    let user = yard.get(user).await.is(200);
+    assert_eq!(user["standstill"]["by"], "root");
+    change("users/enable").await;
+    assert_eq!(shown().await["standstill"], Value::Null);
+}
+
+#[tokio::test]
 async fn l10_a_name_is_taken_in_every_case_and_until_its_bearer_is_purged() {
     let yard = yard().await;
     let alice = yard.user("alice").await;
@@ -187,6 +306,10 @@ async fn a_user_is_listed_with_its_container() {
     let uid = yard.user("alice").await;
     let running = Condition::ready(Reason::Running, "running and ready");
     yard.saw(Kind::Container, &uid, 1, running).await;
+    for kind in [Kind::User, Kind::AgentConfig, Kind::SkillSet] {
+        yard.saw(kind, &uid, 1, Condition::ready(Reason::Converged, ""))
+            .await;
+    }
     let body = yard.get(LIST).await.is(200);
     assert_eq!(
         (&body["auth_mode"], &body["unified_auth"]),
@@ -205,7 +328,11 @@ async fn a_user_is_listed_with_its_container() {
         "image_ready": false, "ip": null, "groups": [], "desired": "running",
         "generation": 1, "observed_generation": 1, "conditions": [condition],
         "created_at": NOW.to_rfc3339(), "last_login_at": null,
-        "used_bytes": null, "used": null,
+        "used_bytes": null, "used": null, "standstill": null,
+        "health": {
+            "status": "True", "reason": "Running", "message": "running and ready", "remedy": "",
+            "since": Timestamp::default(), "object": "container/alice",
+        },
     });
     assert_eq!(user, &expected);
 }

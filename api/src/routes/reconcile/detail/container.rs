@@ -27,7 +27,7 @@ const MEBIBYTE: i64 = 1024 * 1024;
 pub struct Desired {
     /// Whether it is to run: that is desired, its user is not disabled, and the quota does not stop it.
     running: bool,
-    /// The desired state as it was requested.
+    /// The desired state; stopped while the user is disabled.
     desired: container::Desired,
     /// The user is disabled.
     disabled: bool,
@@ -54,7 +54,10 @@ impl Desired {
         let memory = i64::try_from(config.memory_limit_bytes()).unwrap_or(i64::MAX);
         Self {
             running: row.desired_running(),
-            desired: row.desired,
+            desired: match row.disabled {
+                true => container::Desired::Stopped,
+                false => row.desired,
+            },
             disabled: row.disabled,
             debug: row.debug,
             restart_token: row.restart_token.clone(),
