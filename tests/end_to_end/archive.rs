@@ -8,7 +8,7 @@ use kit::engine::FakeEngine;
 use schema::clock::SystemClock;
 use schema::container::Desired;
 use schema::db::{Backend, Db};
-use schema::home::{Archive, Homes};
+use schema::home::{Archive, ArchiveBatch, Homes};
 use schema::ids::{Timestamp, Uid};
 use schema::user::{self, NewUser, Source};
 use serde_json::Value;
@@ -202,6 +202,115 @@ async fn a_workspace_comes_back_without_a_server_to_a_user_without_a_directory()
     assert!(restored.stdout.contains("in Bob's workspace: 1 file"));
     let copy = workspace(&stage.data(), "Bob").join("restored-20260511T114640Z/big");
     assert_eq!(std::fs::read(copy).unwrap(), vec![7; 400_000]);
+}
+
+/// Entries of the audit trail, read without a server.
+async fn entries(stage: &Stage, action: &str) -> Vec<(String, String)> {
+    let backend = Backend::Sqlite(stage.data().join("agentyard.db"));
+    let db = Db::open(backend).await.unwrap();
+    let mut connection = db.read().await.unwrap();
+    let filter = schema::audit::Filter {
+        action: action.to_owned(),
+        ..schema::audit::Filter::default()
+    };
+    let found = schema::audit::list(&mut connection, &filter, 10, 0).await;
+    let found = found.unwrap().into_iter().map(|recorded| {
+        assert!(recorded.entry.actor.starts_with("local:"), "{recorded:?}");
+        (recorded.entry.object, recorded.entry.detail)
+    });
+    let found = found.collect();
+    drop(connection);
+    db.close().await;
+    found
+}
+
+#[tokio::test]
+async fn deleted_archive_is_gone_and_recorded() {
+    let stage = Stage::new();
+    let launch = stage.command();
+    let backend = Backend::Sqlite(stage.data().join("agentyard.db"));
+    let handle = prepared(&stage, &launch, backend).await;
+    let unknown = ends(
+        &launch,
+        "archive delete alice@2026-05-11T11:46:41Z --yes",
+        1,
+    )
+    .await;
+    let guess = format!("did you mean {handle:?}");
+    assert!(unknown.stderr.contains(&guess), "{}", unknown.stderr);
+    let line = format!("archive delete {handle}");
+    let asked = ends(&launch, &line, 2).await;
+    assert!(asked.stderr.contains("--yes"), "{}", asked.stderr);
+    let words: Vec<&str> = line.split(' ').collect();
+    let wrong = launch.run_in_terminal(&words, &["alice"]).await;
+    let printed = format!("{}{}", wrong.stdout, wrong.stderr);
+    assert_eq!(wrong.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("nothing was deleted"), "{printed}");
+    assert_eq!(stage.archives("alice").len(), 1);
+    assert_eq!(entries(&stage, "archive_delete").await, []);
+
+    let typed = launch.run_in_terminal(&words, &[&handle]).await;
+    let printed = format!("{}{}", typed.stdout, typed.stderr);
+    assert!(typed.status.success(), "{printed}");
+    assert!(
+        printed.contains(&format!("archive {handle} deleted")),
+        "{printed}"
+    );
+    assert_eq!(stage.archives("alice"), [""; 0].map(PathBuf::from));
+    let recorded = ("archive/alice-20260511T114640Z".to_owned(), handle.clone());
+    assert_eq!(entries(&stage, "archive_delete").await, [recorded]);
+    ends(&launch, &format!("{line} --yes"), 1).await;
+}
+
+#[tokio::test]
+async fn archives_of_a_mode_switch_come_back_once() {
+    let stage = Stage::new();
+    let launch = stage.command();
+    let backend = Backend::Sqlite(stage.data().join("agentyard.db"));
+    prepared(&stage, &launch, backend.clone()).await;
+    let all = "archive restore --all --from-mode-switch";
+    let none = ends(&launch, all, 1).await;
+    assert!(none.stderr.contains("no archive was made by a mode switch"));
+
+    let db = Db::open(backend).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    let (instance, _) = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    drop(tx);
+    db.close().await;
+    let homes = Homes::open(&stage.data(), &instance).unwrap();
+    let batch: ArchiveBatch = "20260512T100000Z-mode-local-to-ldap".parse().unwrap();
+    let at = Timestamp::parse_rfc3339("2026-05-12T10:00:00Z").unwrap();
+    for user in ["admin", "bob", "carol"] {
+        let (name, uid) = (user.parse().unwrap(), Uid::random());
+        homes.ensure(&name, &uid, None).unwrap();
+        std::fs::write(workspace(&stage.data(), user).join("file"), user).unwrap();
+        homes.archive(&name, &uid, at, Some(&batch)).unwrap();
+    }
+    let [bob, carol] = ["bob", "carol"].map(|user| format!("{user}@2026-05-12T10:00:00Z"));
+    let listed = ends(&launch, &format!("{all} --dry-run"), 0).await.stdout;
+    for part in [
+        &*format!("{bob}: would be restored for Bob\n"),
+        &*format!("{carol}: left: user carol not found"),
+        "admin is a superadmin",
+        "\n1 archive would be restored, 2 without a user\n",
+    ] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let copy = workspace(&stage.data(), "Bob").join("restored-20260512T100000Z");
+    assert!(!copy.exists());
+    let restored = ends(&launch, all, 0).await.stdout;
+    let line = format!("{bob}: restored to restored-20260512T100000Z in Bob's workspace: 1 file");
+    assert!(restored.contains(&line), "{restored}");
+    assert_eq!(std::fs::read(copy.join("file")).unwrap(), b"bob");
+    let again = ends(&launch, all, 0).await.stdout;
+    assert!(
+        again.contains(&format!("{bob}: restored before")),
+        "{again}"
+    );
+    assert!(again.contains("0 archives restored, 1 restored before, 2 without a user"));
+    assert_eq!(entries(&stage, "archive_restore").await.len(), 1);
+    ends(&launch, "archive restore --all", 2).await;
+    ends(&launch, "archive restore --from-mode-switch", 2).await;
 }
 
 #[tokio::test]

@@ -23,8 +23,10 @@ while True:
     shown += piece
     if shown[prompted:].endswith(b": ") and lines:
         prompted = len(shown)
-        # People type when they have read it: by then what they type is not shown.
-        while termios.tcgetattr(terminal)[3] & termios.ECHO:
+        # People type when they have read it: by then a password is not shown.
+        for _ in range(100):
+            if not termios.tcgetattr(terminal)[3] & termios.ECHO:
+                break
             time.sleep(0.01)
         os.write(terminal, lines.pop(0).encode() + b"\n")
 _, status = os.waitpid(pid, 0)

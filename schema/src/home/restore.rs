@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
 use super::archive::{ArchiveBatch, Shelf, Skipped};
+use super::ensure::type_of;
 use super::error::HomeError;
 use super::removal::{Archive, split};
 use super::remove::remove_tree;
@@ -91,6 +92,27 @@ impl Homes {
             Ok(false) => RestoreError::ArchiveGone,
             _ => error,
         })
+    }
+
+    /// Returns true if the workspace of this user has what a restore of `archive` would put there first.
+    ///
+    /// # Errors
+    /// [`HomeError`] when the workspace cannot be read.
+    pub fn is_restored(
+        &self,
+        archive: &Archive,
+        name: &UserName,
+        uid: &Uid,
+    ) -> Result<bool, HomeError> {
+        let Some(home) = self.open_existing(name, uid)? else {
+            return Ok(false);
+        };
+        let Some(workspace) = home.own_dir(WORKSPACE_DIR)? else {
+            return Ok(false);
+        };
+        let found = type_of(&workspace, &first_name(archive));
+        let failed = HomeError::io("inspecting", home.path().join(WORKSPACE_DIR));
+        Ok(found.map_err(failed)?.is_some())
     }
 
     pub(super) fn copy_and_place(
@@ -220,6 +242,10 @@ impl ArchivedWorkspace {
     }
 }
 
+fn first_name(archive: &Archive) -> String {
+    format!("restored-{}", archive.archived_at.to_basic())
+}
+
 /// Gives the copy the first name that is free in the workspace.
 fn place(
     archive: &Archive,
@@ -229,7 +255,7 @@ fn place(
 ) -> Result<String, RestoreError> {
     let workspace = home.own_dir(WORKSPACE_DIR)?.ok_or(RestoreError::NoHome)?;
     let failed = |errno| HomeError::io("restoring to", home.path().join(WORKSPACE_DIR))(errno);
-    let first = format!("restored-{}", archive.archived_at.to_basic());
+    let first = first_name(archive);
     for number in 1..=MOST_NAMES {
         let directory = match number {
             1 => first.clone(),

@@ -1,10 +1,17 @@
 //! `agentyard archive`: the way back after a user was deleted or the authentication mode changed.
 
+mod delete;
 mod restore;
+mod restore_all;
 mod show;
 
+use std::sync::Arc;
+
 use clap::{Args, Subcommand};
+use schema::audit::Writer;
+use schema::clock::SystemClock;
 use schema::home::{Archive, HandleError, RestoreError, archive_by_handle, archive_handles};
+use schema::secrets::MasterKey;
 use serde_json::{Value, json};
 
 use super::kinds::ARCHIVES;
@@ -29,9 +36,14 @@ pub enum ArchiveCommand {
     Show(ShowArgs),
     /// Copy the workspace of an archive into restored-TIME/ of a user's workspace
     #[command(
-        after_help = "Nothing in the workspace is replaced, and the archive stays. Works while the server runs.\n\nExamples:\n  agentyard archive restore alice@2026-05-11T11:46:40Z --to alice"
+        after_help = "Nothing in the workspace is replaced, and the archive stays. Works while the server runs. With --all, each archive of the mode switch goes to the user of that name who exists now; those without a user are listed and left, and so is what was restored before.\n\nExamples:\n  agentyard archive restore alice@2026-05-11T11:46:40Z --to alice\n  agentyard archive restore --all --from-mode-switch --dry-run\n  agentyard archive restore --all --from-mode-switch"
     )]
     Restore(RestoreArgs),
+    /// Delete an archive for good
+    #[command(
+        after_help = "Asks for the archive's name again, unless --yes is given. Nothing brings the files back; copies in workspaces and in backups stay.\n\nExamples:\n  agentyard archive delete alice@2026-05-11T11:46:40Z\n  agentyard archive delete alice@2026-05-11T11:46:40Z --yes"
+    )]
+    Delete(DeleteArgs),
 }
 
 /// Which archive, and how to print it.
@@ -45,15 +57,51 @@ pub struct ShowArgs {
     output: Format,
 }
 
-/// Which archive, and whom it is for.
+/// Which archive, and whom it is for; or all of a mode switch.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// Archive, as listed
+    #[arg(
+        value_name = "USER@TIME",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    archive: Option<String>,
+    /// User who gets the files
+    #[arg(
+        long,
+        value_name = "USER",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    to: Option<String>,
+    /// Restore all archives of a mode switch
+    #[arg(long, requires = "from_mode_switch")]
+    all: bool,
+    /// Mode switch that made them, by its batch [default: the last one]
+    #[arg(
+        long,
+        value_name = "BATCH",
+        requires = "all",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    from_mode_switch: Option<String>,
+    /// List what would be restored
+    #[arg(long, requires = "all")]
+    dry_run: bool,
+}
+
+/// Which archive, and the confirmation.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// Archive, as listed
     #[arg(value_name = "USER@TIME")]
     archive: String,
-    /// User who gets the files
-    #[arg(long, value_name = "USER")]
-    to: String,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
 }
 
 /// Runs a command on the archive of this machine.
@@ -65,7 +113,11 @@ pub async fn archive(settings: Settings, command: ArchiveCommand) -> Result {
     let result = match command {
         ArchiveCommand::List(args) => list(&local, &args).await,
         ArchiveCommand::Show(args) => show::show(&local, &args).await,
-        ArchiveCommand::Restore(args) => restore::restore(&settings, &local, &args).await,
+        ArchiveCommand::Restore(args) => match (&args.archive, &args.to) {
+            (Some(archive), Some(to)) => restore::restore(&settings, &local, archive, to).await,
+            _ => restore_all::restore_all(&settings, &local, &args).await,
+        },
+        ArchiveCommand::Delete(args) => delete::delete(&settings, &local, &args).await,
     };
     local.db.close().await;
     result
@@ -118,6 +170,13 @@ async fn find(local: &Local, given: &str) -> Result<(Archive, String)> {
         }
         Err(error @ HandleError::Several(_)) => Err(Failure::Usage(error.to_string())),
     }
+}
+
+/// Opens the audit trail: what cannot be recorded is not done.
+fn writer(settings: &Settings, local: &Local) -> Result<Writer> {
+    let key = MasterKey::load(&settings.data_dir);
+    let key = key.map_err(|error| Failure::Refused(error.to_string()))?;
+    Ok(Writer::new(local.db.clone(), &key, Arc::new(SystemClock)))
 }
 
 /// Why an archive could not be read or restored.

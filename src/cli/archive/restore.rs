@@ -1,17 +1,14 @@
 //! `agentyard archive restore`.
 
-use std::sync::Arc;
-
 use schema::adapter::store as adapters;
 use schema::audit::{About, Author, Writer};
 use schema::clock::{Clock, SystemClock};
-use schema::home::{Owner, Restored};
+use schema::home::{Archive, Owner, Restored};
 use schema::ids::UserName;
-use schema::secrets::MasterKey;
 use schema::usage;
 use schema::user::{self, Role, User};
 
-use super::{RestoreArgs, find, not_restored};
+use super::{find, not_restored, writer};
 use crate::cli::local::{Local, blocking, db_failed, home_failed};
 use crate::cli::output::cell::counted;
 use crate::cli::output::clean::clean;
@@ -26,27 +23,38 @@ const NAMED: usize = 10;
 ///
 /// # Errors
 /// When there is no such archive or user, or the copy fails; then the workspace is as it was.
-pub async fn restore(settings: &Settings, local: &Local, args: &RestoreArgs) -> Result {
-    let name: UserName = args.to.parse().map_err(failed)?;
-    // Before anything is written: what cannot be recorded is not done.
-    let key = MasterKey::load(&settings.data_dir);
-    let key = key.map_err(|error| Failure::Refused(error.to_string()))?;
+pub async fn restore(settings: &Settings, local: &Local, archive: &str, to: &str) -> Result {
+    let name: UserName = to.parse().map_err(failed)?;
+    let writer = writer(settings, local)?;
     let account = target(local, &name).await?;
-    let (archive, handle) = find(local, &args.archive).await?;
-    ensure_home(local, &account).await?;
+    let (archive, handle) = find(local, archive).await?;
+    let restored = copy(local, &writer, (archive, &handle), &account).await?;
+    screen::print(&(restored + "\n"))
+}
+
+/// Copies the workspace of an archive into that of a user, records it, and describes it.
+///
+/// # Errors
+/// As [`restore`].
+pub(super) async fn copy(
+    local: &Local,
+    writer: &Writer,
+    (archive, handle): (Archive, &str),
+    account: &User,
+) -> Result<String> {
+    ensure_home(local, account).await?;
     let (homes, name, uid) = (
         local.homes.clone(),
         account.name.clone(),
         account.uid.clone(),
     );
-    let shown = handle.clone();
+    let shown = handle.to_owned();
     let restored = blocking(move || {
         let restored = homes.restore(&archive, &name, &uid);
         restored.map_err(|error| not_restored(error, &shown, name.as_str()))
     });
     let restored = restored.await?;
-    let writer = Writer::new(local.db.clone(), &key, Arc::new(SystemClock));
-    let stays = record(&writer, &account, &handle, &restored).await;
+    let stays = record(writer, account, handle, &restored).await;
     let name = &account.name;
     let directory = &restored.directory;
     let stays = stays.map_err(|failure| {
@@ -63,11 +71,11 @@ pub async fn restore(settings: &Settings, local: &Local, args: &RestoreArgs) -> 
             "{name} was deleted meanwhile; what was restored is archived with {name}'s directory"
         )));
     }
-    screen::print(&said(&restored, name))
+    Ok(said(&restored, name))
 }
 
 /// The user who gets the files.
-async fn target(local: &Local, name: &UserName) -> Result<User> {
+pub(super) async fn target(local: &Local, name: &UserName) -> Result<User> {
     let mut connection = local.db.read().await.map_err(db_failed)?;
     let account = user::find(&mut connection, name).await.map_err(db_failed)?;
     let account = account
@@ -191,7 +199,7 @@ fn said(restored: &Restored, name: &UserName) -> String {
             named.join(", ")
         );
     }
-    text + "\n"
+    text
 }
 
 #[cfg(test)]
@@ -210,12 +218,12 @@ mod tests {
             skipped: Skipped::default(),
         };
         let whole = "restored to restored-20260511T114640Z in bob's workspace: 1 file, 2 bytes";
-        assert_eq!(said(&restored, &name), format!("{whole}\n"));
+        assert_eq!(said(&restored, &name), whole);
         restored.skipped = Skipped {
             count: 3,
             paths: vec!["a\x1b[2J".to_owned(), "b".to_owned()],
         };
         let left_out = "skipped 3 (fifos, sockets or devices): a\\u{1b}[2J, b, …";
-        assert_eq!(said(&restored, &name), format!("{whole}; {left_out}\n"));
+        assert_eq!(said(&restored, &name), format!("{whole}; {left_out}"));
     }
 }
