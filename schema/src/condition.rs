@@ -38,8 +38,8 @@ impl ConditionType {
     /// Returns true for a condition that says nothing about `Ready`: if it is false, operators are warned.
     pub fn is_warning(self) -> bool {
         match self {
-            Self::HostRestricted | Self::WithinQuota => true,
-            Self::Ready | Self::Stalled | Self::Paused => false,
+            Self::HostRestricted => true,
+            Self::Ready | Self::Stalled | Self::Paused | Self::WithinQuota => false,
         }
     }
 }
