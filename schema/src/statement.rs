@@ -149,6 +149,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::config::history::STATEMENTS,
         crate::config::query::STATEMENTS,
         crate::config::sealing::STATEMENTS,
+        crate::container::ends::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::directory::query::STATEMENTS,
         crate::event::STATEMENTS,

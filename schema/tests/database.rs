@@ -7,7 +7,7 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::{Changes, query as config};
-use schema::container::{self, ContainerFacts, Desired};
+use schema::container::{self, ContainerEnd, ContainerFacts, Desired};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::{self, Dirty, StatusRow};
@@ -43,6 +43,7 @@ on_both_databases!(
     progress_is_computed_from_the_objects,
     search_treats_wildcards_as_text,
     facts_come_back_as_saved,
+    three_newest_ends_of_a_container_are_kept,
     pausing_is_listed,
     pausing_is_one_change_of_the_generation_that_was_looked_at,
     commit_rings_the_bell_and_rollback_does_not,
@@ -797,6 +798,34 @@ async fn search_treats_wildcards_as_text(yard: Yard) {
     assert_eq!((page[0].name.as_str(), total), ("axb", 4));
 }
 
+async fn three_newest_ends_of_a_container_are_kept(yard: Yard) {
+    let (alice, bob) = (create(&yard, "alice").await, create(&yard, "bob").await);
+    let (alice, bob) = (alice.unwrap(), bob.unwrap());
+    let mut tx = yard.db.begin().await.unwrap();
+    let end = |number: u64, cause: &str| ContainerEnd {
+        at: NOW.plus(Duration::from_secs(number)),
+        exit_code: (number > 1).then_some(1),
+        cause: cause.to_owned(),
+        log: "one\ntwo".to_owned(),
+    };
+    for (number, cause) in [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (4, "noted again")] {
+        for uid in [&alice, &bob] {
+            let end = end(number, cause);
+            container::note_end(&mut tx, uid, &end).await.unwrap();
+        }
+    }
+    let kept = [end(4, "noted again"), end(3, "c"), end(2, "b")];
+    let ends = container::list_ends(&mut tx, &alice).await.unwrap();
+    assert_eq!(ends, kept);
+    container::note_end(&mut tx, &Uid::random(), &end(5, "nobody's"))
+        .await
+        .unwrap();
+    user::delete(&mut tx, &alice, NOW).await.unwrap();
+    assert!(container::purge(&mut tx, &alice).await.unwrap());
+    assert_eq!(container::list_ends(&mut tx, &alice).await.unwrap(), []);
+    assert_eq!(container::list_ends(&mut tx, &bob).await.unwrap(), kept);
+}
+
 async fn facts_come_back_as_saved(yard: Yard) {
     let uid = create(&yard, "alice").await.unwrap();
     let facts = ContainerFacts {
@@ -810,6 +839,7 @@ async fn facts_come_back_as_saved(yard: Yard) {
         crash_token: "t".to_owned(),
         last_exit_at: Some(NOW),
         last_exit_code: Some(137),
+        last_exit_cause: Some("exit code 137, out of memory".to_owned()),
         failed_digest: Some("d".to_owned()),
         failed_at: Some(NOW),
         failed_count: 2,

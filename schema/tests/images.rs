@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
-use schema::container::{self, ContainerFacts, Desired};
+use schema::container::{self, ContainerEnd, ContainerFacts, Desired};
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
@@ -13,7 +13,8 @@ use schema::image::{self, DesiredImage, ImageFacts};
 use schema::object::{self, StatusRow};
 use schema::operation;
 use schema::rollout::{
-    self, DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
+    self, DesiredRollout, ImageChoice, NewRollout, Phase, ReadinessPolicy, RolloutFacts,
+    RolloutKind, TargetState,
 };
 use schema::user::{self, NewUser, Source};
 
@@ -63,6 +64,12 @@ async fn pinned(tx: &mut Tx, uid: &Uid) {
     container::save_facts(tx, uid, &facts).await.unwrap();
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
+const POLICY: ReadinessPolicy = ReadinessPolicy {
+    health_timeout: Duration::from_secs(9),
+    min_ready: Duration::from_secs(2),
+};
+
 fn upgrade() -> NewRollout {
     NewRollout {
         kind: RolloutKind::Upgrade,
@@ -71,6 +78,7 @@ fn upgrade() -> NewRollout {
         max_unavailable: 2,
         pause_on_failure: true,
         health_timeout: Duration::from_millis(1500),
+        min_ready: Duration::from_millis(700),
     }
 }
 
@@ -215,8 +223,7 @@ async fn what_an_unfinished_rollout_may_yet_give_is_needed(yard: Yard) {
     let mut facts = row.facts;
     facts.image_id = Some("sha256:new".to_owned());
     rollout::save_facts(&mut tx, &uid, &facts).await.unwrap();
-    let limit = Duration::from_secs(9);
-    rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW)
+    rollout::move_target(&mut tx, &uid, &alice, &new_image(), POLICY, NOW)
         .await
         .unwrap();
     let needs = image::needs(&mut tx).await.unwrap();
@@ -297,6 +304,7 @@ async fn l35_a_user_is_in_one_unfinished_rollout(yard: Yard) {
         ("admin", Phase::Pulling)
     );
     assert_eq!(row.health_timeout, Duration::from_millis(1500));
+    assert_eq!(row.min_ready, Duration::from_millis(700));
     assert_eq!(targets.len(), 1);
     assert_eq!(rollout::unfinished(&mut tx).await.unwrap().len(), 2);
     let (rows, total) = rollout::list(&mut tx, "", 1, 0).await.unwrap();
@@ -326,9 +334,8 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
         .await
         .unwrap();
-    let limit = Duration::from_secs(9);
     for _ in 0..2 {
-        rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW)
+        rollout::move_target(&mut tx, &uid, &alice, &new_image(), POLICY, NOW)
             .await
             .unwrap();
     }
@@ -337,7 +344,8 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
         (row.image_ref.as_str(), row.pinned_image()),
         (NEW, Some("sha256:new"))
     );
-    assert_eq!(row.health_timeout, Some(limit));
+    assert_eq!(row.health_timeout, Some(POLICY.health_timeout));
+    assert_eq!(row.min_ready, Some(POLICY.min_ready));
     let (_, targets) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
     let target = &targets[0];
     assert_eq!(target.state, TargetState::Moving);
@@ -349,6 +357,15 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
     let seen = target.container.as_ref().unwrap();
     assert_eq!(seen.image_id.as_deref(), Some("sha256:new"));
 
+    for (at, log) in [(NOW, "why\nit ended"), (NOW.minus(HOUR), "before")] {
+        let end = ContainerEnd {
+            at,
+            exit_code: Some(1),
+            cause: "exit code 1".to_owned(),
+            log: log.to_owned(),
+        };
+        container::note_end(&mut tx, &alice, &end).await.unwrap();
+    }
     rollout::put_back(
         &mut tx,
         &uid,
@@ -359,6 +376,8 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
     )
     .await
     .unwrap();
+    let (_, targets) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
+    assert_eq!(targets[0].log, "why\nit ended");
     let row = container::get(&mut tx, &alice).await.unwrap().unwrap();
     assert_eq!(
         (row.image_ref.as_str(), row.pinned_image()),
@@ -368,7 +387,7 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
         .await
         .unwrap();
     let row = container::get(&mut tx, &alice).await.unwrap().unwrap();
-    assert_eq!(row.health_timeout, None);
+    assert_eq!((row.health_timeout, row.min_ready), (None, None));
     let operation = operation::get(&mut tx, uid.as_str())
         .await
         .unwrap()
@@ -384,7 +403,7 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
     user::delete(&mut tx, &alice, NOW).await.unwrap();
     let (_, targets) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
     assert_eq!(targets[0].container, None);
-    let gone = rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW).await;
+    let gone = rollout::move_target(&mut tx, &uid, &alice, &new_image(), POLICY, NOW).await;
     assert!(matches!(gone, Err(DbError::NotFound(_))));
 }
 
@@ -443,6 +462,7 @@ async fn a_rollout_obeys_only_what_fits_its_state(yard: Yard) {
         .await
         .unwrap();
     let paused = RolloutFacts {
+        pull_failed_at: Some(NOW),
         paused_attempt: 2,
         phase: Phase::Paused,
         ..row.facts
@@ -451,6 +471,7 @@ async fn a_rollout_obeys_only_what_fits_its_state(yard: Yard) {
     assert_eq!(phase(&mut tx).await, Phase::Paused);
     rollout::resume(&mut tx, &uid, None).await.unwrap();
     let (row, targets) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
+    assert_eq!(row.facts.pull_failed_at, None, "counted anew");
     assert!(!row.paused_itself());
     assert_eq!(
         row.phase(),
@@ -501,7 +522,6 @@ async fn a_change_of_many_never_hides_one_that_somebody_waits_for(yard: Yard) {
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
         .await
         .unwrap();
-    let limit = Duration::from_secs(9);
     let dirty = async |tx: &mut Tx| {
         let dirty = object::dirty(tx, Kind::Container).await.unwrap();
         dirty
@@ -509,7 +529,7 @@ async fn a_change_of_many_never_hides_one_that_somebody_waits_for(yard: Yard) {
             .map(|object| (object.generation.0, object.bulk))
     };
     // The creation was not seen yet: it still comes first.
-    rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW)
+    rollout::move_target(&mut tx, &uid, &alice, &new_image(), POLICY, NOW)
         .await
         .unwrap();
     assert_eq!(dirty(&mut tx).await, Some((2, false)));
@@ -522,10 +542,10 @@ async fn a_change_of_many_never_hides_one_that_somebody_waits_for(yard: Yard) {
         .await
         .unwrap();
     assert_eq!(dirty(&mut tx).await, None);
-    rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW)
+    rollout::move_target(&mut tx, &uid, &alice, &new_image(), POLICY, NOW)
         .await
         .unwrap();
-    rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW)
+    rollout::move_target(&mut tx, &uid, &alice, &new_image(), POLICY, NOW)
         .await
         .unwrap();
     assert_eq!(dirty(&mut tx).await, Some((4, true)));

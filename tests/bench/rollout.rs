@@ -105,6 +105,7 @@ async fn upgrade(bench: &InProcess, uids: &[Uid]) {
         max_unavailable: u32::try_from(AT_ONCE).unwrap(),
         pause_on_failure: true,
         health_timeout: Duration::from_secs(60),
+        min_ready: Duration::ZERO,
     };
     let mut tx = db.begin().await.unwrap();
     let rollout = rollout::create(&mut tx, &new, uids, "bench", SystemClock.now())

@@ -76,6 +76,7 @@ impl Database {
             max_unavailable: 2,
             pause_on_failure: true,
             health_timeout: Duration::from_secs(60),
+            min_ready: Duration::ZERO,
         };
         self.change(async |tx| {
             let mut uids = Vec::new();
@@ -372,7 +373,7 @@ async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line
     let shown = ends("rollout status -o json", 0).await.stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     let message = shown["users"][1]["message"].as_str().unwrap();
-    let cause = "the replacement exited with code 3 before it was ready; end of its log: ";
+    let cause = "the replacement ended with exit code 3 before it was ready; end of its log: ";
     assert!(message.contains(cause), "{message}");
     // The engine does not keep the order of the two streams.
     assert!(message.contains("refused by the test"), "{message}");
@@ -384,7 +385,7 @@ async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line
     assert!(message.contains("token=[redacted]"), "{message}");
     let events = admin.get("/api/admin/events?object=container/user2").await;
     let events = events.expect(200).to_string();
-    assert!(events.contains("exited with code 3"), "{events}");
+    assert!(events.contains("ended with exit code 3"), "{events}");
     for text in [message, &events, &failed.stdout] {
         assert!(!text.contains(secret), "{text}");
     }

@@ -297,6 +297,7 @@ impl World {
                     max_unavailable: u32::try_from(self.chance.between(1, 3)).unwrap_or(1),
                     pause_on_failure: self.chance.per_mille(500),
                     health_timeout: self.chance.millis(30_000, 120_000),
+                    min_ready: self.chance.millis(0, 20_000),
                 };
                 let living = self.monitor().model.living();
                 let users: Vec<Uid> = living

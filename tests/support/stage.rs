@@ -74,6 +74,8 @@ impl Stage {
             .set("image.name", IMAGE)
             .set("image.tag", tag)
             .set("image.pull_policy", "never")
+            // Replaced containers go at once, but in the tests of what keeps them.
+            .set("container.min_ready", "0")
             // What happens is noticed when it happens, not at the next full pass.
             .env("AGENTYARD_RESYNC", "1h")
     }

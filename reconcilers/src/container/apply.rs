@@ -85,11 +85,13 @@ impl ContainerReconciler {
         let result = self.perform(uid, action).await;
         // Whatever happened, what was known of this user is no longer trusted.
         match action {
-            Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_) => {
+            Action::AddFinalizer
+            | Action::ReleaseFinalizer
+            | Action::SaveFacts(_)
+            | Action::NoteEnd { .. } => {
                 self.desired.mark(uid);
             }
-            Action::ReportFailure { .. }
-            | Action::NoteReplacedHome
+            Action::NoteReplacedHome
             | Action::StartPull { .. }
             | Action::VerifyDataDir { .. }
             | Action::RestrictHost { .. } => {}
@@ -112,8 +114,11 @@ impl ContainerReconciler {
             Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
             Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
             Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
-            // The event is all there is to them.
-            Action::ReportFailure { .. } | Action::NoteReplacedHome => Ok(()),
+            Action::NoteEnd { facts, end } => {
+                Ok(self.store.note_container_end(uid, facts, end).await?)
+            }
+            // The event is all there is to it.
+            Action::NoteReplacedHome => Ok(()),
             Action::StartPull { reference } => Ok(self.shared.start_pull(reference, "").await?),
             Action::VerifyDataDir { image } => Ok(self.shared.probe.run(image).await?),
             Action::RestrictHost { rules } => {

@@ -1,5 +1,5 @@
-//! Why a replacement failed, read before its container goes: how it ended, and the end of its log without the
-//! secrets that are in the agent's files.
+//! Why a container ended or a replacement failed, read before it is started again or goes: how it ended, and the end of its log
+//! without the secrets that are in the agent's files.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use schema::adapter::{Agent, Found, SecretPaths};
 use schema::config::secret_texts;
 use schema::container::ContainerRow;
 use schema::home::FoundFile;
+use schema::ids::Timestamp;
 use schema::live::LogOptions;
 use tokio::time::timeout;
 
@@ -17,7 +18,9 @@ use super::observe::Seen;
 use super::plan::failed_to_start;
 use super::{ContainerError, ContainerReconciler};
 use crate::agent_config::LIMIT;
-use crate::drivers::docker::{ContainerState, LABEL_SPEC_DIGEST, LogChunk};
+use crate::drivers::docker::{
+    Container, ContainerDetails, ContainerState, LABEL_SPEC_DIGEST, LogChunk,
+};
 use crate::runtime::blocking;
 
 /// Log lines that are kept.
@@ -38,8 +41,28 @@ const READ_TIME: Duration = Duration::from_secs(3);
 const SHORTEST_SECRET: usize = 6;
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
+/// Why a hung agent ended.
+const UNRESPONSIVE: &str = "unresponsive, stopped by the service";
+/// Exit code of a process that a signal has ended, without the signal's number.
+const SIGNALLED: i64 = 128;
+/// Signals that end processes.
+const SIGNALS: &[(i64, &str)] = &[
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (11, "SIGSEGV"),
+    (13, "SIGPIPE"),
+    (15, "SIGTERM"),
+    (24, "SIGXCPU"),
+    (25, "SIGXFSZ"),
+];
 
-/// What is known of a replacement that has failed.
+/// What is known of a container that has ended, or of a replacement that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Why, in a clause.
@@ -49,57 +72,52 @@ pub struct Evidence {
 }
 
 impl ContainerReconciler {
-    /// What is known of the replacement in use, if it has failed and its failure is not noted yet.
-    pub(super) async fn see_failure(
+    /// Reads why the container in use has ended, or failed as a replacement, if that is not noted yet.
+    pub(super) async fn see_end(
         &self,
         seen: &Seen,
         row: &ContainerRow,
         names: &Names,
         agent: &Agent,
     ) -> Result<Option<Evidence>, ContainerError> {
-        let Some(base) = seen.named(&names.base).filter(|base| seen.fits(base, row)) else {
+        let Some(base) = seen.named(&names.base) else {
             return Ok(None);
         };
-        let wanted = seen.wanted.as_ref();
-        let digest = wanted.and_then(|wanted| wanted.labels.get(LABEL_SPEC_DIGEST));
-        let is_noted = row.facts.failed_digest.as_ref() == digest;
         let details = seen.details.get(&base.id);
-        let has_ended = match base.state {
-            ContainerState::Running => {
-                seen.ready != Some(true) && seen.waited >= seen.readiness_timeout
-            }
-            // One that was never started is started first.
-            ContainerState::Created => failed_to_start(details),
-            ContainerState::Exited
-            | ContainerState::Dead
-            | ContainerState::Paused
-            | ContainerState::Restarting
-            | ContainerState::Removing => true,
+        let is_replacement = seen.named(&names.prev).is_some();
+        let is_new = if is_replacement {
+            seen.fits(base, row) && has_failed(seen, base) && !is_noted(seen, row)
+        } else {
+            let at = exit_time(base, details);
+            base.state == ContainerState::Exited && row.facts.last_exit_at != Some(at)
         };
-        if seen.named(&names.prev).is_none() || is_noted || !has_ended {
+        if !is_new {
             return Ok(None);
         }
-        let code = details.and_then(|details| details.exit_code);
-        let code = code.filter(|_| base.state != ContainerState::Running);
-        let error = details.map_or("", |details| &details.error);
         let secrets = self.secrets(row, agent).await?;
-        let mut cause = match code {
-            _ if !error.is_empty() => {
-                let error = match &secrets {
-                    Some(secrets) => clean(error.as_bytes(), secrets, LONGEST_ERROR),
-                    None => "the engine refused it".to_owned(),
-                };
-                format!("the replacement could not be started: {error}")
-            }
-            Some(code) => format!("the replacement exited with code {code} before it was ready"),
-            None => {
+        let error = details.map_or("", |details| &details.error);
+        let error = match &secrets {
+            _ if error.is_empty() => String::new(),
+            Some(secrets) => clean(error.as_bytes(), secrets, LONGEST_ERROR),
+            None => "the engine refused it".to_owned(),
+        };
+        let ending = exit_cause(details);
+        let cause = match base.state {
+            ContainerState::Running => {
                 let seconds = seen.readiness_timeout.as_secs();
                 format!("the replacement was not ready within {seconds} s")
             }
+            _ if is_replacement && !error.is_empty() => {
+                format!("the replacement could not be started: {error}")
+            }
+            _ if is_replacement => {
+                let ready = ready_for(base, row, details);
+                format!("the replacement ended with {ending}{ready}")
+            }
+            _ if seen.unanswered.is_some() => UNRESPONSIVE.to_owned(),
+            _ if !error.is_empty() => format!("{ending}: {error}"),
+            _ => ending,
         };
-        if details.is_some_and(|details| details.oom_killed) {
-            cause.push_str(" (killed for using too much memory)");
-        }
         let log = match secrets {
             Some(secrets) => self.last_lines(&base.id, secrets).await,
             None => Vec::new(),
@@ -167,6 +185,66 @@ impl ContainerReconciler {
         let _ = timeout(READ_TIME, read).await;
         // The agent may have written many of both.
         blocking(move || tail.cleaned(&secrets)).await
+    }
+}
+
+/// Reports that a replacement has ended, or was not ready in time.
+fn has_failed(seen: &Seen, base: &Container) -> bool {
+    match base.state {
+        ContainerState::Running => {
+            seen.ready != Some(true) && seen.waited >= seen.readiness_timeout
+        }
+        // One that was never started is started first.
+        ContainerState::Created => failed_to_start(seen.details.get(&base.id)),
+        ContainerState::Exited
+        | ContainerState::Dead
+        | ContainerState::Paused
+        | ContainerState::Restarting
+        | ContainerState::Removing => true,
+    }
+}
+
+/// Reports that the failure of this replacement is remembered already.
+fn is_noted(seen: &Seen, row: &ContainerRow) -> bool {
+    let wanted = seen.wanted.as_ref();
+    let digest = wanted.and_then(|wanted| wanted.labels.get(LABEL_SPEC_DIGEST));
+    row.facts.failed_digest.as_ref() == digest
+}
+
+/// Returns how long a replacement that ended had been ready, as the end of a clause.
+fn ready_for(base: &Container, row: &ContainerRow, details: Option<&ContainerDetails>) -> String {
+    let facts = &row.facts;
+    let is_known = facts.engine_id.as_ref() == Some(&base.id);
+    match facts.ready_at.filter(|_| is_known) {
+        Some(ready_at) => {
+            let ended_at = exit_time(base, details);
+            let seconds = ended_at.since(ready_at).as_secs();
+            format!(", {seconds} s after it was ready")
+        }
+        None => " before it was ready".to_owned(),
+    }
+}
+
+/// Returns when a container ended, as the engine says.
+pub(super) fn exit_time(base: &Container, details: Option<&ContainerDetails>) -> Timestamp {
+    let finished_at = details.and_then(|details| details.finished_at);
+    finished_at.unwrap_or(base.created_at)
+}
+
+/// Returns how a container's process ended, in a clause: `exit code 137, out of memory`.
+pub(super) fn exit_cause(details: Option<&ContainerDetails>) -> String {
+    let Some(code) = details.and_then(|details| details.exit_code) else {
+        return "no exit code".to_owned();
+    };
+    if details.is_some_and(|details| details.oom_killed) {
+        return format!("exit code {code}, out of memory");
+    }
+    let signal = SIGNALS
+        .iter()
+        .find(|(number, _)| code == SIGNALLED + number);
+    match signal {
+        Some((_, name)) => format!("exit code {code} ({name})"),
+        None => format!("exit code {code}"),
     }
 }
 

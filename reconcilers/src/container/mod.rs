@@ -8,11 +8,12 @@
 //! - at most one container of a user runs at any moment, replacement included;
 //! - a container without our owner label and the user's uid is never touched, whatever its name;
 //! - a user who shall not run has no container; only the directory stays;
-//! - a failed replacement puts the old container back, and why it failed is kept before its container goes;
+//! - a replacement that is not ready in time, or ends within `min_ready` of that, puts the old container back;
+//! - why a container ended is kept before it is started again or goes;
 //! - what the engine did not report is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! `apply` does, `evidence` says why a replacement failed, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`pulls`](crate::shared::pulls) watch what takes time.
+//! `apply` does, `evidence` says why a container ended, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
 mod evidence;
@@ -65,6 +66,8 @@ pub struct ContainerReconciler {
     verified: observe::Verified,
     /// Since when containers have run without being ready.
     waiting: Stopwatch<Uid>,
+    /// Since when replacements have been ready whose previous containers are kept.
+    ready: Stopwatch<Uid>,
     absent: fixing::Absent,
     desired: Desired<ContainerRow>,
 }
@@ -88,6 +91,7 @@ impl ContainerReconciler {
             )),
             verified: observe::Verified::new(shared.options.verify_every, shared.clock.now()),
             waiting: Stopwatch::new(Arc::clone(&shared.clock)),
+            ready: Stopwatch::new(Arc::clone(&shared.clock)),
             absent: fixing::Absent::default(),
             desired: Desired::new(rows),
             shared,
@@ -167,7 +171,7 @@ impl Reconciler for ContainerReconciler {
 
     fn event_reason(action: &Action) -> Reason {
         match action {
-            Action::ReportFailure { reason, .. } => *reason,
+            Action::NoteEnd { .. } => Reason::Exited,
             _ => Reason::Progressing,
         }
     }

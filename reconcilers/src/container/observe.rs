@@ -96,8 +96,12 @@ pub struct Seen {
     pub waited: Duration,
     /// How long a replacement may take to become ready.
     pub readiness_timeout: Duration,
-    /// Why the replacement in use has failed, when that is new.
-    pub failure: Option<Evidence>,
+    /// For how long the replacement in use has been ready, while the previous container is kept.
+    pub ready_for: Duration,
+    /// How long that is at least.
+    pub min_ready: Duration,
+    /// Why the container in use has ended, or failed as a replacement, when that is new.
+    pub end: Option<Evidence>,
     /// Which limits the engine's host can enforce.
     pub limits: Limits,
     /// Everything was compared in full.
@@ -323,6 +327,7 @@ impl ContainerReconciler {
                 self.liveness.forget(uid);
                 self.verified.forget(uid);
                 self.waiting.forget(uid);
+                self.ready.forget(uid);
             }
             return Ok(None);
         }
@@ -396,7 +401,9 @@ impl ContainerReconciler {
             unanswered: None,
             waited: Duration::ZERO,
             readiness_timeout: self.shared.options.readiness_timeout,
-            failure: None,
+            ready_for: Duration::ZERO,
+            min_ready: Duration::ZERO,
+            end: None,
             limits: self.shared.view.limits(),
             verified: false,
         };
@@ -416,6 +423,9 @@ impl ContainerReconciler {
         if let Some(limit) = row.health_timeout {
             seen.readiness_timeout = limit;
         }
+        seen.min_ready = row
+            .min_ready
+            .unwrap_or_else(|| Duration::from_secs(config.get(&keys::container::MIN_READY)));
         let names = Names::of(&row.name, uid);
         let look = self.shared.data_dir.look(&row.name, uid, &[]).await;
         seen.place = Place::of(&look);
@@ -423,15 +433,17 @@ impl ContainerReconciler {
         self.see_image(&mut seen, row, &names, (&config, &agent), look)
             .await?;
         self.see_readiness(&mut seen, row, &names, &agent).await?;
-        // A held agent is asked as it was.
-        if purpose == Purpose::Pass && row.held_by.is_none() {
-            self.watch_agent(&seen, row, &names, (&config, &agent));
-        }
+        // Also of one that was stopped for it: that is why it ended.
         seen.unanswered = seen
             .named(&names.base)
-            .filter(|base| base.state == ContainerState::Running)
             .and_then(|base| self.liveness.unanswered(uid, &base.id));
-        seen.failure = self.see_failure(&seen, row, &names, &agent).await?;
+        if purpose == Purpose::Pass {
+            // A held agent is asked as it was.
+            if row.held_by.is_none() {
+                self.watch_agent(&seen, row, &names, (&config, &agent));
+            }
+            seen.end = self.see_end(&seen, row, &names, &agent).await?;
+        }
         Ok(seen)
     }
 
@@ -615,14 +627,30 @@ impl ContainerReconciler {
         let known_ready = facts.engine_id.as_deref() == Some(&base.id)
             && facts.ready_at.is_some()
             && details.is_none_or(|details| details.started_at == facts.started_at);
-        let ready = known_ready || row.debug || self.passes(row, agent, base, details).await?;
+        let is_replacement = seen.named(&names.prev).is_some();
+        // As long as the previous container is kept, one that was ready is asked again.
+        let still_ready = known_ready && {
+            let is_asked = is_replacement && matches!(agent.readiness, Readiness::Http { .. });
+            !is_asked || self.passes(row, agent, base, details).await?
+        };
+        let ready = still_ready
+            || row.debug
+            || (!known_ready && self.passes(row, agent, base, details).await?);
+        let ready_for = facts.ready_at.filter(|_| still_ready && is_replacement);
+        let ready_for = match ready_for {
+            Some(ready_at) => self.ready.since(row.uid.clone(), ready_at),
+            None => {
+                self.ready.forget(&row.uid);
+                Duration::ZERO
+            }
+        };
         let started_at = details.map_or(facts.started_at, |details| details.started_at);
         if ready {
             self.waiting.forget(&row.uid);
         } else if let Some(started_at) = started_at {
             seen.waited = self.waiting.since(row.uid.clone(), started_at);
         }
-        seen.ready = Some(ready);
+        (seen.ready, seen.ready_for) = (Some(ready), ready_for);
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 //! ```text
 //! base(old, running)                      create next
 //! base(old, running)  next(created)       rename base → prev, stop prev, rename next → base, start base
-//! prev(old, stopped)  base(new, running)  wait until ready, remove prev
+//! prev(old, stopped)  base(new, running)  wait until ready for `min_ready`, remove prev
 //! prev(old, stopped)  base(new, broken)   note the failure, remove base, rename prev → base, start base
 //! ```
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
-use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::container::{ContainerEnd, ContainerFacts, ContainerRow, Desired};
 use schema::home::HomeState;
 use schema::ids::{Kind, Timestamp};
 
@@ -206,10 +206,12 @@ impl Running<'_> {
         if let Some(pin) = &self.seen.pin
             && (!plan.actions.is_empty() || self.row.image_id.is_none())
         {
-            let facts = pinned(self.row, pin, self.facts_in(&plan.actions));
-            plan.actions
-                .retain(|action| !matches!(action, Action::SaveFacts(_)));
-            plan.actions.insert(0, Action::SaveFacts(Box::new(facts)));
+            let saves = plan.actions.iter().position(|it| it.facts().is_some());
+            let save = saves.map(|at| plan.actions.remove(at));
+            let save = save.unwrap_or_else(|| save_facts(self.row.facts.clone()));
+            let facts = save.facts().unwrap_or(&self.row.facts).clone();
+            let save = save.with_facts(pinned(self.row, pin, facts));
+            plan.actions.insert(0, save);
         }
         plan.actions = self.restricted(self.one_at_a_time(plan.actions));
         plan
@@ -255,6 +257,7 @@ impl Running<'_> {
             crash_count: 0,
             last_exit_at: None,
             last_exit_code: None,
+            last_exit_cause: None,
             ..pinned(self.row, pin, facts.clone())
         };
         Some(act(
@@ -305,17 +308,6 @@ impl Running<'_> {
             safe.push(action);
         }
         safe
-    }
-
-    /// The facts that the actions would save, or the present ones.
-    fn facts_in(&self, actions: &[Action]) -> ContainerFacts {
-        actions
-            .iter()
-            .find_map(|action| match action {
-                Action::SaveFacts(facts) => Some((**facts).clone()),
-                _ => None,
-            })
-            .unwrap_or_else(|| self.row.facts.clone())
     }
 
     fn get_image(&self) -> Plan<Action> {
@@ -524,13 +516,8 @@ impl Running<'_> {
             ContainerState::Running => self.running(base),
             ContainerState::Created => act(vec![start(base)], "starting the container"),
             ContainerState::Exited => self.exited(base),
-            ContainerState::Paused | ContainerState::Dead => act(
-                vec![
-                    Action::SaveFacts(Box::new(forgotten(&self.row.facts, self.now))),
-                    remove(base),
-                ],
-                "removing a container that cannot go on",
-            ),
+            ContainerState::Paused => self.remove_ended(base, "paused by hand"),
+            ContainerState::Dead => self.remove_ended(base, "dead on the engine"),
             ContainerState::Restarting | ContainerState::Removing => Plan::say(
                 Condition::not_ready(Reason::Progressing, "the engine is still busy with it"),
             )
@@ -538,8 +525,24 @@ impl Running<'_> {
         }
     }
 
+    fn remove_ended(&self, base: &Container, cause: &str) -> Plan<Action> {
+        let end = ContainerEnd {
+            at: self.now,
+            exit_code: None,
+            cause: cause.to_owned(),
+            log: String::new(),
+        };
+        let note = Action::NoteEnd {
+            facts: Box::new(forgotten(&self.row.facts, self.now)),
+            end: Box::new(end),
+        };
+        act(
+            vec![note, remove(base)],
+            "removing a container that cannot go on",
+        )
+    }
+
     fn running(&self, base: &Container) -> Plan<Action> {
-        let facts = &self.row.facts;
         if self.seen.ready != Some(true) {
             let running_for = self.seen.waited;
             let message = if running_for > self.seen.readiness_timeout {
@@ -552,34 +555,14 @@ impl Running<'_> {
             return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(pause);
         }
         if let Some(times) = self.seen.unanswered {
-            let why = format!(
+            let message = format!(
                 "the agent has not answered {times} readiness checks in a row; it is restarted"
             );
-            let condition = Condition::not_ready(Reason::Unresponsive, &why);
-            let reason = Reason::Unresponsive;
-            return Plan::act(
-                vec![Action::ReportFailure { reason, why }, stop(base)],
-                condition,
-            );
+            let condition = Condition::not_ready(Reason::Unresponsive, message);
+            return Plan::act(vec![stop(base)], condition);
         }
-        let seen_now = ContainerFacts {
-            failed_digest: None,
-            failed_at: None,
-            failed_count: 0,
-            failure: None,
-            failure_log: None,
-            ..self.facts_of_run(base)
-        };
-        // That nothing has happened for long is no step: a healthy container stays ready.
-        let only_forgiven = ContainerFacts {
-            crash_count: facts.crash_count,
-            ..seen_now.clone()
-        };
-        if only_forgiven != *facts {
-            return act(
-                vec![Action::SaveFacts(Box::new(seen_now))],
-                "the container became ready",
-            );
+        if let Some(save) = self.remember(self.facts_of_success(base)) {
+            return act(vec![save], "the container became ready");
         }
         let message = match &self.row.held_by {
             _ if self.row.debug => "running in debug mode".to_owned(),
@@ -587,6 +570,28 @@ impl Running<'_> {
             None => "running and ready".to_owned(),
         };
         Plan::say(Condition::ready(Reason::Running, message))
+    }
+
+    /// The step that remembers these facts, if there is anything new in them. That nothing has happened for long is no step: a
+    /// healthy container stays ready.
+    fn remember(&self, facts: ContainerFacts) -> Option<Action> {
+        let only_forgiven = ContainerFacts {
+            crash_count: self.row.facts.crash_count,
+            ..facts.clone()
+        };
+        (only_forgiven != self.row.facts).then(|| save_facts(facts))
+    }
+
+    /// The same of one that needs no way back any more.
+    fn facts_of_success(&self, base: &Container) -> ContainerFacts {
+        ContainerFacts {
+            failed_digest: None,
+            failed_at: None,
+            failed_count: 0,
+            failure: None,
+            failure_log: None,
+            ..self.facts_of_run(base)
+        }
     }
 
     /// What is to be remembered of a container that runs and is ready.
@@ -630,6 +635,10 @@ impl Running<'_> {
 
 fn starts(action: &Action) -> bool {
     matches!(action, Action::Create { .. } | Action::Start { .. })
+}
+
+fn save_facts(facts: ContainerFacts) -> Action {
+    Action::SaveFacts(Box::new(facts))
 }
 
 fn start(container: &Container) -> Action {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use schema::adapter::Applied;
 use schema::agent_config;
-use schema::container::{self, ContainerFacts, ContainerRow};
+use schema::container::{self, ContainerEnd, ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Kind, Uid};
 use schema::object;
@@ -21,6 +21,13 @@ pub trait ContainerStore: Rows<ContainerRow> {
     async fn purge_container(&self, uid: &Uid) -> Result<(), DbError>;
     /// What the service has set in the files of the user's agent.
     async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError>;
+    /// Saves what was observed, and an end that was not asked for, in one transaction; nothing happens when the container is gone.
+    async fn note_container_end(
+        &self,
+        uid: &Uid,
+        facts: &ContainerFacts,
+        end: &ContainerEnd,
+    ) -> Result<(), DbError>;
     /// Saves what was observed; nothing happens when the container is gone.
     async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError>;
 }
@@ -54,6 +61,18 @@ impl ContainerStore for Database {
 
     async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
         agent_config::applied(&mut *self.db.read().await?, uid).await
+    }
+
+    async fn note_container_end(
+        &self,
+        uid: &Uid,
+        facts: &ContainerFacts,
+        end: &ContainerEnd,
+    ) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        container::save_facts(&mut tx, uid, facts).await?;
+        container::note_end(&mut tx, uid, end).await?;
+        tx.commit().await
     }
 
     async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {

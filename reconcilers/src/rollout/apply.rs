@@ -68,11 +68,9 @@ impl RolloutReconciler {
                 step,
                 users,
                 image,
-                health_timeout,
+                policy,
                 ..
-            } => Ok(store
-                .move_targets(at(step), users, image, *health_timeout)
-                .await?),
+            } => Ok(store.move_targets(at(step), users, image, *policy).await?),
             Action::Release { step, users, .. } => {
                 Ok(store.release_targets(at(step), users).await?)
             }

@@ -52,6 +52,8 @@ pub struct RolloutReconciler {
     memory: Mutex<Memory>,
     /// Since when users under way have waited.
     waiting: Stopwatch<Uid>,
+    /// Since when pulls of rollouts' images have failed.
+    pulling: Stopwatch<Uid>,
 }
 
 impl std::fmt::Debug for RolloutReconciler {
@@ -90,6 +92,7 @@ impl RolloutReconciler {
             store,
             memory: Mutex::default(),
             waiting: Stopwatch::new(Arc::clone(&shared.clock)),
+            pulling: Stopwatch::new(Arc::clone(&shared.clock)),
             shared,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use schema::condition::ConditionStatus;
 use schema::config::{PullPolicy, keys};
 use schema::ids::{Timestamp, Uid};
 use schema::image::ImageReference;
@@ -27,8 +28,10 @@ pub struct Snapshot {
     /// Images that users are to get back and that are gone from the engine for good; observed only while
     /// the whole is rolled back. `Err`: the engine could not be asked.
     pub lost: Result<BTreeSet<String>, String>,
-    /// For how long users under way have been without an observation that ends their move.
+    /// For how long the containers of users under way have been ready, or else not.
     pub waited: BTreeMap<Uid, Duration>,
+    /// For how long pulls of the image have failed.
+    pub pull_failing: Duration,
     /// How often rollouts had changed before it was read.
     pub(super) marks: u64,
 }
@@ -126,6 +129,7 @@ impl RolloutReconciler {
         };
         Ok(Some(Snapshot {
             waited: self.waited(&targets),
+            pull_failing: self.pull_failing(&row),
             row,
             targets,
             image,
@@ -134,15 +138,29 @@ impl RolloutReconciler {
         }))
     }
 
-    /// Since they were moved, or since what their containers wait for began to be so: time during which nobody
-    /// could observe does not count.
+    /// For how long pulls of the image have failed in this attempt.
+    fn pull_failing(&self, row: &RolloutRow) -> Duration {
+        match row.facts.pull_failed_at {
+            Some(at) => self.pulling.since(row.uid.clone(), at),
+            None => {
+                self.pulling.forget(&row.uid);
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Since their containers are ready; else since they were moved, or since what their containers wait for began to be so: time
+    /// during which nobody could observe does not count.
     fn waited(&self, targets: &[RolloutTarget]) -> BTreeMap<Uid, Duration> {
         let mut waited = BTreeMap::new();
         for target in targets {
             let ready = target.container.as_ref().and_then(|it| it.ready.as_ref());
             match (target.state.is_under_way(), target.moved_at, ready) {
                 (true, Some(moved_at), Some(ready)) => {
-                    let since = moved_at.max(ready.last_transition_at);
+                    let since = match ready.status {
+                        ConditionStatus::True => ready.last_transition_at,
+                        _ => moved_at.max(ready.last_transition_at),
+                    };
                     let uid = target.uid.clone();
                     waited.insert(uid, self.waiting.since(target.uid.clone(), since));
                 }

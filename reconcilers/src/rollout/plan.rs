@@ -15,7 +15,8 @@ use schema::condition::{Condition, Reason};
 use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::rollout::{
-    DesiredRollout, ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState,
+    DesiredRollout, ImageChoice, Phase, ReadinessPolicy, RolloutFacts, RolloutRow, RolloutTarget,
+    TargetState,
 };
 
 use super::observe::Snapshot;
@@ -34,6 +35,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         row,
         targets: &snapshot.targets,
         waited: &snapshot.waited,
+        pull_failing: snapshot.pull_failing,
         now,
     };
     if row.facts.finished_at.is_some() {
@@ -72,6 +74,8 @@ struct View<'a> {
     targets: &'a [RolloutTarget],
     /// For how long those under way have waited.
     waited: &'a BTreeMap<Uid, Duration>,
+    /// For how long pulls of the image have failed.
+    pull_failing: Duration,
     now: Timestamp,
 }
 
@@ -161,7 +165,10 @@ impl View<'_> {
             users,
             names,
             image,
-            health_timeout: self.row.health_timeout,
+            policy: ReadinessPolicy {
+                health_timeout: self.row.health_timeout,
+                min_ready: self.row.min_ready,
+            },
         })
     }
 

@@ -1,13 +1,13 @@
 //! What the rollout reconciler reads and writes in the database.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use schema::audit::{About, Audited};
 use schema::db::ObservedTx;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::rollout::{self, ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
+use schema::rollout::{
+    self, ImageChoice, ReadinessPolicy, RolloutFacts, RolloutRow, RolloutTarget, TargetState,
+};
 use schema::{meta, object};
 
 use crate::stores::Database;
@@ -44,7 +44,7 @@ pub trait RolloutStore: Send + Sync + 'static {
         step: RolloutStep<'_>,
         users: &[Uid],
         image: &ImageChoice,
-        health_timeout: Duration,
+        policy: ReadinessPolicy,
     ) -> Result<(), DbError>;
     /// Lets a batch of users have what is changed, all or none.
     async fn release_targets(&self, step: RolloutStep<'_>, users: &[Uid]) -> Result<(), DbError>;
@@ -144,14 +144,14 @@ impl RolloutStore for Database {
         step: RolloutStep<'_>,
         users: &[Uid],
         image: &ImageChoice,
-        health_timeout: Duration,
+        policy: ReadinessPolicy,
     ) -> Result<(), DbError> {
         let mut tx = self.begin_move(step, "rollout_move").await?;
         // Several users' rows, in no order of a change of all: the two would wait for each other.
         meta::take_guard(&mut tx, "bulk").await?;
         for user in users {
             let (rollout, now) = (step.rollout, step.now);
-            rollout::move_target(&mut tx, rollout, user, image, health_timeout, now).await?;
+            rollout::move_target(&mut tx, rollout, user, image, policy, now).await?;
         }
         let about = about(&mut tx, step.rollout, users).await?;
         tx.commit(about.detail(&image.reference)).await

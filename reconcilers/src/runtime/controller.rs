@@ -406,13 +406,14 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
                 }
             };
             let (plan, snapshot) = pass::planned::<R>(snapshot, self.clock.now()).await;
+            let steps = plan.steps_before_ready();
             let Plan {
                 actions,
                 conditions,
                 requeue,
                 ..
             } = plan;
-            let (conditions, _) = status::complete(conditions, actions.len());
+            let (conditions, _) = status::complete(conditions, steps);
             Ok(Some(DryRun {
                 generation: R::generation(&snapshot),
                 actions: actions.iter().map(|action| R::describe(action)).collect(),

@@ -110,7 +110,7 @@ pub trait Reconciler: Send + Sync + 'static {
     fn is_event(_action: &Self::Action) -> bool {
         true
     }
-    /// The reason of a step's event.
+    /// The reason that the event of a step gives.
     fn event_reason(_action: &Self::Action) -> Reason {
         Reason::Progressing
     }
@@ -149,12 +149,14 @@ pub struct Plan<A> {
     /// Steps in order; removals first. Empty when the world is as desired.
     pub actions: Vec<A>,
     /// What the observation says. Without a `Ready` condition the runtime adds one: true when
-    /// `actions` is empty, else false. A `Ready=True` beside actions is a defect and is demoted.
+    /// `actions` is empty, else false. A `Ready=True` beside actions that are more than tidying is a defect and is demoted.
     pub conditions: Vec<Condition>,
     /// When to observe again although nothing happened.
     pub requeue: Requeue,
     /// Objects whose change is a reason to observe again.
     pub waits_for: Vec<Awaited>,
+    /// The actions change nothing of what is served, such as the removal of what is no longer needed.
+    pub is_tidying: bool,
 }
 
 impl<A> Plan<A> {
@@ -165,6 +167,7 @@ impl<A> Plan<A> {
             conditions: vec![condition],
             requeue: Requeue::AtResync,
             waits_for: Vec::new(),
+            is_tidying: false,
         }
     }
 
@@ -173,6 +176,23 @@ impl<A> Plan<A> {
         Self {
             actions,
             ..Self::say(condition)
+        }
+    }
+
+    /// Steps to do beside what is served, of which `condition` stays true.
+    pub fn tidy(actions: Vec<A>, condition: Condition) -> Self {
+        Self {
+            is_tidying: true,
+            ..Self::act(actions, condition)
+        }
+    }
+
+    /// How many of its steps keep the object from being ready.
+    pub(crate) fn steps_before_ready(&self) -> usize {
+        if self.is_tidying {
+            0
+        } else {
+            self.actions.len()
         }
     }
 

@@ -146,13 +146,15 @@ impl<R: Reconciler> Core<R> {
         "Plan".clone_into(&mut progress.step);
         tracing::Span::current().record("generation", generation.0);
         let (plan, snapshot) = planned::<R>(snapshot, self.clock.now()).await;
+        let steps = plan.steps_before_ready();
         let Plan {
             actions,
             conditions,
             requeue,
             waits_for,
+            ..
         } = plan;
-        let (conditions, demoted) = status::complete(conditions, actions.len());
+        let (conditions, demoted) = status::complete(conditions, steps);
         if demoted {
             tracing::error!("the plan claims Ready=True beside actions; it is not believed");
         }

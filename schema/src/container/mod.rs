@@ -2,9 +2,11 @@
 
 use crate::kind::{Descriptor, Kind};
 
+pub(crate) mod ends;
 mod model;
 pub(crate) mod query;
 
+pub use ends::{ContainerEnd, ENDS_KEPT, list_ends, note_end, sentence, with_log};
 pub use model::{
     AgentFiles, CRASH_WINDOW, ContainerFacts, ContainerRow, Desired, StatusWord, status_word,
 };
@@ -12,7 +14,7 @@ pub use query::{
     all, count_on_network, get, purge, record_stop, request_fresh, request_restart, save_facts,
     set_desired, set_limits,
 };
-pub(crate) use query::{create_many, forget_health_timeout, set_image};
+pub(crate) use query::{create_many, forget_readiness_policy, set_image};
 
 pub(crate) const KIND: Descriptor = Descriptor {
     finalizer: Some("container"),

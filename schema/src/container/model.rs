@@ -7,6 +7,7 @@ use sqlx::FromRow;
 use strum::{Display, IntoStaticStr};
 use utoipa::ToSchema;
 
+use super::ends::with_log;
 use crate::column::{Flag, Millis};
 use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use crate::home::HomeId;
@@ -68,6 +69,9 @@ pub struct ContainerRow {
     /// How long a rollout waits for the replacement to become ready; `None` outside of rollouts.
     #[sqlx(rename = "health_timeout_ms", try_from = "Millis")]
     pub health_timeout: Option<Duration>,
+    /// How long a rollout wants the replacement to have been ready before it counts; `None`: as configured.
+    #[sqlx(rename = "min_ready_ms", try_from = "Millis")]
+    pub min_ready: Option<Duration>,
     /// Processor limit in cores, when it differs from the configuration's.
     pub cpu_limit: Option<f64>,
     /// Memory limit in MiB, when it differs from the configuration's.
@@ -156,6 +160,8 @@ pub struct ContainerFacts {
     pub last_exit_at: Option<Timestamp>,
     /// Its exit code.
     pub last_exit_code: Option<i64>,
+    /// Why, in a clause.
+    pub last_exit_cause: Option<String>,
     /// Digest of the settings whose replacement container did not become ready.
     pub failed_digest: Option<String>,
     /// When that was.
@@ -175,28 +181,8 @@ impl ContainerFacts {
         /// Of the kilobyte of a condition; the rest is for what is said beside it.
         const ROOM: usize = 600;
         let cause = self.failure.as_deref()?;
-        let mut lines = Vec::new();
-        let mut room = ROOM;
-        for line in self.failure_log.iter().flat_map(|log| log.lines().rev()) {
-            match room.checked_sub(line.len() + 3) {
-                Some(left) => room = left,
-                // The last one says most, if only its begin.
-                None if lines.is_empty() => {
-                    lines.push(
-                        line.get(..line.floor_char_boundary(room))
-                            .unwrap_or_default(),
-                    );
-                    break;
-                }
-                None => break,
-            }
-            lines.push(line);
-        }
-        lines.reverse();
-        Some(match lines.len() {
-            0 => cause.to_owned(),
-            _ => format!("{cause}; end of its log: {}", lines.join(" | ")),
-        })
+        let log = self.failure_log.as_deref().unwrap_or_default();
+        Some(with_log(cause, log, ROOM))
     }
 }
 

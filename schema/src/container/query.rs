@@ -1,7 +1,5 @@
 //! Statements on containers.
 
-use std::time::Duration;
-
 use super::model::{ContainerFacts, ContainerRow, Desired};
 use crate::column::Millis;
 use crate::config::history::SavedBy;
@@ -10,7 +8,7 @@ use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Uid};
 use crate::object;
-use crate::rollout::ImageChoice;
+use crate::rollout::{ImageChoice, ReadinessPolicy};
 use crate::statement::{execute, fetch_all, fetch_optional, insert_rows, scalar, statements};
 use crate::user::NewUser;
 
@@ -18,10 +16,10 @@ use crate::user::NewUser;
 macro_rules! select_container {
     ($rest:literal) => {
         concat!(
-            "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
+            "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.min_ready_ms, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
              CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, CASE WHEN k.paused = 0 THEN y.home END AS files_home, CASE WHEN w.quota_stops = 1 THEN w.quota_note END AS quota_stop, \
-             f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, \
+             f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, f.last_exit_cause, \
              f.failed_digest, f.failed_at, coalesce(f.failed_count, 0) AS failed_count, f.failure, f.failure_log, h.rollout_uid AS held_by \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
              CROSS JOIN config_state g CROSS JOIN adapter_state a \
@@ -52,9 +50,9 @@ statements! {
     /// Its limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
-    SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5 WHERE uid = $1";
+    SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5, min_ready_ms = $6 WHERE uid = $1";
     /// A rollout no longer waits for it.
-    FORGET_HEALTH_TIMEOUT = "UPDATE containers SET health_timeout_ms = NULL WHERE uid = $1";
+    FORGET_READINESS_POLICY = "UPDATE containers SET health_timeout_ms = NULL, min_ready_ms = NULL WHERE uid = $1";
     /// How many containers the agent network has, or is about to have.
     COUNT_ON_NETWORK = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
                         LEFT JOIN container_facts f ON f.uid = c.uid \
@@ -62,12 +60,12 @@ statements! {
     /// Removes the row.
     DELETE = "DELETE FROM containers WHERE uid = $1";
     /// What the reconciler remembers.
-    SAVE_FACTS = "INSERT INTO container_facts (uid, engine_id, image_ref, image_id, image_digest, ip, started_at, ready_at, crash_count, crash_token, last_exit_at, last_exit_code, failed_digest, failed_at, failed_count, failure, failure_log) \
-                  SELECT uid, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), $10, CAST($11 AS BIGINT), CAST($12 AS BIGINT), $13, CAST($14 AS BIGINT), CAST($15 AS BIGINT), $16, $17 FROM containers WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO container_facts (uid, engine_id, image_ref, image_id, image_digest, ip, started_at, ready_at, crash_count, crash_token, last_exit_at, last_exit_code, failed_digest, failed_at, failed_count, failure, failure_log, last_exit_cause) \
+                  SELECT uid, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), $10, CAST($11 AS BIGINT), CAST($12 AS BIGINT), $13, CAST($14 AS BIGINT), CAST($15 AS BIGINT), $16, $17, $18 FROM containers WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET engine_id = excluded.engine_id, image_ref = excluded.image_ref, image_id = excluded.image_id, image_digest = excluded.image_digest, \
                   ip = excluded.ip, started_at = excluded.started_at, ready_at = excluded.ready_at, crash_count = excluded.crash_count, crash_token = excluded.crash_token, last_exit_at = excluded.last_exit_at, \
                   last_exit_code = excluded.last_exit_code, failed_digest = excluded.failed_digest, failed_at = excluded.failed_at, failed_count = excluded.failed_count, \
-                  failure = excluded.failure, failure_log = excluded.failure_log";
+                  failure = excluded.failure, failure_log = excluded.failure_log, last_exit_cause = excluded.last_exit_cause";
 }
 
 /// Records the containers of new users, without their objects.
@@ -154,12 +152,12 @@ pub async fn set_limits(
 }
 
 /// Records another image, as part of a change of many containers: whoever waits for something else comes
-/// first. The agent's files follow from the image, too. With `health_timeout` the replacement may take that long to become ready.
+/// first. The agent's files follow from the image, too. `policy` is how a rollout judges the replacement.
 pub(crate) async fn set_image(
     tx: &mut Tx,
     uid: &Uid,
     image: &ImageChoice,
-    health_timeout: Option<Duration>,
+    policy: Option<ReadinessPolicy>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump_in_bulk(tx, Kind::Container, uid).await?;
     unless_gone(object::bump_in_bulk(tx, Kind::AgentConfig, uid).await)?;
@@ -170,14 +168,15 @@ pub(crate) async fn set_image(
         &image.reference,
         &image.image_id,
         &image.digest,
-        Millis::from(health_timeout)
+        Millis::from(policy.map(|policy| policy.health_timeout)),
+        Millis::from(policy.map(|policy| policy.min_ready))
     )?;
     Ok(generation)
 }
 
 /// A rollout no longer waits for this container.
-pub(crate) async fn forget_health_timeout(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
-    execute!(tx, FORGET_HEALTH_TIMEOUT, uid)?;
+pub(crate) async fn forget_readiness_policy(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
+    execute!(tx, FORGET_READINESS_POLICY, uid)?;
     Ok(())
 }
 
@@ -222,7 +221,8 @@ pub async fn save_facts(
         facts.failed_at,
         i64::from(facts.failed_count),
         &facts.failure,
-        &facts.failure_log
+        &facts.failure_log,
+        &facts.last_exit_cause
     )?;
     Ok(())
 }

@@ -10,8 +10,8 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{
-    DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, RolloutRow,
-    RolloutTarget, TargetContainer, TargetFiles, TargetState,
+    DesiredRollout, ImageChoice, NewRollout, Phase, ReadinessPolicy, RolloutFacts, RolloutKind,
+    RolloutRow, RolloutTarget, TargetContainer, TargetFiles, TargetState,
 };
 pub use query::{
     cancel, create, finish_target, finish_targets, get, head, list, move_target, newest_of_image,

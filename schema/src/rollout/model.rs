@@ -122,6 +122,15 @@ pub struct ImageChoice {
     pub digest: Option<String>,
 }
 
+/// How a rollout judges a user's new container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadinessPolicy {
+    /// How long it may take to become ready.
+    pub health_timeout: Duration,
+    /// How long it must have been ready before the user counts as moved.
+    pub min_ready: Duration,
+}
+
 /// A rollout to create.
 #[derive(Debug, Clone)]
 pub struct NewRollout {
@@ -137,6 +146,8 @@ pub struct NewRollout {
     pub pause_on_failure: bool,
     /// How long a user's new container may take to become ready.
     pub health_timeout: Duration,
+    /// How long it must have been ready before the user counts as moved.
+    pub min_ready: Duration,
 }
 
 /// Everything the rollout reconciler needs from the database about one rollout.
@@ -160,6 +171,9 @@ pub struct RolloutRow {
     /// How long a user's new container may take to become ready.
     #[sqlx(rename = "health_timeout_ms", try_from = "Millis")]
     pub health_timeout: Duration,
+    /// How long it must have been ready before the user counts as moved.
+    #[sqlx(rename = "min_ready_ms", try_from = "Millis")]
+    pub min_ready: Duration,
     /// What is desired of it now.
     pub desired: DesiredRollout,
     /// Raised by each resume: the image is pulled and resolved once more.
@@ -236,6 +250,8 @@ pub struct RolloutFacts {
     pub message: String,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+    /// When a pull of the image first failed in this attempt, while it has not been had since.
+    pub pull_failed_at: Option<Timestamp>,
 }
 
 /// One user of a rollout.
@@ -260,6 +276,8 @@ pub struct RolloutTarget {
     pub finished_at: Option<Timestamp>,
     /// In words, for people.
     pub message: String,
+    /// The last lines of the log of its container, when that failed.
+    pub log: String,
     /// Its container; `None` when the user is gone or going.
     #[sqlx(flatten, try_from = "RawContainer")]
     pub container: Option<TargetContainer>,

@@ -1,12 +1,11 @@
 //! Statements on rollouts.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use super::held;
 use super::model::{
-    DesiredRollout, ImageChoice, NewRollout, Phase, PreviousImage, RolloutFacts, RolloutRow,
-    RolloutTarget, TargetState,
+    DesiredRollout, ImageChoice, NewRollout, Phase, PreviousImage, ReadinessPolicy, RolloutFacts,
+    RolloutRow, RolloutTarget, TargetState,
 };
 use crate::column::Millis;
 use crate::connection::Connection;
@@ -33,8 +32,8 @@ macro_rules! matching {
 macro_rules! select_rollout {
     ($rest:expr) => {
         concat!(
-            "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.desired, r.attempt, \
-             o.generation, p.actor, p.created_at, f.image_id, f.image_digest, f.resolved_attempt, f.paused_attempt, f.phase, f.message, f.finished_at \
+            "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.min_ready_ms, r.desired, r.attempt, \
+             o.generation, p.actor, p.created_at, f.image_id, f.image_digest, f.resolved_attempt, f.paused_attempt, f.phase, f.message, f.finished_at, f.pull_failed_at \
              FROM rollouts r JOIN objects o ON o.kind = 'rollout' AND o.uid = r.uid \
              JOIN operations p ON p.id = r.uid JOIN rollout_facts f ON f.uid = r.uid ",
             $rest
@@ -60,7 +59,7 @@ statements! {
     /// Those that have not ended.
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
     /// Users of a rollout with their containers, in order.
-    TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, \
+    TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, t.log, \
                CASE WHEN c.desired = 'running' AND u.disabled = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
                o.generation AS container_generation, k.generation AS files_generation, coalesce(ks.observed_generation, 0) AS files_observed, \
                coalesce(ks.conditions, '[]') AS files_conditions, ", status_columns!(), " \
@@ -81,8 +80,8 @@ statements! {
                  JOIN rollouts r ON r.uid = t.rollout_uid AND r.type IN ('migrate', 'upgrade') \
                  WHERE mine.rollout_uid = $1 ORDER BY t.position LIMIT 20";
     /// Records a rollout.
-    INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, desired) \
-              VALUES ($1, $2, $3, $4, $5, $6, $7, 'run')";
+    INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, min_ready_ms, desired) \
+              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'run')";
     /// Records that it has not begun.
     INSERT_FACTS = "INSERT INTO rollout_facts (uid, phase) VALUES ($1, $2)";
     /// Records one of its users, in the given order.
@@ -93,13 +92,15 @@ statements! {
     /// It goes on, with the image resolved once more.
     SET_RESUMED = "UPDATE rollouts SET desired = 'run', attempt = attempt + 1 WHERE uid = $1";
     /// Failed users are retried.
-    RETRY_FAILED = "UPDATE rollout_targets SET state = 'pending', message = '', finished_at = NULL WHERE rollout_uid = $1 AND state = 'failed'";
+    RETRY_FAILED = "UPDATE rollout_targets SET state = 'pending', message = '', log = '', finished_at = NULL WHERE rollout_uid = $1 AND state = 'failed'";
     /// Failed users are left as they are.
     LEAVE_FAILED = "UPDATE rollout_targets SET state = 'skipped' WHERE rollout_uid = $1 AND state = 'failed'";
+    /// Pulls of the image are counted anew.
+    FORGET_FAILED_PULL = "UPDATE rollout_facts SET pull_failed_at = NULL WHERE uid = $1";
     /// It goes on after its end.
     REOPEN = "UPDATE rollout_facts SET finished_at = NULL WHERE uid = $1";
     /// What the reconciler remembers.
-    SAVE_FACTS = "UPDATE rollout_facts SET image_id = $2, image_digest = $3, resolved_attempt = $4, paused_attempt = $5, phase = $6, message = $7, finished_at = $8 \
+    SAVE_FACTS = "UPDATE rollout_facts SET image_id = $2, image_digest = $3, resolved_attempt = $4, paused_attempt = $5, phase = $6, message = $7, finished_at = $8, pull_failed_at = $9 \
                   WHERE uid = $1";
     /// Remembers what a user had before it was first moved.
     KEEP_PREVIOUS = "UPDATE rollout_targets SET (previous_ref, previous_id, previous_digest) = \
@@ -107,6 +108,9 @@ statements! {
                       coalesce(c.image_digest, CASE WHEN f.image_ref = c.image_ref THEN f.image_digest END) \
                       FROM containers c LEFT JOIN container_facts f ON f.uid = c.uid WHERE c.uid = rollout_targets.uid) \
                      WHERE rollout_uid = $1 AND uid = $2 AND previous_ref IS NULL";
+    /// Keeps the end of the log of a user's container that failed since it was moved.
+    KEEP_LOG = "UPDATE rollout_targets SET log = coalesce((SELECT e.log FROM container_ends e WHERE e.uid = rollout_targets.uid \
+                AND e.ended_at >= rollout_targets.moved_at ORDER BY e.ended_at DESC LIMIT 1), '') WHERE rollout_uid = $1 AND uid = $2 AND log = ''";
     /// A user has another image and is waited for.
     SET_TARGET_UNDER_WAY = "UPDATE rollout_targets SET state = $3, image_id = $4, generation = $5, moved_at = $6, finished_at = NULL, message = $7 \
                             WHERE rollout_uid = $1 AND uid = $2";
@@ -161,7 +165,8 @@ pub(super) async fn record(
         &new.source,
         i64::from(new.max_unavailable),
         i64::from(new.pause_on_failure),
-        Millis::from(Some(new.health_timeout))
+        Millis::from(Some(new.health_timeout)),
+        Millis::from(Some(new.min_ready))
     )?;
     let phase = match new.kind.changes_image() {
         true => Phase::Pulling,
@@ -317,7 +322,7 @@ pub async fn resume(
         true => RETRY_FAILED,
         false => LEAVE_FAILED,
     };
-    for statement in [SET_RESUMED, failed] {
+    for statement in [SET_RESUMED, failed, FORGET_FAILED_PULL] {
         execute!(tx, statement, uid)?;
     }
     Ok(generation)
@@ -386,7 +391,8 @@ pub async fn save_facts(
         facts.paused_attempt,
         facts.phase,
         &facts.message,
-        facts.finished_at
+        facts.finished_at,
+        facts.pull_failed_at
     )?;
     if facts.finished_at.is_some() {
         held::release_all(tx, uid).await?;
@@ -405,11 +411,11 @@ pub async fn move_target(
     rollout: &Uid,
     user: &Uid,
     image: &ImageChoice,
-    health_timeout: Duration,
+    policy: ReadinessPolicy,
     now: Timestamp,
 ) -> Result<(), DbError> {
     execute!(tx, KEEP_PREVIOUS, rollout, user)?;
-    let generation = container::set_image(tx, user, image, Some(health_timeout)).await?;
+    let generation = container::set_image(tx, user, image, Some(policy)).await?;
     let state = TargetState::Moving;
     let id = image.image_id.as_deref();
     under_way(tx, rollout, user, state, id, generation, "", now).await
@@ -448,6 +454,9 @@ pub async fn put_back(
         .and_then(PreviousImage::into)
         .ok_or(DbError::NotFound("previous image"))?;
     let generation = container::set_image(tx, user, &image, None).await?;
+    if state == TargetState::PuttingBack {
+        execute!(tx, KEEP_LOG, rollout, user)?;
+    }
     let id = image.image_id.as_deref();
     under_way(tx, rollout, user, state, id, generation, message, now).await
 }
@@ -488,7 +497,10 @@ pub async fn finish_target(
     now: Timestamp,
 ) -> Result<(), DbError> {
     execute!(tx, SET_TARGET_FINISHED, rollout, user, state, now, message)?;
-    container::forget_health_timeout(tx, user).await?;
+    if state == TargetState::Failed {
+        execute!(tx, KEEP_LOG, rollout, user)?;
+    }
+    container::forget_readiness_policy(tx, user).await?;
     tx.changed(Kind::Rollout, rollout);
     Ok(())
 }

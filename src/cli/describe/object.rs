@@ -19,6 +19,7 @@ pub fn render(object: &Value, overview: &Value, command: &str, now: Timestamp) -
         troubles(object, overview, command, now),
         conditions(object, now),
         comparison(object),
+        ends(object, now),
         skills(object),
         plan(object, now),
         attempts(object, now),
@@ -150,6 +151,23 @@ fn comparison(object: &Value) -> String {
         text += &section("Observed", vec!["FACT", "VALUE"], &facts);
     }
     text
+}
+
+/// The last ends of a container, each with the end of its log.
+fn ends(object: &Value, now: Timestamp) -> String {
+    let found = at(object, "observed.ends").as_array();
+    let mut text = String::new();
+    for end in found.into_iter().flatten() {
+        let since = moment(end, "at").map_or_else(String::new, |at| relative(now, at));
+        text += &format!("  {since}: {}\n", cleaned(end, "cause"));
+        for line in end["log"].as_array().into_iter().flatten() {
+            text += &format!("    {}\n", clean(&plain(line)));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("Last ends:\n{text}"),
+    }
 }
 
 /// What gives a user each skill, and for a skill set what is deployed of it.
@@ -314,6 +332,18 @@ mod tests {
         let text = plain_text(&object, &recorded::overview());
         let said = "Next reconciliation: no steps before the next attempt, ";
         assert!(text.contains(said), "{text}");
+    }
+
+    #[test]
+    fn last_ends_are_shown_with_their_logs() {
+        let mut object = recorded::broken();
+        object["observed"]["ends"] = serde_json::json!([
+            {"at": "2026-05-11T11:41:40Z", "exit_code": 137, "cause": "exit code 137, out of memory", "log": ["one", "two\u{1b}[2J"]},
+            {"at": "2026-05-11T11:31:40Z", "exit_code": null, "cause": "removed by hand", "log": []},
+        ]);
+        let text = plain_text(&object, &recorded::overview());
+        let section = "Last ends:\n  5m ago: exit code 137, out of memory\n    one\n    two\\u{1b}[2J\n  15m ago: removed by hand\n";
+        assert!(text.contains(section), "{text}");
     }
 
     #[test]

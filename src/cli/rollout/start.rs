@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use clap::Args;
+use schema::image::ImageReference;
 use serde_json::{Value, json};
 
 use super::follow;
-use crate::cli::Result;
-use crate::cli::output::cell::{counted, number, text};
+use crate::cli::output::cell::{cleaned, counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::target::duration;
+use crate::cli::{Failure, Result};
 
 /// Whom to move, to what, and how.
 #[derive(Debug, Args)]
@@ -37,6 +38,12 @@ pub struct StartArgs {
     /// Maximum time for a user's new container to become ready, such as 90s or 5m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     health_timeout: Duration,
+    /// Time for which it must have been ready before its user counts as moved [default: container.min_ready]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    min_ready: Option<Duration>,
+    /// Give the image to new users, too, once all are moved
+    #[arg(long, requires = "all", conflicts_with = "detach")]
+    set_default: bool,
     /// Return immediately
     #[arg(short, long)]
     detach: bool,
@@ -49,6 +56,9 @@ impl StartArgs {
             "pause_on_failure": !self.no_pause_on_failure,
             "health_timeout": format!("{}s", self.health_timeout.as_secs()),
         });
+        if let Some(min_ready) = self.min_ready {
+            body["min_ready"] = json!(format!("{}s", min_ready.as_secs()));
+        }
         if self.all {
             body["all"] = json!(true);
         } else if !self.users.is_empty() {
@@ -64,11 +74,36 @@ impl StartArgs {
     }
 }
 
+/// The settings that give new users an image.
+///
+/// # Errors
+/// When no tag names it.
+fn default_image(image: &str) -> Result<Value> {
+    let image = image.trim();
+    // As the server tells a tag from a reference.
+    if !image.contains(['/', ':', '@']) {
+        return Ok(json!({ "image.tag": image }));
+    }
+    let refused = || {
+        let why = "--set-default sets image.name and image.tag, which name no digest";
+        Failure::Usage(format!("{image:?}: {why}; give the image by a tag"))
+    };
+    let reference: ImageReference = image.parse().map_err(|_| refused())?;
+    match (reference.tag(), reference.digest()) {
+        (Some(tag), None) => Ok(json!({ "image.name": reference.name(), "image.tag": tag })),
+        _ => Err(refused()),
+    }
+}
+
 /// Starts a rollout and follows it.
 ///
 /// # Errors
 /// When no server answers, it refuses, or the rollout does not get to its goal.
 pub async fn start(server: &Server, args: StartArgs) -> Result {
+    let default = match args.set_default {
+        true => Some(default_image(&args.image)?),
+        false => None,
+    };
     let (path, body) = args.request();
     let answer = server.post(path, &body).await?;
     let id = text(&answer, "task_id");
@@ -79,7 +114,43 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
             "`{} rollout status {shown} --watch` shows its progress",
             server.command
         ));
-        return Ok(());
+        return warn(&answer);
     }
-    follow::follow(server, &id).await
+    follow::follow(server, &id).await?;
+    let Some(default) = default else {
+        return warn(&answer);
+    };
+    let body = json!({ "config": default.to_string() });
+    let saved = server.post("/api/config", &body).await?;
+    let changed = match cleaned(&saved, "changed").as_str() {
+        "" => "nothing to change".to_owned(),
+        changed => format!("changed {changed}"),
+    };
+    screen::print(&format!("new users get this image, too: {changed}\n"))
+}
+
+/// Prints what the rollout leaves as it is.
+fn warn(answer: &Value) -> Result {
+    let warnings = answer["warnings"].as_array().into_iter().flatten();
+    for warning in warnings.filter_map(Value::as_str) {
+        screen::note(&format!("warning: {}", clean(warning)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_image_is_a_tag_or_a_tagged_reference() {
+        assert_eq!(default_image("v2").unwrap(), json!({"image.tag": "v2"}));
+        let both = json!({"image.name": "r.example:5000/a", "image.tag": "v2"});
+        assert_eq!(default_image("r.example:5000/a:v2").unwrap(), both);
+        let digest = format!("r.example/a@sha256:{}", "0".repeat(64));
+        for refused in [&*digest, "A/b:c:d"] {
+            let error = default_image(refused).unwrap_err();
+            assert!(error.to_string().contains("by a tag"), "{error}");
+        }
+    }
 }

@@ -65,6 +65,9 @@ pub struct Item {
     /// How long a new container may take to become ready.
     #[schema(example = "2m")]
     health_timeout: String,
+    /// How long it must have been ready before its user counts as moved.
+    #[schema(example = "10s")]
+    min_ready: String,
     /// What it is doing, or why it stopped, as a sentence.
     message: String,
     /// Who requested it.
@@ -94,6 +97,7 @@ impl Item {
             max_unavailable: row.max_unavailable,
             pause_on_failure: row.pause_on_failure,
             health_timeout: humantime::format_duration(row.health_timeout).to_string(),
+            min_ready: humantime::format_duration(row.min_ready).to_string(),
             message: row.facts.message,
             actor: row.actor,
             created_at: row.created_at,
@@ -153,6 +157,8 @@ pub struct UserResult {
     state: TargetState,
     /// Why, as a sentence.
     message: String,
+    /// The last lines of the log of the user's container, when that failed: at most 20, without control characters and known secrets.
+    log: Vec<String>,
     /// The image last assigned.
     image_id: Option<String>,
     /// The previous reference.
@@ -175,6 +181,7 @@ impl From<RolloutTarget> for UserResult {
             username: target.name,
             state: target.state,
             message: target.message,
+            log: target.log.lines().map(str::to_owned).collect(),
             image_id: target.image_id,
             previous_image,
             previous_image_id,

@@ -1,19 +1,22 @@
 //! `POST /api/admin/images/migrate` and `…/upgrade`: users move to another image, as a rollout.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use http::header::ACCEPT;
 use schema::audit::{About, Audited};
+use schema::config::{Config, keys};
 use schema::group;
 use schema::ids::{Kind, Uid, UserName};
+use schema::image::ImageReference;
 use schema::operation::Progress;
 use schema::rollout::{self, NewRollout, RolloutKind};
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::names::{Named, managed, reference};
+use super::names::{Named, reference, settings};
 use super::{IN_ROLLOUT, progress, users};
 use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
@@ -63,9 +66,10 @@ pub(super) fn routes() -> Vec<Route> {
 /// How long a new container may take to become ready, when the client says nothing.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bounds of what the client may say.
-const HEALTH_TIMEOUTS: std::ops::RangeInclusive<Duration> =
+const HEALTH_TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_secs(5)..=Duration::from_secs(3600);
-const MAX_UNAVAILABLE: std::ops::RangeInclusive<u32> = 1..=1000;
+const MIN_READY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
+const MAX_UNAVAILABLE: RangeInclusive<u32> = 1..=1000;
 /// Most names in a refusal.
 const NAMED: usize = 20;
 
@@ -87,6 +91,8 @@ pub struct Migration {
     pause_on_failure: Option<bool>,
     /// How long a new container may take to become ready: 5s to 1h; default: 120s.
     health_timeout: Option<String>,
+    /// How long it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
+    min_ready: Option<String>,
 }
 
 /// Users move to an image.
@@ -112,6 +118,8 @@ pub struct Upgrade {
     pause_on_failure: Option<bool>,
     /// How long a new container may take to become ready: 5s to 1h; default: 120s.
     health_timeout: Option<String>,
+    /// How long it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
+    min_ready: Option<String>,
 }
 
 /// How careful a rollout is.
@@ -119,6 +127,8 @@ struct Care {
     max_unavailable: u32,
     pause_on_failure: bool,
     health_timeout: Duration,
+    /// `None`: as configured.
+    min_ready: Option<Duration>,
 }
 
 impl Care {
@@ -126,25 +136,39 @@ impl Care {
         max_unavailable: Option<u32>,
         pause_on_failure: Option<bool>,
         health_timeout: Option<&str>,
+        min_ready: Option<&str>,
     ) -> Result<Self> {
         let max_unavailable = max_unavailable.unwrap_or(1);
         if !MAX_UNAVAILABLE.contains(&max_unavailable) {
             let rule = "max_unavailable is a whole number from 1 to 1000";
             return Err(ApiError::invalid("max_unavailable", rule));
         }
-        let health_timeout = match health_timeout.filter(|text| !text.is_empty()) {
-            None => Some(HEALTH_TIMEOUT),
-            Some(text) => humantime::parse_duration(text)
-                .ok()
-                .filter(|time| HEALTH_TIMEOUTS.contains(time)),
-        };
         let rule = "health_timeout is a duration such as 90s or 5m, from 5s to 1h";
+        let health_timeout = time("health_timeout", health_timeout, &HEALTH_TIMEOUTS, rule)?;
+        let rule = "min_ready is a duration such as 10s or 1m, from 0s to 1h";
         Ok(Self {
             max_unavailable,
             pause_on_failure: pause_on_failure.unwrap_or(true),
-            health_timeout: health_timeout
-                .ok_or_else(|| ApiError::invalid("health_timeout", rule))?,
+            health_timeout: health_timeout.unwrap_or(HEALTH_TIMEOUT),
+            min_ready: time("min_ready", min_ready, &MIN_READY, rule)?,
         })
+    }
+}
+
+/// Reads a duration within bounds; `None` when there is none.
+fn time(
+    field: &'static str,
+    text: Option<&str>,
+    bounds: &RangeInclusive<Duration>,
+    rule: &str,
+) -> Result<Option<Duration>> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let time = humantime::parse_duration(text).ok();
+    match time.filter(|time| bounds.contains(time)) {
+        Some(time) => Ok(Some(time)),
+        None => Err(ApiError::invalid(field, rule)),
     }
 }
 
@@ -161,6 +185,8 @@ pub struct Started {
     state: State,
     /// How many users are in which state.
     progress: Progress,
+    /// What the rollout leaves as it is, and what to do about it.
+    warnings: Vec<String>,
 }
 
 /// `POST /api/admin/images/migrate`: users of one image move to another; it is pulled if it is missing.
@@ -176,16 +202,16 @@ async fn migrate(
     let asked = &input.params;
     let (care, whom) = (asked.care()?, asked.whom()?);
     let mut tx = input.meta.begin(&deps).await?;
-    let managed = managed(&mut tx, &deps).await?;
+    let (config, _, managed) = settings(&mut tx, &deps).await?;
     let source = Named::read("image", &asked.image, &managed)?;
     let target = reference("target", &asked.target, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
     let has_it = |user: &UserListing| users::has(user, &source);
     let wanted = chosen(everybody, &whom, has_it)?;
     let source = Some(asked.image.trim().to_owned());
-    let new = new_rollout(RolloutKind::Migrate, target, source, &care);
+    let new = new_rollout(RolloutKind::Migrate, target, source, &care, &config);
     let id = create(tx, &deps, &actor, &new, &wanted).await?;
-    started(&deps, id, wanted.len(), input.wait).await
+    started(&deps, id, wanted.len(), Vec::new(), input.wait).await
 }
 
 /// `POST /api/admin/images/upgrade`: users move to an image that is pulled first. With
@@ -202,7 +228,7 @@ async fn upgrade(
     let (care, whom) = (asked.care()?, asked.whom()?);
     let viewing = viewing(&deps, &input.meta, &actor)?;
     let mut tx = input.meta.begin(&deps).await?;
-    let managed = managed(&mut tx, &deps).await?;
+    let (config, _, managed) = settings(&mut tx, &deps).await?;
     let target = reference("tag", &asked.tag, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
     let members = members(&mut tx, &names(&asked.groups)).await?;
@@ -213,11 +239,15 @@ async fn upgrade(
     let by_group = chosen(everybody, &[], |user| members.contains(&user.uid))?;
     let named: HashSet<Uid> = wanted.iter().cloned().collect();
     wanted.extend(by_group.into_iter().filter(|uid| !named.contains(uid)));
-    let new = new_rollout(RolloutKind::Upgrade, target, None, &care);
+    let warnings = match asked.all {
+        true => warn_of_default(&config, &managed, &target),
+        false => Vec::new(),
+    };
+    let new = new_rollout(RolloutKind::Upgrade, target, None, &care, &config);
     let id = create(tx, &deps, &actor, &new, &wanted).await?;
     match viewing {
         Some(viewing) => Ok(Live::Stream(progress::stream(&deps, &actor, id, viewing))),
-        None => started(&deps, id, wanted.len(), input.wait)
+        None => started(&deps, id, wanted.len(), warnings, input.wait)
             .await
             .map(Live::Now),
     }
@@ -225,8 +255,13 @@ async fn upgrade(
 
 impl Migration {
     fn care(&self) -> Result<Care> {
-        let timeout = self.health_timeout.as_deref();
-        Care::read(self.max_unavailable, self.pause_on_failure, timeout)
+        let (timeout, min_ready) = (self.health_timeout.as_deref(), self.min_ready.as_deref());
+        Care::read(
+            self.max_unavailable,
+            self.pause_on_failure,
+            timeout,
+            min_ready,
+        )
     }
 
     /// The users named; empty for everybody. A list that names nobody is no request for everybody.
@@ -244,8 +279,13 @@ impl Migration {
 
 impl Upgrade {
     fn care(&self) -> Result<Care> {
-        let timeout = self.health_timeout.as_deref();
-        Care::read(self.max_unavailable, self.pause_on_failure, timeout)
+        let (timeout, min_ready) = (self.health_timeout.as_deref(), self.min_ready.as_deref());
+        Care::read(
+            self.max_unavailable,
+            self.pause_on_failure,
+            timeout,
+            min_ready,
+        )
     }
 
     /// The users named.
@@ -335,12 +375,26 @@ fn listed(names: &[String]) -> String {
     format!("{}{rest}", first.join(", "))
 }
 
+/// Warns that users who are created from now on get another image.
+fn warn_of_default(config: &Config, managed: &ImageReference, target: &str) -> Vec<String> {
+    let default = managed.with_tag(&config.get(&keys::image::TAG));
+    let default = default.map(|default| default.to_string());
+    match default {
+        Ok(default) if default != target => vec![format!(
+            "new users still get {default}; set image.name and image.tag, or use `agentyard rollout start … --all --set-default`"
+        )],
+        _ => Vec::new(),
+    }
+}
+
 fn new_rollout(
     kind: RolloutKind,
     reference: String,
     source: Option<String>,
     care: &Care,
+    config: &Config,
 ) -> NewRollout {
+    let configured = || Duration::from_secs(config.get(&keys::container::MIN_READY));
     NewRollout {
         kind,
         reference,
@@ -348,6 +402,7 @@ fn new_rollout(
         max_unavailable: care.max_unavailable,
         pause_on_failure: care.pause_on_failure,
         health_timeout: care.health_timeout,
+        min_ready: care.min_ready.unwrap_or_else(configured),
     }
 }
 
@@ -375,16 +430,21 @@ async fn started(
     deps: &Deps,
     id: String,
     total: usize,
+    warnings: Vec<String>,
     wait: Option<Duration>,
 ) -> Result<Answer<Started>> {
     let progress = wait::settle_operation(deps, &id, wait).await;
     let (state, status) = wait::state_of(progress);
     let message = format!("rollout of {} requested", answer::users(total));
+    let warned = warnings.iter().map(String::as_str);
+    let sentences: Vec<&str> = std::iter::once(&*message).chain(warned).collect();
+    let message = sentences.join("; ");
     let started = Started {
         task_id: id,
         total,
         state,
         progress,
+        warnings,
     };
     Ok(Answer::ok(message, started).status(status))
 }

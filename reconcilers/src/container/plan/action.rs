@@ -1,11 +1,13 @@
 //! The steps of a plan.
 
-use schema::condition::Reason;
-use schema::container::ContainerFacts;
+use schema::container::{ContainerEnd, ContainerFacts, sentence, with_log};
 use schema::ids::UserName;
 
 use crate::drivers::docker::ContainerSettings;
 use crate::drivers::firewall::HostRules;
+
+/// Bytes of log lines in an event, beside its cause.
+const EVENT_ROOM: usize = 700;
 
 /// The copy of an image's own home.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +29,12 @@ pub enum Action {
     ReleaseFinalizer,
     /// Remembers what was observed.
     SaveFacts(Box<ContainerFacts>),
-    /// Has the events say what failed; what remembers it is another step.
-    ReportFailure {
-        /// What kind of failure it is.
-        reason: Reason,
-        /// Why, with the end of its log.
-        why: String,
+    /// Remembers what was observed, and beside it an end that was not asked for; an event says so.
+    NoteEnd {
+        /// What is remembered from now on.
+        facts: Box<ContainerFacts>,
+        /// The end.
+        end: Box<ContainerEnd>,
     },
     /// Says in an event why the container is recreated: nothing else shows it.
     NoteReplacedHome,
@@ -87,6 +89,25 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// What it remembers.
+    pub(super) fn facts(&self) -> Option<&ContainerFacts> {
+        match self {
+            Self::SaveFacts(facts) | Self::NoteEnd { facts, .. } => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// The same step, which remembers something else.
+    pub(super) fn with_facts(self, facts: ContainerFacts) -> Self {
+        let facts = Box::new(facts);
+        match self {
+            Self::NoteEnd { end, .. } => Self::NoteEnd { facts, end },
+            _ => Self::SaveFacts(facts),
+        }
+    }
+}
+
 impl std::fmt::Display for Action {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Ids are long; names are shown in full.
@@ -99,7 +120,9 @@ impl std::fmt::Display for Action {
             Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
             Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
             Self::SaveFacts(_) => f.write_str("remember what was observed"),
-            Self::ReportFailure { why, .. } => f.write_str(why),
+            Self::NoteEnd { end, .. } => {
+                f.write_str(&with_log(&sentence(&end.cause), &end.log, EVENT_ROOM))
+            }
             Self::NoteReplacedHome => f.write_str(
                 "recreate the container: the user's directory was replaced, and it mounts the one before",
             ),

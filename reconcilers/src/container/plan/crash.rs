@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
-use schema::container::{CRASH_WINDOW, ContainerFacts};
+use schema::container::{CRASH_WINDOW, ContainerEnd, ContainerFacts, sentence};
 use schema::ids::Timestamp;
 
+use super::super::evidence::{exit_cause, exit_time};
 use super::{Action, Running, SHORT, act, forgotten, start};
-use crate::drivers::docker::Container;
+use crate::drivers::docker::{Container, ContainerState};
 use crate::runtime::Plan;
 
 /// From this many crashes in a row on, it is a crash loop.
 pub const CRASH_LOOP_FROM: u32 = 3;
+/// Why a container ended that is not there any more.
+const REMOVED: &str = "removed by hand";
 const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// How long to wait before start number `count + 1`: the first exit is repaired at once, then
@@ -30,9 +33,17 @@ impl Running<'_> {
             let condition = Condition::not_ready(Reason::Exited, "the container ended");
             return Plan::say(condition).after(SHORT);
         };
-        let at = details.finished_at.unwrap_or(base.created_at);
+        let at = exit_time(base, Some(details));
         if self.row.facts.last_exit_at != Some(at) {
-            return self.note_exit(at, details.started_at, details.exit_code);
+            let evidence = self.seen.end.as_ref();
+            let cause = evidence.map(|end| end.cause.clone());
+            let end = ContainerEnd {
+                at,
+                exit_code: details.exit_code,
+                cause: cause.unwrap_or_else(|| exit_cause(Some(details))),
+                log: evidence.map_or_else(String::new, |end| end.log.join("\n")),
+            };
+            return self.note_exit(end, details.started_at);
         }
         if let Some(wait) = self.crash_wait() {
             return wait;
@@ -43,17 +54,18 @@ impl Running<'_> {
     /// It was there and ready, and now there is no trace of it.
     pub(super) fn note_loss(&self) -> Option<Plan<Action>> {
         self.row.facts.engine_id.as_ref()?;
-        Some(self.note_exit(self.now, self.row.facts.started_at, None))
+        let end = ContainerEnd {
+            at: self.now,
+            exit_code: None,
+            cause: REMOVED.to_owned(),
+            log: String::new(),
+        };
+        Some(self.note_exit(end, self.row.facts.started_at))
     }
 
-    pub(super) fn note_exit(
-        &self,
-        at: Timestamp,
-        started_at: Option<Timestamp>,
-        code: Option<i64>,
-    ) -> Plan<Action> {
+    fn note_exit(&self, end: ContainerEnd, started_at: Option<Timestamp>) -> Plan<Action> {
         let facts = &self.row.facts;
-        let early = started_at.is_none_or(|started| at.since(started) < CRASH_WINDOW);
+        let early = started_at.is_none_or(|started| end.at.since(started) < CRASH_WINDOW);
         let before = if facts.crash_token == self.row.restart_token {
             facts.crash_count
         } else {
@@ -62,18 +74,28 @@ impl Running<'_> {
         let noted = ContainerFacts {
             crash_count: if early { before.saturating_add(1) } else { 0 },
             crash_token: self.row.restart_token.clone(),
-            last_exit_at: Some(at),
-            last_exit_code: code,
+            last_exit_at: Some(end.at),
+            last_exit_code: end.exit_code,
+            last_exit_cause: Some(end.cause.clone()),
             ..forgotten(facts, self.now)
         };
-        let message = match code {
-            Some(code) => format!("the container ended with exit code {code}"),
-            None => "the container was removed by somebody else".to_owned(),
+        let condition = Condition::not_ready(Reason::Exited, sentence(&end.cause));
+        let note = Action::NoteEnd {
+            facts: Box::new(noted),
+            end: Box::new(end),
         };
-        Plan::act(
-            vec![Action::SaveFacts(Box::new(noted))],
-            Condition::not_ready(Reason::Exited, message),
-        )
+        Plan::act(vec![note], condition)
+    }
+
+    /// The end of a container in use that is about to be replaced, if it is not noted yet. One that the service has stopped is not
+    /// remembered as in use any more.
+    pub(super) fn note_end_before_replacement(&self, base: &Container) -> Option<Plan<Action>> {
+        let facts = &self.row.facts;
+        let details = self.seen.details.get(&base.id)?;
+        let is_ended = base.state == ContainerState::Exited
+            && facts.engine_id.as_ref() == Some(&base.id)
+            && facts.last_exit_at != Some(exit_time(base, Some(details)));
+        is_ended.then(|| self.exited(base))
     }
 
     /// Whether the next start has to wait, because starts fail again and again.
@@ -84,17 +106,17 @@ impl Running<'_> {
         }
         let at = facts.last_exit_at?;
         let left = self.left_of(at, crash_delay(facts.crash_count))?;
-        let ending = match facts.last_exit_code {
-            Some(code) => format!("ended with exit code {code}"),
-            None => "was removed by somebody else".to_owned(),
+        let ending = match (&facts.last_exit_cause, facts.last_exit_code) {
+            (Some(cause), _) => sentence(cause),
+            (None, Some(code)) => sentence(&format!("exit code {code}")),
+            (None, None) => sentence(REMOVED),
         };
         let (reason, times) = if facts.crash_count >= CRASH_LOOP_FROM {
             (Reason::CrashLoop, facts.crash_count)
         } else {
             (Reason::Exited, facts.crash_count)
         };
-        let message =
-            format!("the container {ending}, {times} times in a row soon after its start");
+        let message = format!("{ending}, {times} times in a row soon after its start");
         Some(Plan::say(Condition::not_ready(reason, message)).after(left))
     }
 }

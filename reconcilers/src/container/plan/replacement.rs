@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
-use schema::container::ContainerFacts;
+use schema::container::{ContainerEnd, ContainerFacts};
 
+use super::super::evidence::exit_time;
 use super::super::settings::LABEL_CONFIG_DIGEST;
-use super::{Action, Running, SHORT, act, forgotten, remove, rename, start, stop};
+use super::{Action, Running, SHORT, act, forgotten, remove, rename, save_facts, start, stop};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST,
@@ -30,6 +31,9 @@ impl Running<'_> {
         next: Option<&Container>,
         wanted: &ContainerSettings,
     ) -> Plan<Action> {
+        if let Some(noted) = self.note_end_before_replacement(base) {
+            return noted;
+        }
         let label = |key: &str| base.labels.get(key).map_or("", String::as_str);
         let wanted_digest = digest_of(wanted);
         let debugging = self.row.debug || base.debug();
@@ -199,10 +203,16 @@ impl Running<'_> {
         let fits = self.seen.fits(base, self.row) || self.is_held(base);
         match base.state {
             ContainerState::Running if fits && self.seen.ready == Some(true) => {
-                act(vec![remove(prev)], "removing the replaced container")
+                self.keep_until_proven(prev, base)
             }
             ContainerState::Running if fits && !going_back => {
+                let facts = &self.row.facts;
                 if self.seen.waited < self.seen.readiness_timeout {
+                    if self.is_known_ready(base) {
+                        let forgotten = save_facts(forgotten(facts, self.now));
+                        let message = "the replacement was ready and does not answer any more";
+                        return act(vec![forgotten], message);
+                    }
                     let message = "the replacement runs, not ready yet";
                     return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(SHORT);
                 }
@@ -224,6 +234,36 @@ impl Running<'_> {
         }
     }
 
+    /// The replacement has been observed ready, and is remembered as such.
+    fn is_known_ready(&self, base: &Container) -> bool {
+        let facts = &self.row.facts;
+        facts.engine_id.as_ref() == Some(&base.id) && facts.ready_at.is_some()
+    }
+
+    /// The replacement is ready and serves: the previous container goes once that has lasted.
+    fn keep_until_proven(&self, prev: &Container, base: &Container) -> Plan<Action> {
+        let min_ready = self.seen.min_ready;
+        if !self.is_known_ready(base) {
+            if min_ready.is_zero() {
+                return act(vec![remove(prev)], "removing the replaced container");
+            }
+            let facts = save_facts(self.facts_of_run(base));
+            return act(vec![facts], "the replacement became ready");
+        }
+        let seconds = min_ready.as_secs();
+        let message = format!(
+            "running and ready; the previous container is kept until this one has been ready for {seconds} s"
+        );
+        let ready = Condition::ready(Reason::Running, message);
+        let left = min_ready.saturating_sub(self.seen.ready_for);
+        if !left.is_zero() {
+            return Plan::say(ready).after(left);
+        }
+        let mut steps = vec![remove(prev)];
+        steps.extend(self.remember(self.facts_of_success(base)));
+        Plan::tidy(steps, ready)
+    }
+
     pub(super) fn put_back(
         &self,
         prev: &Container,
@@ -234,20 +274,26 @@ impl Running<'_> {
         let digest = digest_of(wanted);
         let mut actions = Vec::new();
         if facts.failed_digest.as_deref() != Some(digest) {
-            let failure = self.seen.failure.as_ref();
+            let failure = self.seen.end.as_ref();
+            let details = self.seen.details.get(&base.id);
+            let ended = details.filter(|_| base.state == ContainerState::Exited);
+            let end = ContainerEnd {
+                at: ended.map_or(self.now, |_| exit_time(base, ended)),
+                exit_code: ended.and_then(|details| details.exit_code),
+                cause: failure.map_or(UNKNOWN, |failure| &failure.cause).to_owned(),
+                log: failure.map_or_else(String::new, |failure| failure.log.join("\n")),
+            };
             let noted = ContainerFacts {
                 failed_digest: Some(digest.to_owned()),
                 failed_at: Some(self.now),
                 failed_count: facts.failed_count.saturating_add(1),
-                failure: failure.map(|failure| failure.cause.clone()),
-                failure_log: failure.map(|failure| failure.log.join("\n")),
+                failure: Some(end.cause.clone()),
+                failure_log: Some(end.log.clone()),
                 ..forgotten(facts, self.now)
             };
-            let why = noted.failure_text();
-            actions.push(Action::SaveFacts(Box::new(noted)));
-            actions.push(Action::ReportFailure {
-                reason: Reason::ReplacementFailed,
-                why: why.unwrap_or_else(|| UNKNOWN.to_owned()),
+            actions.push(Action::NoteEnd {
+                facts: Box::new(noted),
+                end: Box::new(end),
             });
         }
         if base.state == ContainerState::Running {

@@ -1,9 +1,7 @@
 //! The steps of a rollout.
 
-use std::time::Duration;
-
 use schema::ids::{Generation, Uid};
-use schema::rollout::{ImageChoice, RolloutFacts, TargetState};
+use schema::rollout::{ImageChoice, ReadinessPolicy, RolloutFacts, TargetState};
 
 /// What a step is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +40,8 @@ pub enum Action {
         names: Vec<String>,
         /// The image.
         image: ImageChoice,
-        /// How long the new container may take to become ready.
-        health_timeout: Duration,
+        /// How the new container is judged.
+        policy: ReadinessPolicy,
     },
     /// Lets a batch of users have what is changed, all or none.
     Release {

@@ -113,7 +113,8 @@ impl View<'_> {
         match ready.status {
             // Nobody could observe: that says nothing about the image.
             ConditionStatus::Unknown => Verdict::Wait,
-            ConditionStatus::True => Verdict::Good,
+            ConditionStatus::True if self.has_lasted(target, container) => Verdict::Good,
+            ConditionStatus::True => Verdict::Wait,
             // Stopped: that says nothing about what it was given, either.
             ConditionStatus::False if ready.reason == Reason::QuotaExceeded => Verdict::Good,
             // One that ends again and again is ready again and again, too.
@@ -161,11 +162,22 @@ impl View<'_> {
         }
     }
 
+    /// Whether a container that is ready has been so for long enough. A way back needs no proof, and a stopped container none either.
+    fn has_lasted(&self, target: &RolloutTarget, container: &TargetContainer) -> bool {
+        let is_proven = target.state != TargetState::Moving || !container.desired_running;
+        let ready_for = self.waited.get(&target.uid).copied().unwrap_or_default();
+        is_proven || ready_for >= self.row.min_ready
+    }
+
     /// When the first of those who are under way is judged although nothing happens.
     pub(super) fn next_judgement(&self) -> Option<Duration> {
         let under_way = self.targets.iter().filter(|t| t.state.is_under_way());
-        let limit = self.row.health_timeout + GRACE;
         let left = under_way.filter_map(|target| {
+            let ready = target.container.as_ref().and_then(|it| it.ready.as_ref());
+            let limit = match ready.map(|ready| ready.status) {
+                Some(ConditionStatus::True) => self.row.min_ready,
+                _ => self.row.health_timeout + GRACE,
+            };
             // A little later, so that the limit is passed then.
             let limit = limit + Duration::from_millis(1);
             let left = limit.checked_sub(*self.waited.get(&target.uid)?);

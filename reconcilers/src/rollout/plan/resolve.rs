@@ -6,12 +6,16 @@ use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::ids::Kind;
-use schema::rollout::{Phase, RolloutFacts, RolloutKind};
+use schema::rollout::{Phase, RolloutFacts, RolloutKind, TargetState};
 
 use super::{Action, View};
 use crate::rollout::observe::{Found, ObservedImage};
 use crate::runtime::Plan;
 use crate::shared::pulls::{self, PullState};
+
+/// For how long an image is pulled in vain before its rollout ends.
+const PULL_PATIENCE: Duration = Duration::from_secs(60 * 60);
+const NOT_PULLED: &str = "the image could not be pulled for an hour";
 
 impl View<'_> {
     pub(super) fn resolve(&self, observed: Option<&ObservedImage>) -> Plan<Action> {
@@ -95,11 +99,15 @@ impl View<'_> {
                     ..
                 },
             ) => {
+                let why = format!("{reference}: {message}");
+                let Some(patience) = PULL_PATIENCE.checked_sub(self.pull_failing) else {
+                    return self.give_up(&why);
+                };
                 let delay = pulls::retry_delay(*failures);
                 match self.now.left_of(*at, delay) {
                     None => self.pull(),
                     Some(left) => {
-                        let why = format!("{reference}: {message}");
+                        let left = left.min(patience + Duration::from_millis(1));
                         self.without_image(Reason::ImagePullFailed, why, left)
                     }
                 }
@@ -109,11 +117,34 @@ impl View<'_> {
 
     /// The image cannot be had for now: the rollout says why for as long as that is so, and tries again.
     fn without_image(&self, reason: Reason, why: String, left: Duration) -> Plan<Action> {
-        let facts = self.pulling(why.clone());
+        let mut facts = self.pulling(why.clone());
+        if reason == Reason::ImagePullFailed {
+            facts.pull_failed_at.get_or_insert(self.now);
+        }
         if facts != self.row.facts {
             return self.act(vec![self.remember(facts, Some(why))]);
         }
         Plan::say(Condition::not_ready(reason, why)).after(left)
+    }
+
+    /// The image could not be pulled for too long: the rollout ends, and its message says how it is begun again.
+    fn give_up(&self, why: &str) -> Plan<Action> {
+        let pending = self.in_state(TargetState::Pending);
+        let left = self.finish_alike(pending, |_| Some((TargetState::Cancelled, NOT_PULLED)));
+        if !left.is_empty() {
+            return self.act(left);
+        }
+        let message = format!(
+            "ended with failures: {}; {NOT_PULLED}: {why}; correct the image or its registry, then start another rollout",
+            self.progress()
+        );
+        let facts = RolloutFacts {
+            phase: Phase::Failed,
+            message: message.clone(),
+            finished_at: Some(self.now),
+            ..self.row.facts.clone()
+        };
+        self.act(vec![self.remember(facts, Some(message))])
     }
 
     fn pulling(&self, message: String) -> RolloutFacts {
@@ -147,6 +178,7 @@ impl View<'_> {
             image_id: Some(found.id.clone()),
             image_digest: found.digest.clone(),
             resolved_attempt: self.row.attempt,
+            pull_failed_at: None,
             phase: Phase::Rolling,
             message: note.to_owned(),
             ..self.row.facts.clone()

@@ -287,6 +287,7 @@ impl Reconciler for World {
             conditions: thing.claims.clone(),
             requeue: thing.requeue,
             waits_for: Vec::new(),
+            is_tidying: false,
         }
     }
 

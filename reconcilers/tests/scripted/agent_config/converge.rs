@@ -8,7 +8,7 @@ use schema::condition::Reason;
 use schema::container::{self, Desired};
 use schema::ids::{Kind, Uid};
 use schema::object;
-use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind};
+use schema::rollout::{self, ImageChoice, NewRollout, ReadinessPolicy, RolloutKind};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
@@ -271,14 +271,18 @@ async fn l45_a_global_setting_that_is_gone_leaves_the_files() {
 
 /// What a rollout does: another image for this user.
 async fn give(yard: &Yard, uid: &Uid, reference: &str, image_id: &str) {
-    let health_timeout = std::time::Duration::from_secs(60);
+    let policy = ReadinessPolicy {
+        health_timeout: std::time::Duration::from_secs(60),
+        min_ready: std::time::Duration::ZERO,
+    };
     let new = NewRollout {
         kind: RolloutKind::Upgrade,
         reference: reference.to_owned(),
         source: None,
         max_unavailable: 1,
         pause_on_failure: true,
-        health_timeout,
+        health_timeout: policy.health_timeout,
+        min_ready: policy.min_ready,
     };
     let image = ImageChoice {
         reference: reference.to_owned(),
@@ -293,7 +297,7 @@ async fn give(yard: &Yard, uid: &Uid, reference: &str, image_id: &str) {
             .await
             .unwrap(),
     };
-    rollout::move_target(&mut tx, &rollout, uid, &image, health_timeout, now)
+    rollout::move_target(&mut tx, &rollout, uid, &image, policy, now)
         .await
         .unwrap();
     tx.commit().await.unwrap();

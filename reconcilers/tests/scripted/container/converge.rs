@@ -560,7 +560,7 @@ async fn l76_a_failed_replacement_keeps_its_cause_and_the_end_of_its_log_without
         }
     }
     let failed = failed.unwrap().message;
-    let cause = "the replacement exited with code 137 before it was ready";
+    let cause = "the replacement ended with exit code 137 (SIGKILL) before it was ready";
     assert!(
         failed.starts_with(&format!(
             "the previous container runs, since {cause}; end of its log: "
@@ -616,7 +616,7 @@ async fn l76_a_log_that_cannot_be_read_or_cleaned_does_not_hold_up_the_way_back(
                 let _ = yard.fake.hand_log("agentyard-alice", false, "a secret");
             }
         }
-        assert!(message.contains("code 1 before"), "{message}");
+        assert!(message.contains("exit code 1 before"), "{message}");
         assert!(
             message.ends_with("before it was ready"),
             "{files}: {message}"

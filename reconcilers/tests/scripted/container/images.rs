@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::container::Desired;
-use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind, TargetState};
+use schema::rollout::{self, ImageChoice, NewRollout, ReadinessPolicy, RolloutKind, TargetState};
 use serde_json::json;
 
 use super::support::{Yard, reason};
@@ -13,6 +13,7 @@ use reconcilers::drivers::docker::EngineError;
 
 /// How long the rollouts of these tests wait for a replacement.
 const HEALTH: Duration = Duration::from_secs(15);
+const MIN_READY: Duration = Duration::from_secs(10);
 
 /// Pulls run beside the passes: gives them time to end.
 async fn settle_with_pulls(yard: &mut Yard, uid: &schema::ids::Uid) -> Reason {
@@ -219,6 +220,7 @@ async fn give(yard: &mut Yard, uid: &schema::ids::Uid, image: &ImageChoice) {
         max_unavailable: 1,
         pause_on_failure: true,
         health_timeout: HEALTH,
+        min_ready: MIN_READY,
     };
     let mut tx = yard.db.begin().await.unwrap();
     let users = [uid.clone()];
@@ -229,7 +231,11 @@ async fn give(yard: &mut Yard, uid: &schema::ids::Uid, image: &ImageChoice) {
             .await
             .unwrap(),
     };
-    rollout::move_target(&mut tx, &rollout, uid, image, HEALTH, now)
+    let policy = ReadinessPolicy {
+        health_timeout: HEALTH,
+        min_ready: MIN_READY,
+    };
+    rollout::move_target(&mut tx, &rollout, uid, image, policy, now)
         .await
         .unwrap();
     tx.commit().await.unwrap();

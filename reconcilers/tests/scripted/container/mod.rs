@@ -1,6 +1,7 @@
 //! The container reconciler against a real database and the engine in memory.
 
 mod converge;
+mod ends;
 mod faults;
 mod images;
 mod properties;

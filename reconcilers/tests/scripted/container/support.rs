@@ -422,7 +422,8 @@ impl Yard {
                 let ready = last
                     .as_ref()
                     .is_some_and(|c| c.status == condition::ConditionStatus::True);
-                match pause.filter(|_| !ready) {
+                let is_tidy = !self.names().iter().any(|name| name.ends_with(".prev-"));
+                match pause.filter(|_| !ready || !is_tidy) {
                     None => return Ok(last),
                     Some(time) => self.clock.advance(time),
                 }

@@ -1,11 +1,14 @@
 //! What the reference of a rollout means, and when it is pulled.
 
+use std::time::Duration;
+
+use schema::clock::Clock;
 use schema::condition::{ConditionStatus, Reason};
 use schema::config::{Config, parse_patch};
-use schema::rollout::{NewRollout, RolloutKind};
+use schema::rollout::{NewRollout, RolloutKind, TargetState};
 use serde_json::json;
 
-use super::support::{NEW, Yard, upgrade};
+use super::support::{NEW, START, Yard, upgrade};
 use kit::engine::Verb;
 use reconcilers::drivers::docker::EngineError;
 use reconcilers::runtime::Requeue;
@@ -258,4 +261,37 @@ async fn l33_without_an_engine_nobody_is_moved() {
     assert_eq!(condition.reason, Reason::EngineUnavailable);
     yard.fake.set_unavailable(false);
     assert_eq!(yard.settled().await.status, ConditionStatus::True);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollout_ends_when_its_image_cannot_be_pulled_for_an_hour() {
+    let mut yard = of_kind(RolloutKind::Upgrade).await;
+    yard.fake.fail_next(Verb::Pull, 1000, || {
+        EngineError::PullRefused("manifest unknown".to_owned())
+    });
+    // Half of the hour goes by before the service is started again.
+    let half = Duration::from_secs(30 * 60);
+    while yard.clock.now() < START.plus(half) {
+        let (acted, _, requeue) = yard.pass().await.unwrap().unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        if let (0, Requeue::After(time)) = (acted, requeue) {
+            yard.clock.advance(time);
+        }
+    }
+    yard.reboot();
+    let end = yard.settled().await;
+    assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+    for part in [
+        "could not be pulled for an hour",
+        "manifest unknown",
+        "start another rollout",
+    ] {
+        assert!(end.message.contains(part), "{end:?}");
+    }
+    let took = yard.clock.now().since(START);
+    assert!(
+        took >= half * 2 && took < half * 2 + LONGEST_RETRY,
+        "{took:?}"
+    );
+    assert_eq!(yard.states().await, [TargetState::Cancelled; 2]);
 }

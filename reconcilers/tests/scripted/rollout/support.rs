@@ -26,6 +26,8 @@ use reconcilers::user::UserStore;
 
 pub const OLD: &str = "docker.io/library/echo:1";
 pub const NEW: &str = "docker.io/library/echo:2";
+/// How long a container must have been ready before it counts as moved.
+pub const MIN_READY: Duration = Duration::from_secs(10);
 pub const OLD_ID: &str = "sha256:old";
 
 /// What a container does with a new generation.
@@ -69,6 +71,7 @@ pub fn upgrade(max_unavailable: u32) -> NewRollout {
         max_unavailable,
         pause_on_failure: true,
         health_timeout: Duration::from_secs(30),
+        min_ready: MIN_READY,
     }
 }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
-use schema::container::{ContainerFacts, Desired};
+use schema::container::{ContainerEnd, ContainerFacts, Desired};
 use schema::rollout::{DesiredRollout, NewRollout, Phase, TargetState};
 
-use super::support::{Answer, NEW, OLD, OLD_ID, Yard, upgrade};
+use super::support::{Answer, MIN_READY, NEW, OLD, OLD_ID, Yard, upgrade};
 use kit::Pace;
 use reconcilers::container::ContainerStore;
-use reconcilers::runtime::{Purpose, Reconciler};
+use reconcilers::runtime::{Purpose, Reconciler, Requeue};
+use schema::clock::Clock;
 use schema::config::Changes;
 use schema::ids::Kind;
 use serde_json::json;
@@ -500,4 +501,68 @@ async fn a_step_is_refused_when_somebody_wants_something_else_by_now() {
     assert_eq!(refused.class(), ErrorClass::Conflict);
     assert_eq!(yard.states().await, [TargetState::Pending; 3]);
     assert_eq!(yard.images(), vec![has(OLD_ID); 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_counts_as_moved_after_min_ready() {
+    let (mut yard, new) = yard(3, &[2], 1).await;
+    yard.breaks(0, &new, Answer::Hangs);
+    let (mut acted, mut busy) = (1, true);
+    while acted > 0 || busy {
+        acted = yard.pass().await.unwrap().unwrap().0;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        busy = yard.containers().await;
+    }
+    yard.broken.clear();
+    yard.clock.advance(Duration::from_secs(5));
+    yard.containers().await;
+    let (acted, _, requeue) = yard.pass().await.unwrap().unwrap();
+    let left = MIN_READY + Duration::from_millis(1);
+    assert_eq!((acted, requeue), (0, Requeue::After(left)));
+    assert_eq!(yard.states().await[0], TargetState::Moving);
+    // A service that is started meanwhile goes on from what is stored.
+    yard.clock.advance(MIN_READY - Duration::from_secs(1));
+    yard.reboot();
+    assert_eq!(yard.pass().await.unwrap().unwrap().0, 0);
+    yard.clock.advance(Duration::from_secs(1));
+    yard.pass().await.unwrap().unwrap();
+    assert_eq!(yard.states().await[0], TargetState::Done);
+    // Those whose containers go on as they are, and who do not run, count at once.
+    let before = yard.clock.now();
+    assert_eq!(yard.settled().await.status, ConditionStatus::True);
+    assert_eq!(yard.states().await, [TargetState::Done; 3]);
+    assert_eq!(yard.clock.now(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_user_who_fails_within_min_ready_is_put_back_with_the_log() {
+    let (mut yard, new) = yard(2, &[], 1).await;
+    yard.breaks(0, &new, Answer::Hangs);
+    let (mut acted, mut busy) = (1, true);
+    while acted > 0 || busy {
+        acted = yard.pass().await.unwrap().unwrap().0;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        busy = yard.containers().await;
+    }
+    yard.broken.clear();
+    yard.containers().await;
+    yard.pass().await.unwrap();
+    yard.clock.advance(Duration::from_secs(5));
+    let uid = yard.users[0].clone();
+    let end = ContainerEnd {
+        at: yard.clock.now(),
+        exit_code: Some(1),
+        cause: "exit code 1".to_owned(),
+        log: "cannot connect".to_owned(),
+    };
+    let facts = yard.store.peek_container(&uid).unwrap().facts;
+    let noted = yard.store.note_container_end(&uid, &facts, &end).await;
+    noted.unwrap();
+    yard.breaks(0, &new, Answer::Fails);
+    yard.containers().await;
+    assert_eq!(yard.settled().await.reason, Reason::RolloutPaused);
+    let (_, targets) = yard.state().await;
+    assert_eq!(targets[0].state, TargetState::Failed);
+    assert_eq!(targets[0].message, "ReplacementFailed: it ended");
+    assert_eq!(targets[0].log, "cannot connect");
 }

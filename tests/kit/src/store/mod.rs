@@ -19,7 +19,6 @@ mod usage;
 mod writes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
@@ -28,11 +27,13 @@ use schema::adapter::store::{Activation, AdapterFacts, Installed};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::config::query::{Values, engine_uid};
-use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::container::{ContainerEnd, ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
-use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
+use schema::rollout::{
+    ImageChoice, ReadinessPolicy, RolloutFacts, RolloutRow, RolloutTarget, TargetState,
+};
 use schema::user::UserRow;
 use secrecy::SecretString;
 
@@ -255,8 +256,36 @@ impl ContainerStore for MemoryStore {
     }
 
     async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
+        self.save_facts(uid, facts, None).await
+    }
+
+    async fn note_container_end(
+        &self,
+        uid: &Uid,
+        facts: &ContainerFacts,
+        end: &ContainerEnd,
+    ) -> Result<(), DbError> {
+        self.save_facts(uid, facts, Some(end)).await
+    }
+}
+
+impl MemoryStore {
+    /// The ends of a container that are kept, newest first.
+    pub fn peek_ends(&self, uid: &Uid) -> Vec<ContainerEnd> {
+        self.tables().ends.get(uid).cloned().unwrap_or_default()
+    }
+
+    async fn save_facts(
+        &self,
+        uid: &Uid,
+        facts: &ContainerFacts,
+        end: Option<&ContainerEnd>,
+    ) -> Result<(), DbError> {
         self.transaction(|tables| {
             if tables.save_facts(uid, facts) {
+                if let Some(end) = end {
+                    tables.note_end(uid, end);
+                }
                 self.tell(&Change::Facts {
                     uid: uid.clone(),
                     facts: facts.clone(),
@@ -455,9 +484,9 @@ impl RolloutStore for MemoryStore {
         step: RolloutStep<'_>,
         users: &[Uid],
         image: &ImageChoice,
-        health_timeout: Duration,
+        policy: ReadinessPolicy,
     ) -> Result<(), DbError> {
-        let work = |tables: &mut Tables| tables.move_targets(step, users, image, health_timeout);
+        let work = |tables: &mut Tables| tables.move_targets(step, users, image, policy);
         self.moved(work).await?;
         Ok(())
     }

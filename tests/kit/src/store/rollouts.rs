@@ -1,14 +1,12 @@
 //! Rollouts in memory: what the functions of `schema::rollout` of the same names do.
 
-use std::time::Duration;
-
 use schema::condition::{self, ConditionType};
 use schema::container::Desired;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::rollout::{
-    DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutRow, RolloutTarget,
-    TargetContainer, TargetFiles, TargetState,
+    DesiredRollout, ImageChoice, NewRollout, Phase, ReadinessPolicy, RolloutFacts, RolloutRow,
+    RolloutTarget, TargetContainer, TargetFiles, TargetState,
 };
 
 use super::MemoryStore;
@@ -115,7 +113,7 @@ impl Tables {
         &mut self,
         user: &Uid,
         image: &ImageChoice,
-        health_timeout: Option<Duration>,
+        policy: Option<ReadinessPolicy>,
     ) -> Result<Generation, DbError> {
         let generation = self.bump_in_bulk(Kind::Container, user)?;
         match self.bump_in_bulk(Kind::AgentConfig, user) {
@@ -126,7 +124,7 @@ impl Tables {
             spec.image_ref.clone_from(&image.reference);
             spec.image_id.clone_from(&image.image_id);
             spec.image_digest.clone_from(&image.digest);
-            spec.health_timeout = health_timeout;
+            spec.policy = policy;
         }
         Ok(generation)
     }
@@ -145,7 +143,7 @@ impl Tables {
         step: RolloutStep<'_>,
         users: &[Uid],
         image: &ImageChoice,
-        health_timeout: Duration,
+        policy: ReadinessPolicy,
     ) -> Result<Vec<(Uid, Generation)>, DbError> {
         self.rollout_step(step)?;
         // All or none.
@@ -156,7 +154,7 @@ impl Tables {
             }
         }
         let moved = users.iter().map(|user| {
-            let generation = self.move_target(step, user, image, health_timeout)?;
+            let generation = self.move_target(step, user, image, policy)?;
             Ok((user.clone(), generation))
         });
         moved.collect()
@@ -167,15 +165,26 @@ impl Tables {
         step: RolloutStep<'_>,
         user: &Uid,
         image: &ImageChoice,
-        health_timeout: Duration,
+        policy: ReadinessPolicy,
     ) -> Result<Generation, DbError> {
         let before = self.image_of(user);
-        let generation = self.set_image(user, image, Some(health_timeout))?;
+        let generation = self.set_image(user, image, Some(policy))?;
         if let Some(target) = self.target(step, user)? {
             target.previous = target.previous.take().or(before);
             under_way(target, TargetState::Moving, image, generation, "", step.now);
         }
         Ok(generation)
+    }
+
+    fn keep_log(&mut self, step: RolloutStep<'_>, user: &Uid) -> Result<(), DbError> {
+        let newest = self.ends.get(user).and_then(|ends| ends.first()).cloned();
+        if let (Some(end), Some(target)) = (newest, self.target(step, user)?)
+            && target.log.is_empty()
+            && target.moved_at.is_some_and(|moved_at| end.at >= moved_at)
+        {
+            target.log = end.log;
+        }
+        Ok(())
     }
 
     pub(super) fn put_back_target(
@@ -189,6 +198,9 @@ impl Tables {
         let previous = target.and_then(|target| target.previous.clone());
         let image = previous.ok_or(DbError::NotFound("previous image"))?;
         let generation = self.set_image(user, &image, None)?;
+        if state == TargetState::PuttingBack {
+            self.keep_log(step, user)?;
+        }
         if let Some(target) = self.target(step, user)? {
             under_way(target, state, &image, generation, message, step.now);
         }
@@ -219,8 +231,11 @@ impl Tables {
         message: &str,
     ) -> Result<(), DbError> {
         self.finish_targets(step, std::slice::from_ref(user), state, message)?;
+        if state == TargetState::Failed {
+            self.keep_log(step, user)?;
+        }
         if let Some(spec) = self.specs.get_mut(user) {
-            spec.health_timeout = None;
+            spec.policy = None;
         }
         Ok(())
     }
@@ -245,6 +260,7 @@ impl Tables {
             max_unavailable: new.max_unavailable,
             pause_on_failure: new.pause_on_failure,
             health_timeout: new.health_timeout,
+            min_ready: new.min_ready,
             desired: DesiredRollout::Run,
             attempt: 1,
             generation: Generation(1),
@@ -258,6 +274,7 @@ impl Tables {
                 phase: phase,
                 message: String::new(),
                 finished_at: None,
+                pull_failed_at: None,
             },
         };
         let known = users.iter().filter_map(|user| {
@@ -274,6 +291,7 @@ impl Tables {
             moved_at: None,
             finished_at: None,
             message: String::new(),
+            log: String::new(),
             container: None,
             files: None,
         });
@@ -406,12 +424,14 @@ impl MemoryStore {
             rollout.row.desired = DesiredRollout::Run;
             rollout.row.attempt += 1;
             let retries = rollout.row.kind.changes_image();
+            rollout.row.facts.pull_failed_at = None;
             for target in &mut rollout.targets {
                 if target.state == TargetState::Failed && !retries {
                     target.state = TargetState::Skipped;
                 } else if target.state == TargetState::Failed {
                     target.state = TargetState::Pending;
                     target.message.clear();
+                    target.log.clear();
                     target.finished_at = None;
                 }
             }

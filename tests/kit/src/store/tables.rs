@@ -1,14 +1,14 @@
 //! The tables, and what the statements of the reconcilers do to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::time::Duration;
 
 use schema::config::query::Values;
-use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::container::{ContainerEnd, ContainerFacts, ContainerRow, Desired, ENDS_KEPT};
 use schema::error::DbError;
 use schema::home::ArchiveBatch;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
+use schema::rollout::ReadinessPolicy;
 use schema::user::UserRow;
 
 use super::adapters::Packages;
@@ -42,7 +42,7 @@ pub(super) struct Spec {
     pub(super) image_ref: String,
     pub(super) image_id: Option<String>,
     pub(super) image_digest: Option<String>,
-    pub(super) health_timeout: Option<Duration>,
+    pub(super) policy: Option<ReadinessPolicy>,
     pub(super) cpu_limit: Option<f64>,
     pub(super) memory_limit_mb: Option<i64>,
 }
@@ -60,6 +60,8 @@ pub(super) struct Tables {
     pub(super) accounts: BTreeMap<Uid, Account>,
     pub(super) specs: BTreeMap<Uid, Spec>,
     pub(super) facts: BTreeMap<Uid, ContainerFacts>,
+    /// Newest first.
+    pub(super) ends: BTreeMap<Uid, Vec<ContainerEnd>>,
     /// What goes into the agent's files of each account.
     pub(super) agent_configs: BTreeMap<Uid, AgentConfig>,
     pub(super) images: BTreeMap<Uid, ImageSpec>,
@@ -172,7 +174,8 @@ impl Tables {
             image_ref: spec.image_ref.clone(),
             image_id: spec.image_id.clone(),
             image_digest: spec.image_digest.clone(),
-            health_timeout: spec.health_timeout,
+            health_timeout: spec.policy.map(|policy| policy.health_timeout),
+            min_ready: spec.policy.map(|policy| policy.min_ready),
             cpu_limit: spec.cpu_limit,
             memory_limit_mb: spec.memory_limit_mb,
             generation: object.generation,
@@ -227,6 +230,7 @@ impl Tables {
         self.remove_object(Kind::Container, uid);
         self.specs.remove(uid);
         self.facts.remove(uid);
+        self.ends.remove(uid);
         true
     }
 
@@ -258,6 +262,15 @@ impl Tables {
             self.facts.insert(uid.clone(), facts.clone());
         }
         there
+    }
+
+    /// Records an end beside the newest others.
+    pub(super) fn note_end(&mut self, uid: &Uid, end: &ContainerEnd) {
+        let ends = self.ends.entry(uid.clone()).or_default();
+        ends.retain(|other| other.at != end.at);
+        ends.push(end.clone());
+        ends.sort_by_key(|end| std::cmp::Reverse(end.at));
+        ends.truncate(ENDS_KEPT);
     }
 
     pub(super) fn save_status(

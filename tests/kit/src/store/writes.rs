@@ -55,7 +55,7 @@ pub(super) fn create_user(tables: &mut Tables, new: &NewUser) -> Result<Generati
         image_ref: new.image_ref.clone(),
         image_id: None,
         image_digest: None,
-        health_timeout: None,
+        policy: None,
         cpu_limit: None,
         memory_limit_mb: None,
     };

@@ -25,7 +25,7 @@ use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::query as config;
 use schema::config::{Config, parse_patch};
-use schema::container::{self, ContainerFacts, ContainerRow, Desired};
+use schema::container::{self, ContainerEnd, ContainerFacts, ContainerRow, Desired};
 use schema::db::{Db, Tx, fixture};
 use schema::error::DbError;
 use schema::home::HomeId;
@@ -35,7 +35,7 @@ use schema::image::{self, DesiredImage, ImageFacts, ImageRow};
 use schema::meta;
 use schema::object;
 use schema::rollout::{
-    self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
+    self, ImageChoice, NewRollout, Phase, ReadinessPolicy, RolloutFacts, RolloutKind, TargetState,
 };
 use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source, UserRow};
@@ -272,6 +272,17 @@ impl Both {
                     &memory.save_container_facts(&uid, &facts).await,
                     &self.real.save_container_facts(&uid, &facts).await,
                 );
+                let end = ContainerEnd {
+                    at: now,
+                    exit_code: flag.then_some(1),
+                    cause: "exit code 1".to_owned(),
+                    log: format!("crash {}", facts.crash_count),
+                };
+                same(
+                    "end",
+                    &memory.note_container_end(&uid, &facts, &end).await,
+                    &self.real.note_container_end(&uid, &facts, &end).await,
+                );
             }
             15 => self.save_status(rng, &uid, now).await,
             16..=20 => self.rollout(rng, uids, now).await,
@@ -497,6 +508,7 @@ impl Both {
                 max_unavailable: 2,
                 pause_on_failure: rng.random_bool(0.5),
                 health_timeout: std::time::Duration::from_secs(9),
+                min_ready: std::time::Duration::from_secs(2),
             };
             let real = write!(self, |tx| rollout::create(
                 &mut tx, &new, &some, "admin", now
@@ -524,7 +536,10 @@ impl Both {
             image_id: Some("sha256:new".to_owned()),
             digest: rng.random_bool(0.5).then(|| "echo@sha256:e".to_owned()),
         };
-        let limit = std::time::Duration::from_secs(9);
+        let policy = ReadinessPolicy {
+            health_timeout: std::time::Duration::from_secs(9),
+            min_ready: std::time::Duration::from_secs(2),
+        };
         match choice {
             1 => {
                 let wish = write!(self, |tx| rollout::pause(&mut tx, uid, None));
@@ -556,6 +571,7 @@ impl Both {
                     },
                     message: "m".to_owned(),
                     finished_at: ended.then_some(now),
+                    pull_failed_at: rng.random_bool(0.5).then_some(now),
                 };
                 same(
                     "rollout facts",
@@ -566,18 +582,19 @@ impl Both {
             6 | 7 => {
                 let batch = [user, uids[rng.random_range(0..uids.len())].clone()];
                 let turns = self.turns_of_bulk().await;
-                let moved = real.move_targets(step, &batch, &image, limit).await;
+                let moved = real.move_targets(step, &batch, &image, policy).await;
                 // PostgreSQL locks rows in no order of ours: it takes turns with changes of all.
                 let taken = self.turns_of_bulk().await - turns;
                 assert_eq!(taken, i64::from(moved.is_ok()));
                 same(
                     "move",
-                    &memory.move_targets(step, &batch, &image, limit).await,
+                    &memory.move_targets(step, &batch, &image, policy).await,
                     &moved,
                 );
             }
             8 | 9 => {
-                let state = TargetState::RollingBack;
+                let states = [TargetState::RollingBack, TargetState::PuttingBack];
+                let state = states[rng.random_range(0..2)];
                 same(
                     "put back",
                     &memory.put_back_target(step, &user, state, "why").await,

@@ -143,6 +143,7 @@ async fn what_a_rollout_may_yet_give_stays_until_it_ends() {
         max_unavailable: 1,
         pause_on_failure: true,
         health_timeout: Duration::from_secs(60),
+        min_ready: Duration::ZERO,
     };
     let mut tx = yard.world.db.begin().await.unwrap();
     let users = std::slice::from_ref(&alice);
@@ -156,7 +157,11 @@ async fn what_a_rollout_may_yet_give_stays_until_it_ends() {
     let said = refused["error"].as_str().unwrap();
     assert!(said.contains("a rollout may still"), "{said}");
     let mut tx = yard.world.db.begin().await.unwrap();
-    rollout::move_target(&mut tx, &uid, &alice, &v2, new.health_timeout, NOW)
+    let policy = ReadinessPolicy {
+        health_timeout: new.health_timeout,
+        min_ready: new.min_ready,
+    };
+    rollout::move_target(&mut tx, &uid, &alice, &v2, policy, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();

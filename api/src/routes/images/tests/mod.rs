@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use schema::config::{self, Changes};
 use schema::ids::{Timestamp, Uid};
-use schema::rollout::{self, ImageChoice, NewRollout, Phase, RolloutKind, TargetState};
+use schema::rollout::{
+    self, ImageChoice, NewRollout, Phase, ReadinessPolicy, RolloutKind, TargetState,
+};
 use serde_json::Value;
 
 use crate::ports::{Images, LocalImage, PortError};
@@ -82,14 +84,19 @@ async fn give(yard: &Yard, user: &str, reference: &str, image_id: Option<String>
         max_unavailable: 1,
         pause_on_failure: true,
         health_timeout: Duration::from_secs(60),
+        min_ready: Duration::ZERO,
     };
-    let (uid, timeout) = (Uid::from(user.to_owned()), new.health_timeout);
+    let uid = Uid::from(user.to_owned());
+    let policy = ReadinessPolicy {
+        health_timeout: new.health_timeout,
+        min_ready: new.min_ready,
+    };
     let mut tx = yard.world.db.begin().await.unwrap();
     let users = std::slice::from_ref(&uid);
     let id = rollout::create(&mut tx, &new, users, "test", NOW)
         .await
         .unwrap();
-    rollout::move_target(&mut tx, &id, &uid, &image, timeout, NOW)
+    rollout::move_target(&mut tx, &id, &uid, &image, policy, NOW)
         .await
         .unwrap();
     let done = TargetState::Done;
@@ -183,6 +190,7 @@ async fn l64_what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
             "tag=v2&all=1&health_timeout=soon",
             "health_timeout",
         ),
+        ("upgrade", "tag=v2&all=1&min_ready=61m", "min_ready"),
         ("rollouts/pause", "if_generation=0", "if_generation"),
         ("rollouts/pause", "id=a%00", "id"),
     ] {

@@ -2,7 +2,7 @@
 
 use schema::condition::{Condition, Reason};
 use schema::ids::{Generation, Kind};
-use schema::rollout::{RolloutRow, RolloutTarget};
+use schema::rollout::{ReadinessPolicy, RolloutRow, RolloutTarget};
 use serde_json::json;
 
 use super::*;
@@ -56,8 +56,7 @@ async fn comes_to(yard: &Yard, id: &str, phase: Phase, message: &str, finished: 
 #[tokio::test]
 async fn an_upgrade_moves_those_named_in_their_order_or_everybody_by_name() {
     let yard = with_users(&["carol", "alice", "Bob"]).await;
-    let body =
-        "tag=v2&users=bob,carol%0ABOB&max_unavailable=2&pause_on_failure=no&health_timeout=5m";
+    let body = "tag=v2&users=bob,carol%0ABOB&max_unavailable=2&pause_on_failure=no&health_timeout=5m&min_ready=0s";
     let started = yard.post(UPGRADE, body).await.is(202);
     assert_eq!(
         (&started["total"], &started["state"]),
@@ -69,9 +68,10 @@ async fn an_upgrade_moves_those_named_in_their_order_or_everybody_by_name() {
     assert_eq!(row.reference, "registry:5000/agent:v2");
     assert_eq!((row.max_unavailable, row.pause_on_failure), (2, false));
     assert_eq!(
-        (row.health_timeout, &*row.actor),
-        (Duration::from_secs(300), "root")
+        (row.health_timeout, row.min_ready, &*row.actor),
+        (Duration::from_secs(300), Duration::ZERO, "root")
     );
+    assert_eq!(started["warnings"], json!([]), "not all get it");
     let refused = yard.post(UPGRADE, "tag=v3&all=1").await;
     let refused = refused.fails(409, "in_rollout");
     assert!(
@@ -88,6 +88,12 @@ async fn an_upgrade_moves_those_named_in_their_order_or_everybody_by_name() {
     let (row, _) = stored(&yard, &id).await;
     assert_eq!((row.max_unavailable, row.pause_on_failure), (1, true));
     assert_eq!(row.health_timeout, Duration::from_secs(120));
+    assert_eq!(row.min_ready, Duration::from_secs(10), "as configured");
+    let warning = started["warnings"][0].as_str().unwrap();
+    let default = "new users still get registry:5000/agent:latest; ";
+    assert!(warning.starts_with(default), "{warning}");
+    assert!(warning.ends_with("--all --set-default`"), "{warning}");
+    assert!(started["message"].as_str().unwrap().ends_with(warning));
     let status = yard.get("/api/admin/task/status").await.is(200);
     assert_eq!(
         (&status["id"], &status["type"]),
@@ -163,8 +169,11 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
         digest: None,
     };
     let mut tx = yard.world.db.begin().await.unwrap();
-    let minute = Duration::from_secs(60);
-    rollout::move_target(&mut tx, &rollout, &alice, &image, minute, NOW)
+    let policy = ReadinessPolicy {
+        health_timeout: Duration::from_secs(60),
+        min_ready: Duration::ZERO,
+    };
+    rollout::move_target(&mut tx, &rollout, &alice, &image, policy, NOW)
         .await
         .unwrap();
     rollout::finish_target(&mut tx, &rollout, &alice, TargetState::Done, "", NOW)
@@ -175,7 +184,7 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
     assert_eq!(
         detail["users"][0],
         json!({
-            "username": "alice", "state": "done", "message": "", "image_id": id('2'),
+            "username": "alice", "state": "done", "message": "", "log": [], "image_id": id('2'),
             "previous_image": "registry:5000/agent:v1", "previous_image_id": id('1'),
             "moved_at": NOW.to_rfc3339(), "finished_at": NOW.to_rfc3339(),
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use schema::config::Config;
-use schema::container::{self, ContainerFacts, ContainerRow};
+use schema::container::{self, ContainerEnd, ContainerFacts, ContainerRow};
 use schema::ids::Timestamp;
 use serde::Serialize;
 use tokio::time::timeout;
@@ -96,6 +96,9 @@ pub struct Observed {
     last_exit_at: Option<Timestamp>,
     /// Its exit code.
     last_exit_code: Option<i64>,
+    /// Why, in a clause.
+    #[schema(example = "exit code 137, out of memory")]
+    last_exit_cause: Option<String>,
     /// Digest of the settings whose replacement container did not become ready.
     failed_digest: Option<String>,
     /// When that was.
@@ -103,14 +106,42 @@ pub struct Observed {
     /// How often in a row.
     failed_count: u32,
     /// Why, in a clause.
-    #[schema(example = "the replacement exited with code 1 before it was ready")]
+    #[schema(example = "the replacement ended with exit code 1, 5 s after it was ready")]
     failure: Option<String>,
     /// The last lines of its log, at most 20, without control characters and known secrets.
     failure_log: Option<Vec<String>>,
+    /// Its last three ends that were not asked for, and failed replacements; newest first.
+    ends: Vec<End>,
     /// Why the engine could not be asked; what it would have reported is absent then.
     engine_error: Option<String>,
     #[serde(flatten)]
     live: Option<Live>,
+}
+
+/// An end of a container that was not asked for, or a replacement that failed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContainerEnd)]
+struct End {
+    /// When it was.
+    at: Timestamp,
+    /// Exit code of the process; null when there is none, such as of a container that was removed by hand.
+    exit_code: Option<i64>,
+    /// Why, in a clause.
+    #[schema(example = "exit code 137, out of memory")]
+    cause: String,
+    /// The last lines of its log, at most 20, without control characters and known secrets.
+    log: Vec<String>,
+}
+
+impl From<ContainerEnd> for End {
+    fn from(end: ContainerEnd) -> Self {
+        Self {
+            at: end.at,
+            exit_code: end.exit_code,
+            cause: end.cause,
+            log: end.log.lines().map(str::to_owned).collect(),
+        }
+    }
 }
 
 /// What the engine reports, in the fields of the desired state; all but the first two are null when
@@ -146,14 +177,15 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
         return Ok(Sections::none());
     };
     let desired = Desired::of(&row, at.config);
-    let observed = observe(at.deps.clone(), row).map(Some).boxed();
+    let ends = container::list_ends(at.connection, &at.row.uid).await?;
+    let observed = observe(at.deps.clone(), row, ends).map(Some).boxed();
     Ok(Sections {
         desired: Some(desired),
         observed,
     })
 }
 
-async fn observe(deps: Deps, row: ContainerRow) -> Observed {
+async fn observe(deps: Deps, row: ContainerRow, ends: Vec<ContainerEnd>) -> Observed {
     let asked = timeout(INSPECT_TIME, deps.inspect.inspect(&row.uid)).await;
     let (live, engine_error) = match asked {
         Ok(Ok(container)) => (Some(container), None),
@@ -175,6 +207,7 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         crash_token,
         last_exit_at,
         last_exit_code,
+        last_exit_cause,
         failed_digest,
         failed_at,
         failed_count,
@@ -193,11 +226,13 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         crash_token,
         last_exit_at,
         last_exit_code,
+        last_exit_cause,
         failed_digest,
         failed_at,
         failed_count,
         failure,
         failure_log: failure_log.map(|log| log.lines().map(str::to_owned).collect()),
+        ends: ends.into_iter().map(End::from).collect(),
         engine_error,
         live: live.map(Live::of),
     }

@@ -24,6 +24,8 @@ pub struct Desired {
     pause_on_failure: bool,
     /// How long a user's new container may take to become ready, in seconds.
     health_timeout_s: u64,
+    /// How long it must have been ready before its user counts as moved, in seconds.
+    min_ready_s: u64,
     /// Raised by each resume.
     attempt: i64,
 }
@@ -69,6 +71,7 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
         max_unavailable: row.max_unavailable,
         pause_on_failure: row.pause_on_failure,
         health_timeout_s: row.health_timeout.as_secs(),
+        min_ready_s: row.min_ready.as_secs(),
         attempt: row.attempt,
     };
     Ok(Sections::known(Some(desired), Some(observed)))
