@@ -24,6 +24,17 @@ async fn engine_l32_crash_loop_slows_down_and_a_restart_begins_anew() {
     assert_eq!(bob["status"], "failed", "{bob}");
     let message = ready(&bob)["message"].clone();
     assert!(message.as_str().unwrap().contains("exit code 1"), "{bob}");
+    let bob = admin.object("container/bob").await;
+    let ends = bob["observed"]["ends"].as_array().unwrap();
+    assert_eq!(ends.len(), 3, "{bob}");
+    for end in ends {
+        assert_eq!(
+            (&end["exit_code"], &end["cause"]),
+            (&1.into(), &"exit code 1".into())
+        );
+        let last = end["log"].as_array().unwrap().last().unwrap();
+        assert_eq!(*last, "crashing by image", "{end}");
+    }
     let seen = eventually("it was started four times", seconds(40), async || {
         let starts = starts(&engine.happened("bob", &since));
         if starts.len() >= 4 {
@@ -96,4 +107,10 @@ async fn engine_hung_agent_is_unresponsive_and_restarted() {
     });
     restarted.await;
     admin.status("bob", "running", seconds(15)).await;
+    let bob = admin.object("container/bob").await;
+    let end = &bob["observed"]["ends"][0];
+    assert_eq!(
+        end["cause"], "unresponsive, stopped by the service",
+        "{bob}"
+    );
 }

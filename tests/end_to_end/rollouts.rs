@@ -18,6 +18,9 @@ use crate::support::{Client, Engine, Stage, eventually, long, seconds};
 /// does not know it.
 const REFUSAL: &str = ".agent/refuses";
 
+/// With this file in its home an agent of the new image is ready, and ends five seconds later.
+const DEPARTURE: &str = ".agent/departs";
+
 /// What it says before: the token that it was given, as it is and in words, and why it ends.
 const LAST_WORDS: &str = r#"grep -o 'token=[^"]*' "$HOME/.agent/config.json" | tee /dev/stderr | sed 's/%3A/:/'; printf '\033[31mrefused\033[0m by the test\n'"#;
 
@@ -32,7 +35,10 @@ fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
         let refusal = format!(
             "#!/bin/sh\n# {tag}\nif [ -e \"$HOME/{REFUSAL}\" ]; then sleep 0.2; {LAST_WORDS}; exit 3; fi\n"
         );
-        let text = text.replacen("#!/bin/sh\n", &refusal, 1);
+        let departure = format!(
+            "if [ -e \"$HOME/{DEPARTURE}\" ]; then httpd -f -p 18790 -h /srv & sleep 5; echo 'no channel'; exit 1; fi\n"
+        );
+        let text = text.replacen("#!/bin/sh\n", &format!("{refusal}{departure}"), 1);
         std::fs::write(script, text).unwrap();
         engine.docker(&["cp", script, &format!("{id}:/bin/echo-agent")]);
         engine.docker(&["commit", &id, &format!("echo:{tag}")]);
@@ -425,6 +431,54 @@ async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line
         assert_eq!(engine.inspect(&id)["Image"], old, "{user}");
     }
     ends("rollout pause", 1).await;
+}
+
+#[tokio::test]
+async fn engine_agent_that_ends_after_it_was_ready_is_put_back() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    make_images(&stage, &engine, &["rolled"]);
+    let launch = stage.serve(&engine).set("container.min_ready", "10");
+    let service = launch.start().await;
+    let admin = service.admin().await;
+    let users = create_users(&admin, 2).await;
+    let ends = async |line: &str, code: i32| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let finished = stage.command().run(&words).await;
+        let said = format!("{line}\n{}{}", finished.stdout, finished.stderr);
+        assert_eq!(finished.status.code(), Some(code), "{said}");
+        said
+    };
+    let departs = stage.data().join("users").join(&users[0]).join(DEPARTURE);
+    std::fs::write(&departs, "").unwrap();
+    let before = engine.the_running(&users[0]).id;
+    let failed = ends("rollout start rolled --all", 1).await;
+    assert!(failed.contains("paused: 0 of 2 done, 1 failed"), "{failed}");
+    assert_eq!(engine.the_running(&users[0]).id, before);
+    let status = ends("rollout status -o json", 0).await;
+    let (_, status) = status.split_once('\n').unwrap();
+    let status: serde_json::Value = serde_json::from_str(status).unwrap();
+    let user = &status["users"][0];
+    let message = user["message"].as_str().unwrap();
+    let cause = "the replacement ended with exit code 1, ";
+    assert!(message.contains(cause), "{message}");
+    assert!(message.contains(" s after it was ready"), "{message}");
+    let log = user["log"].as_array().unwrap();
+    assert_eq!(log.last().unwrap(), "no channel", "{user}");
+    let described = ends("describe container/user1", 0).await;
+    for part in ["Last ends:\n", cause, "    no channel\n"] {
+        assert!(described.contains(part), "{described}");
+    }
+
+    std::fs::remove_file(&departs).unwrap();
+    ends("rollout cancel --watch", 1).await;
+    let again = "rollout start rolled --all --min-ready 0s";
+    let moved = ends(again, 0).await;
+    assert!(moved.contains("warning: new users still get "), "{moved}");
+    let moved = ends(&format!("{again} --set-default"), 0).await;
+    assert!(moved.contains("changed image.tag"), "{moved}");
+    let tag = ends("config get image.tag", 0).await;
+    assert!(tag.ends_with("\nrolled\n"), "{tag}");
 }
 
 /// Where the service is killed, and whether the small scale has it too.

@@ -8,7 +8,7 @@ use schema::config::{Config, parse_patch};
 use schema::rollout::{NewRollout, RolloutKind, TargetState};
 use serde_json::json;
 
-use super::support::{NEW, START, Yard, upgrade};
+use super::support::{NEW, Yard, upgrade};
 use kit::engine::Verb;
 use reconcilers::drivers::docker::EngineError;
 use reconcilers::runtime::Requeue;
@@ -269,9 +269,10 @@ async fn rollout_ends_when_its_image_cannot_be_pulled_for_an_hour() {
     yard.fake.fail_next(Verb::Pull, 1000, || {
         EngineError::PullRefused("manifest unknown".to_owned())
     });
+    let begun = yard.clock.now();
     // Half of the hour goes by before the service is started again.
     let half = Duration::from_secs(30 * 60);
-    while yard.clock.now() < START.plus(half) {
+    while yard.clock.now() < begun.plus(half) {
         let (acted, _, requeue) = yard.pass().await.unwrap().unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
         if let (0, Requeue::After(time)) = (acted, requeue) {
@@ -288,7 +289,7 @@ async fn rollout_ends_when_its_image_cannot_be_pulled_for_an_hour() {
     ] {
         assert!(end.message.contains(part), "{end:?}");
     }
-    let took = yard.clock.now().since(START);
+    let took = yard.clock.now().since(begun);
     assert!(
         took >= half * 2 && took < half * 2 + LONGEST_RETRY,
         "{took:?}"

@@ -128,6 +128,8 @@ impl Yard {
             waits_for: Vec::new(),
         };
         yard.containers().await;
+        // They have been ready for long when the rollout begins.
+        yard.clock.advance(MIN_READY);
         yard
     }
 
