@@ -243,12 +243,11 @@ impl Running<'_> {
     /// The replacement is ready and serves: the previous container goes once that has lasted.
     fn keep_until_proven(&self, prev: &Container, base: &Container) -> Plan<Action> {
         let min_ready = self.seen.min_ready;
-        if !self.is_known_ready(base) {
-            if min_ready.is_zero() {
-                return act(vec![remove(prev)], "removing the replaced container");
-            }
-            let facts = save_facts(self.facts_of_run(base));
-            return act(vec![facts], "the replacement became ready");
+        if min_ready.is_zero() && !self.is_known_ready(base) {
+            return act(vec![remove(prev)], "removing the replaced container");
+        }
+        if let Some(save) = self.remember(self.facts_of_run(base)) {
+            return act(vec![save], "the replacement became ready");
         }
         let seconds = min_ready.as_secs();
         let message = format!(
