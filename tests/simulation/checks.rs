@@ -240,6 +240,10 @@ impl Monitor {
                 saved,
             } => self.status(*kind, uid, status, *epoch, *generation, *saved),
             Change::Facts { uid, facts } => {
+                let failure = facts.failure.as_deref().unwrap_or_default();
+                if failure.contains("after it was ready") {
+                    self.trace.count("short-lived replacement");
+                }
                 let text = format!(
                     "    facts {uid}: ready {} crashes {} failed {}",
                     facts.ready_at.is_some(),

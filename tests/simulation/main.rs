@@ -103,6 +103,7 @@ const EXERCISED: &[&str] = &[
     "replacement failed",
     "restart",
     "save",
+    "short-lived replacement",
     "start",
     "start refused",
     "stop",
