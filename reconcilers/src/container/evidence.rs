@@ -42,7 +42,7 @@ const SHORTEST_SECRET: usize = 6;
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
 /// Why a hung agent ended.
-const UNRESPONSIVE: &str = "unresponsive, stopped by the service";
+pub(super) const UNRESPONSIVE: &str = "unresponsive, stopped by the service";
 /// Exit code of a process that a signal has ended, without the signal's number.
 const SIGNALLED: i64 = 128;
 /// Signals that end processes.

@@ -171,6 +171,9 @@ impl Reconciler for ContainerReconciler {
 
     fn event_reason(action: &Action) -> Reason {
         match action {
+            Action::NoteEnd { end, .. } if end.cause == evidence::UNRESPONSIVE => {
+                Reason::Unresponsive
+            }
             Action::NoteEnd { .. } => Reason::Exited,
             _ => Reason::Progressing,
         }
