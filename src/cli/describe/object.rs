@@ -342,7 +342,7 @@ mod tests {
             {"at": "2026-05-11T11:31:40Z", "exit_code": null, "cause": "removed by hand", "log": []},
         ]);
         let text = plain_text(&object, &recorded::overview());
-        let section = "Last ends:\n  4m ago (2026-05-11T11:41:40Z): exit code 137, out of memory\n    one\n    two\\u{1b}[2J\n  14m ago (2026-05-11T11:31:40Z): removed by hand\n";
+        let section = "Last ends:\n  5m ago (2026-05-11T11:41:40Z): exit code 137, out of memory\n    one\n    two\\u{1b}[2J\n  15m ago (2026-05-11T11:31:40Z): removed by hand\n";
         assert!(text.contains(section), "{text}");
     }
 
