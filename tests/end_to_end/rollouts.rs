@@ -438,7 +438,7 @@ async fn engine_agent_that_ends_after_it_was_ready_is_put_back() {
     let engine = Engine::claim();
     let stage = Stage::new();
     make_images(&stage, &engine, &["rolled"]);
-    let launch = stage.serve(&engine).set("container.min_ready", "10");
+    let launch = stage.serve(&engine).set("container.min_ready", "10s");
     let service = launch.start().await;
     let admin = service.admin().await;
     let users = create_users(&admin, 2).await;

@@ -425,7 +425,7 @@ impl ContainerReconciler {
         }
         seen.min_ready = row
             .min_ready
-            .unwrap_or_else(|| Duration::from_secs(config.get(&keys::container::MIN_READY)));
+            .unwrap_or_else(|| config.get(&keys::container::MIN_READY).unwrap_or_default());
         let names = Names::of(&row.name, uid);
         let look = self.shared.data_dir.look(&row.name, uid, &[]).await;
         seen.place = Place::of(&look);

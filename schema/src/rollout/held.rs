@@ -62,8 +62,8 @@ statements! {
     RELEASE_ALL = "DELETE FROM held_agents WHERE rollout_uid = $1";
     /// Keeps agents held although their files are reconciled once more.
     KEEP_HELD = "UPDATE held_agents SET files_generation = files_generation + 1";
-    /// Reads the values of two keys that are no secrets.
-    PACE = "SELECT key, value FROM config_values WHERE key IN ($1, $2) AND value IS NOT NULL";
+    /// Reads the values of three keys that are no secrets.
+    PACE = "SELECT key, value FROM config_values WHERE key IN ($1, $2, $3) AND value IS NOT NULL";
 }
 
 /// Agents that a change concerns.
@@ -152,6 +152,7 @@ pub async fn change_in_steps(
             health_timeout: pace
                 .get(&keys::container::HEALTH_TIMEOUT)
                 .unwrap_or_default(),
+            min_ready: pace.get(&keys::container::MIN_READY).unwrap_or_default(),
         };
         record(tx, &uid, &new, by.actor, by.at).await?;
         execute!(tx, INSERT_HELD_TARGETS, &uid)?;
@@ -165,11 +166,10 @@ pub async fn change_in_steps(
 
 /// Reads the settings that say how a change reaches the agents; none of them is secret.
 async fn read_pace(connection: &mut Connection) -> Result<Config, DbError> {
-    let (most, timeout) = (
-        keys::container::MAX_UNAVAILABLE.row.key,
-        keys::container::HEALTH_TIMEOUT.row.key,
-    );
-    let rows: Vec<(String, String)> = fetch_all!(connection, PACE, most, timeout)?;
+    let most = keys::container::MAX_UNAVAILABLE.row.key;
+    let timeout = keys::container::HEALTH_TIMEOUT.row.key;
+    let lasts = keys::container::MIN_READY.row.key;
+    let rows: Vec<(String, String)> = fetch_all!(connection, PACE, most, timeout, lasts)?;
     let read = |(key, text): (String, String)| match serde_json::from_str(&text) {
         Ok(value) => Ok((key, value)),
         Err(error) => Err(DbError::Corrupt(format!("{key}: {error}"))),

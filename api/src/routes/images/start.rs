@@ -394,7 +394,7 @@ fn new_rollout(
     care: &Care,
     config: &Config,
 ) -> NewRollout {
-    let configured = || Duration::from_secs(config.get(&keys::container::MIN_READY));
+    let configured = || config.get(&keys::container::MIN_READY).unwrap_or_default();
     NewRollout {
         kind,
         reference,

@@ -42,9 +42,9 @@ settings! {
     /// Memory per container in MiB.
     MEMORY_LIMIT_MB: Setting<u64> = "container.memory_limit_mb", "Memory limit (MiB)", Setting::integer(16, 16_777_216, 1024).effects(&[Effect::Containers]);
 
-    /// Seconds for which a replacement must have been ready before it counts as such. The previous container is kept until then, and put
+    /// Time for which a replacement must have been ready before it counts as such. The previous container is kept until then, and put
     /// back if the replacement ends. The default of rollouts.
-    MIN_READY: Setting<u64> = "container.min_ready", "Ready time of replacements (s)", Setting::integer(0, 3600, 10);
+    MIN_READY: Setting<Option<Duration>> = "container.min_ready", "Ready time of replacements", Setting::duration(true, "10s");
 
     /// Private network of the containers. Cannot be changed while containers exist.
     // The network's gateway is the service's address unless another one is configured.

@@ -93,6 +93,7 @@ impl Tables {
                 health_timeout: config
                     .get(&keys::container::HEALTH_TIMEOUT)
                     .unwrap_or_default(),
+                min_ready: config.get(&keys::container::MIN_READY).unwrap_or_default(),
             };
             self.insert_rollout(&rollout, &new, &users, "admin", now);
         }
