@@ -231,6 +231,17 @@ pub async fn settle_operation(deps: &Deps, id: &str, wait: Option<Duration>) -> 
     repeat(deps, wait.unwrap_or(Duration::ZERO), ask, done).await
 }
 
+/// Waits until no agent gets a change any more, or one has failed with it, which pauses its rollout; at most `wait`. Returns how far
+/// it is then.
+pub async fn settle_change(deps: &Deps, rollout: &str, wait: Option<Duration>) -> Progress {
+    let ask = || progress_of(deps, rollout);
+    let done = |progress: &Progress| {
+        let failed = progress.failed > 0 && progress.running == 0;
+        progress.total > 0 && (failed || !progress.is_under_way())
+    };
+    repeat(deps, wait.unwrap_or(Duration::ZERO), ask, done).await
+}
+
 /// Asks until the answer is the last one, or the time is up. A question that failed says nothing: it is
 /// logged, and the next one may succeed.
 async fn repeat<T: Default, Fut>(

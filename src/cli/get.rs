@@ -55,6 +55,16 @@ pub async fn get(server: &Server, args: GetArgs) -> Result {
         names.push(plain_name(kind, name)?);
     }
     let search = args.search.unwrap_or_default();
+    if args.not_ready && !names.is_empty() {
+        let why = "--not-ready lists objects; `describe` shows whether a named one is ready";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    if args.not_ready && !kind.is_object() && kind.singular != "object" {
+        return Err(Failure::Usage(format!(
+            "{} have no condition Ready, so none of them is not ready; --not-ready is for reconciled objects",
+            kind.plural
+        )));
+    }
     if kind.singular == "event" && names.is_empty() && search.is_empty() {
         let args = EventsArgs::all(args.output, args.watch);
         return events::events(server, args).await;
@@ -64,12 +74,6 @@ pub async fn get(server: &Server, args: GetArgs) -> Result {
         (false, 1) => Amount::One,
         (false, _) => Amount::List,
     };
-    if args.not_ready && !kind.is_object() && kind.singular != "object" {
-        return Err(Failure::Usage(format!(
-            "{} have no condition Ready, so none of them is not ready; --not-ready is for reconciled objects",
-            kind.plural
-        )));
-    }
     let mut get = Get {
         server,
         kind,

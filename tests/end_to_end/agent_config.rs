@@ -85,7 +85,8 @@ impl Yard {
 }
 
 async fn configure(admin: &Client, values: Value) {
-    let form = [("config", &*values.to_string()), ("wait", "0")];
+    // Ready agents get it in steps.
+    let form = [("config", &*values.to_string()), ("wait", "60")];
     let answer = admin.post("/api/config", &form).await;
     assert_eq!(answer.json()["success"], true, "{}", answer.text());
 }

@@ -113,6 +113,9 @@ fn before_a_change_of_all(users: usize, running: usize) {
         world.begin(false);
         world.wait(Duration::from_secs(300)).await;
         order.lock().unwrap().clear();
+        // All at once, as soon as the first has it.
+        world.configure("container.max_unavailable", &json!(1000));
+        world.configure("container.min_ready", &json!("0"));
         let global = json!({ "channel_list": { "chat": { "enabled": true } }, "own": 1 });
         world.configure("agent", &global);
         // The last in every order but that of who waits.

@@ -393,25 +393,39 @@ async fn finish(
     settings::publish(&deps.settings_sender, settings);
     let kinds = config::query::kinds_touched(changed);
     let (decides, mut settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
-    let rollout = draft.rollout.as_ref().map(Uid::to_string);
-    for operation in purge.into_iter().chain(rollout) {
-        if settled == Settled::Converged
-            && wait::settle_operation(deps, &operation, wait)
-                .await
-                .is_under_way()
-        {
+    if let Some(purge) = purge
+        && settled == Settled::Converged
+        && wait::settle_operation(deps, &purge, wait)
+            .await
+            .is_under_way()
+    {
+        settled = Settled::default();
+    }
+    let mut broken = 0;
+    if let Some(rollout) = &draft.rollout
+        && settled == Settled::Converged
+    {
+        let progress = wait::settle_change(deps, rollout.as_str(), wait).await;
+        broken = progress.failed;
+        if broken == 0 && progress.is_under_way() {
             settled = Settled::default();
         }
     }
     let saved = |state, message: &str| draft.answer(deps, message, generation, Some(state));
+    let way_back = generation - 1;
     Ok(match settled {
+        Settled::Converged if broken > 0 => saved(
+            State::Failed,
+            &format!(
+                "configuration saved; {broken} agents are not ready with it, and no others get it; `agentyard config rollback {way_back}` takes it back"
+            ),
+        ),
         Settled::Converged if failed > 0 => saved(
             State::Failed,
             &format!("configuration saved; {failed} objects need manual action"),
         ),
         Settled::Converged => saved(State::Converged, "configuration saved"),
         Settled::Pending(_) | Settled::Paused(_) => {
-            let way_back = generation - 1;
             let message = match &draft.rollout {
                 Some(task) => format!(
                     "configuration saved; agents get it in steps (task {task}); `agentyard config rollback {way_back}` takes it back"

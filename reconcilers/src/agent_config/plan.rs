@@ -86,10 +86,13 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     let row = &snapshot.row;
     match &snapshot.world {
         World::Going => wait(Reason::Terminating, "the user is being removed"),
-        World::Held(rollout) => Plan::say(Condition::ready(
-            Reason::Converged,
-            format!("the files are as they were; their turn in rollout {rollout} comes"),
-        )),
+        World::Held(rollout) => {
+            let said = format!("the files are as they were; their turn in rollout {rollout} comes");
+            Plan::say(match row.facts.refused {
+                None => Condition::ready(Reason::Converged, said),
+                Some(reason) => Condition::not_ready(reason, said),
+            })
+        }
         World::Unchanged(said) => Plan::say(match row.facts.refused {
             None => Condition::ready(Reason::Converged, said.as_ref()),
             Some(reason) => Condition::not_ready(reason, said.as_ref()),

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::names::Names;
 use super::observe::Seen;
 use super::plan::failed_to_start;
+use super::settings::LABEL_CONFIG_DIGEST;
 use super::{ContainerError, ContainerReconciler};
 use crate::agent_config::LIMIT;
 use crate::drivers::docker::{
@@ -94,7 +95,13 @@ impl ContainerReconciler {
         if !is_new {
             return Ok(None);
         }
-        let secrets = self.secrets(row, agent).await?;
+        // It may have been given secrets that its files do not name any more.
+        let label = base.labels.get(LABEL_CONFIG_DIGEST);
+        let has_other_files = row.files.pending || label != row.files.restart_digest.as_ref();
+        let secrets = match has_other_files {
+            true => None,
+            false => self.secrets(row, agent).await?,
+        };
         let error = details.map_or("", |details| &details.error);
         let error = match &secrets {
             _ if error.is_empty() => String::new(),

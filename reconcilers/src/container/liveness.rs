@@ -11,7 +11,7 @@ use schema::ids::Uid;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use crate::drivers::agent_probe::AgentProbe;
+use crate::drivers::agent_probe::{AgentProbe, Answer};
 use crate::runtime::WorldEvent;
 use crate::runtime::backoff::Jitter;
 
@@ -19,6 +19,8 @@ use crate::runtime::backoff::Jitter;
 const PROBES: usize = 64;
 /// Longest time for an answer: a busy host is slow, and a hung agent never answers.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// From so many on, more than half of all agents that fail at once are no fault of theirs.
+const MANY: usize = 4;
 /// Probes are spread by this share around the interval.
 const SPREAD: f64 = 0.1;
 /// Wakeups that wait for the reconciler; those beyond are found by the resync.
@@ -52,6 +54,8 @@ pub(super) struct Liveness {
 
 struct State {
     agents: HashMap<Uid, Watched>,
+    /// Agents that have not answered the newest question.
+    failing: usize,
     due: BTreeMap<(Instant, u64), Uid>,
     sequence: u64,
     jitter: Jitter,
@@ -72,6 +76,7 @@ impl Liveness {
             agents,
             state: Mutex::new(State {
                 agents: HashMap::new(),
+                failing: 0,
                 due: BTreeMap::new(),
                 sequence: 0,
                 jitter,
@@ -120,6 +125,19 @@ impl Liveness {
         self.changed.notify_one();
     }
 
+    /// Asks no agent that was known before.
+    pub(super) fn forget_all(&self) {
+        let mut state = self.state();
+        state.agents.clear();
+        state.failing = 0;
+        state.due.clear();
+    }
+
+    /// Reports that this user's agent is asked.
+    pub(super) fn is_watched(&self, uid: &Uid) -> bool {
+        self.state().agents.contains_key(uid)
+    }
+
     /// Asks this user's agent no more.
     pub(super) fn forget(&self, uid: &Uid) {
         self.state().forget(uid);
@@ -150,8 +168,8 @@ impl Liveness {
                         ..
                     } = &target;
                     let limit = TIMEOUT.min(*interval);
-                    let answers = agents.is_ready(address, *port, path, limit).await;
-                    (uid, target.engine_id, answers)
+                    let answer = agents.ask(address, *port, path, limit).await;
+                    (uid, target.engine_id, answer)
                 });
             }
             let has_room = probes.len() < PROBES;
@@ -163,8 +181,8 @@ impl Liveness {
                 }
             };
             tokio::select! {
-                Some((uid, engine_id, answers)) = probes.next() => {
-                    self.record(&uid, &engine_id, answers);
+                Some((uid, engine_id, answer)) = probes.next() => {
+                    self.record(&uid, &engine_id, answer);
                 }
                 () = due => {}
                 () = self.changed.notified() => {}
@@ -172,8 +190,8 @@ impl Liveness {
         }
     }
 
-    fn record(&self, uid: &Uid, engine_id: &str, answers: bool) {
-        if self.state().record(uid, engine_id, answers) {
+    fn record(&self, uid: &Uid, engine_id: &str, answer: Answer) {
+        if self.state().record(uid, engine_id, answer) {
             // What has no room is found by the resync.
             let _ = self.wakeups.try_send(uid.clone());
         }
@@ -188,9 +206,18 @@ impl Watched {
 
 impl State {
     fn forget(&mut self, uid: &Uid) {
-        if let Some(due) = self.agents.remove(uid).and_then(|watched| watched.due) {
+        let Some(watched) = self.agents.remove(uid) else {
+            return;
+        };
+        self.failing -= usize::from(watched.failures > 0);
+        if let Some(due) = watched.due {
             self.due.remove(&due);
         }
+    }
+
+    /// Reports that so many fail at the same time that it is more likely the host, or the way to them: none is restarted for it.
+    fn is_failing_as_a_whole(&self) -> bool {
+        self.failing >= MANY && self.failing * 2 > self.agents.len()
     }
 
     fn schedule(&mut self, uid: &Uid) {
@@ -216,7 +243,7 @@ impl State {
     }
 
     /// Counts an answer, and reports that the agent has stopped or begun to answer by it.
-    fn record(&mut self, uid: &Uid, engine_id: &str, answers: bool) -> bool {
+    fn record(&mut self, uid: &Uid, engine_id: &str, answer: Answer) -> bool {
         let Some(watched) = self.agents.get_mut(uid) else {
             return false;
         };
@@ -225,11 +252,22 @@ impl State {
             return false;
         }
         let before = watched.is_unresponsive();
-        watched.failures = match answers {
-            true => 0,
-            false => watched.failures.saturating_add(1),
+        let failures = match answer {
+            Answer::Ready => 0,
+            Answer::NotReady => watched.failures.saturating_add(1),
+            Answer::Unknown => watched.failures,
         };
-        let changed = watched.is_unresponsive() != before;
+        self.failing += usize::from(failures > 0);
+        self.failing -= usize::from(watched.failures > 0);
+        watched.failures = failures;
+        if self.is_failing_as_a_whole()
+            && let Some(watched) = self.agents.get_mut(uid)
+            && !before
+        {
+            watched.failures = failures.min(watched.target.threshold - 1);
+        }
+        let after = self.agents.get(uid).is_some_and(Watched::is_unresponsive);
+        let changed = after != before;
         self.schedule(uid);
         changed
     }
@@ -243,8 +281,8 @@ mod tests {
 
     #[async_trait::async_trait]
     impl AgentProbe for Silent {
-        async fn is_ready(&self, _: &str, _: u16, _: &str, _: Duration) -> bool {
-            false
+        async fn ask(&self, _: &str, _: u16, _: &str, _: Duration) -> Answer {
+            Answer::NotReady
         }
     }
 
@@ -263,7 +301,12 @@ mod tests {
     async fn probe(liveness: &Liveness, answers: bool) -> Option<Uid> {
         tokio::time::advance(Duration::from_secs(33)).await;
         let (uid, target) = liveness.state().take_due(Instant::now())?;
-        liveness.record(&uid, &target.engine_id, answers);
+        let answer = if answers {
+            Answer::Ready
+        } else {
+            Answer::NotReady
+        };
+        liveness.record(&uid, &target.engine_id, answer);
         Some(uid)
     }
 
@@ -302,7 +345,7 @@ mod tests {
         let (_, asked) = liveness.state().take_due(Instant::now()).unwrap();
         liveness.watch(&uid, target("b"));
         for _ in 0..3 {
-            liveness.record(&uid, &asked.engine_id, false);
+            liveness.record(&uid, &asked.engine_id, Answer::NotReady);
         }
         assert_eq!(liveness.unanswered(&uid, "b"), None);
         assert_eq!(liveness.unanswered(&uid, "a"), None);
@@ -319,5 +362,38 @@ mod tests {
         let state = liveness.state();
         let times: std::collections::BTreeSet<_> = state.due.keys().map(|(at, _)| *at).collect();
         assert!(times.len() > 90);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn most_agents_failing_at_once_are_not_unresponsive() {
+        let liveness = Liveness::new(Arc::new(Silent), Jitter::fixed(0.5));
+        let uids: Vec<Uid> = (0..7).map(|_| Uid::random()).collect();
+        for uid in &uids {
+            liveness.watch(uid, target("a"));
+        }
+        let fail = async |failing: usize| {
+            for _ in 0..3 {
+                tokio::time::advance(Duration::from_secs(33)).await;
+                while let Some((uid, _)) = {
+                    let due = liveness.state().take_due(Instant::now());
+                    due
+                } {
+                    let fails = uids[..failing].contains(&uid);
+                    let answer = if fails {
+                        Answer::NotReady
+                    } else {
+                        Answer::Ready
+                    };
+                    liveness.record(&uid, "a", answer);
+                }
+            }
+        };
+        fail(5).await;
+        assert!(
+            uids.iter()
+                .all(|uid| liveness.unanswered(uid, "a").is_none())
+        );
+        fail(0).await;
+        fail(2).await;
+        assert_eq!(liveness.unanswered(&uids[0], "a"), Some(3));
     }
 }

@@ -121,6 +121,7 @@ impl Reconciler for ContainerReconciler {
     }
 
     fn leads(&self) {
+        self.liveness.forget_all();
         self.desired.distrust();
         self.shared.view.distrust();
         self.verified.forget_all();

@@ -21,6 +21,7 @@ use super::liveness::Target;
 use super::names::Names;
 use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, LABEL_HOME};
 use super::{ContainerError, ContainerReconciler, Evidence};
+use crate::drivers::agent_probe::Answer;
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST, Limits,
@@ -439,7 +440,7 @@ impl ContainerReconciler {
             .and_then(|base| self.liveness.unanswered(uid, &base.id));
         if purpose == Purpose::Pass {
             // A held agent is asked as it was.
-            if row.held_by.is_none() {
+            if row.held_by.is_none() || !self.liveness.is_watched(uid) {
                 self.watch_agent(&seen, row, &names, (&config, &agent));
             }
             seen.end = self.see_end(&seen, row, &names, &agent).await?;
@@ -699,11 +700,11 @@ impl ContainerReconciler {
             Readiness::Http { port, path } => {
                 let networks = details.map_or(&base.networks, |d| &d.container.networks);
                 match networks.get(NETWORK).cloned().flatten() {
-                    Some(address) => Ok(self
-                        .shared
-                        .agents
-                        .is_ready(&address, *port, path, ANSWER_TIME)
-                        .await),
+                    Some(address) => {
+                        let agents = &self.shared.agents;
+                        let answer = agents.ask(&address, *port, path, ANSWER_TIME).await;
+                        Ok(answer == Answer::Ready)
+                    }
                     None => Ok(false),
                 }
             }

@@ -390,7 +390,9 @@ impl Running<'_> {
             base.state,
             ContainerState::Running | ContainerState::Exited | ContainerState::Created
         );
-        self.row.held_by.is_some() && goes_on && !self.is_made_afresh(base)
+        let pinned = self.row.pinned_image();
+        let has_image = pinned.is_none_or(|image| image == base.image_id);
+        self.row.held_by.is_some() && goes_on && has_image && !self.is_made_afresh(base)
     }
 
     /// Nothing is there: make it, unless something stands in the way.

@@ -170,6 +170,10 @@ async fn switch(
     let generation: i64 = scalar!(tx, statement, digest, by.at)?;
     let to: Option<String> = scalar_optional!(tx, ACTIVE_VERSION)?;
     execute!(tx, PRUNE)?;
+    // The package says to whom users' directories belong. A user comes before its container wherever both are changed; the guards
+    // are taken in the order of all.
+    meta::take_guard(tx, "rollouts").await?;
+    object::bump_all(tx, Kind::User).await?;
     // A container comes before its files wherever both are changed, or two transactions could wait for each
     // other.
     let change = held::Change {
@@ -180,8 +184,6 @@ async fn switch(
         kinds: &[Kind::Container, Kind::AgentConfig],
     };
     let rollout = held::change_in_steps(tx, &change, by).await?;
-    // The package says to whom users' directories belong.
-    object::bump_all(tx, Kind::User).await?;
     // Before the first start there is no such object yet.
     unless_gone(object::bump(tx, Kind::Adapter, &object_uid(), None).await)?;
     Ok(Activated {

@@ -51,8 +51,9 @@ statements! {
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
     SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5, min_ready_ms = $6 WHERE uid = $1";
-    /// A rollout no longer waits for it.
-    FORGET_READINESS_POLICY = "UPDATE containers SET health_timeout_ms = NULL, min_ready_ms = NULL WHERE uid = $1";
+    /// The rollout `$2` no longer waits for it; one that changes no image never gave it a time.
+    FORGET_READINESS_POLICY = "UPDATE containers SET health_timeout_ms = NULL, min_ready_ms = NULL WHERE uid = $1 \
+                               AND NOT EXISTS (SELECT 1 FROM rollouts r WHERE r.uid = $2 AND r.type IN ('config', 'adapter'))";
     /// How many containers the agent network has, or is about to have.
     COUNT_ON_NETWORK = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
                         LEFT JOIN container_facts f ON f.uid = c.uid \
@@ -175,8 +176,12 @@ pub(crate) async fn set_image(
 }
 
 /// A rollout no longer waits for this container.
-pub(crate) async fn forget_readiness_policy(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
-    execute!(tx, FORGET_READINESS_POLICY, uid)?;
+pub(crate) async fn forget_readiness_policy(
+    tx: &mut ObservedTx,
+    uid: &Uid,
+    rollout: &Uid,
+) -> Result<(), DbError> {
+    execute!(tx, FORGET_READINESS_POLICY, uid, rollout)?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
+use crate::rollout::held;
 use crate::statement::{
     execute, fetch_all, fetch_optional, insert_rows, like_pattern, scalar, scalar_optional,
     scalars, statements,
@@ -281,7 +282,21 @@ pub async fn bump(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let new = scalar_optional!(tx, BUMP, kind, uid, expected)?;
+    end_hold(tx, kind, uid, new).await?;
     recorded(tx, kind, uid, new, |object| object.deleted_at.is_none()).await
+}
+
+/// Ends the hold of a container that has a new generation.
+async fn end_hold(
+    tx: &mut ObservedTx,
+    kind: Kind,
+    uid: &Uid,
+    new: Option<Generation>,
+) -> Result<(), DbError> {
+    match (kind, new) {
+        (Kind::Container, Some(_)) => held::end_hold(tx, uid).await,
+        _ => Ok(()),
+    }
 }
 
 /// A change of desired state, if there is a new generation. Without one, the object is gone, or the caller
@@ -314,6 +329,7 @@ pub async fn bump_in_bulk(
     uid: &Uid,
 ) -> Result<Generation, DbError> {
     let new = scalar_optional!(tx, BUMP_IN_BULK, kind, uid)?;
+    end_hold(tx, kind, uid, new).await?;
     recorded(tx, kind, uid, new, |_| false).await
 }
 

@@ -41,7 +41,7 @@ statements! {
         affected!(
             "JOIN objects k ON k.kind = 'agent-config' AND k.uid = c.uid JOIN object_status s ON s.kind = 'container' AND s.uid = c.uid \
              LEFT JOIN held_agents h ON h.uid = c.uid AND h.container_generation = o.generation AND h.files_generation = k.generation ",
-            "AND c.debug = 0 AND o.paused = 0 AND k.paused = 0 AND s.observed_generation = o.generation AND s.ready = 'True' \
+            "AND c.debug = 0 AND c.min_ready_ms IS NULL AND o.paused = 0 AND k.paused = 0 AND s.observed_generation = o.generation AND s.ready = 'True' \
              AND (h.uid IS NOT NULL OR CAST($2 AS BIGINT) = 1 OR (CAST($3 AS BIGINT) = 1 AND c.cpu_limit IS NULL) OR (CAST($4 AS BIGINT) = 1 AND c.memory_limit_mb IS NULL)) \
              ON CONFLICT (uid) DO UPDATE SET rollout_uid = excluded.rollout_uid, container_generation = excluded.container_generation, files_generation = excluded.files_generation"
         )
@@ -131,12 +131,14 @@ pub async fn change_in_steps(
     change: &Change<'_>,
     by: SavedBy<'_>,
 ) -> Result<Option<Uid>, DbError> {
-    // Taken before that of bulk changes, as by the steps of rollouts.
-    meta::take_guard(tx, "rollouts").await?;
+    // In this order, as by the steps of rollouts: nothing else changes who is held meanwhile.
+    for guard in ["rollouts", "bulk"] {
+        meta::take_guard(tx, guard).await?;
+    }
     let uid = Uid::from(operation::new_id());
     let [all, cpu, memory] = change.affected.flags();
     let held = execute!(tx, HOLD, &uid, all, cpu, memory)?;
-    leave_others(tx, &uid, by.at).await?;
+    let others = leave_others(tx, &uid, by.at).await?;
     if held > 0 {
         let pace = read_pace(tx).await?;
         let new = NewRollout {
@@ -158,7 +160,12 @@ pub async fn change_in_steps(
         execute!(tx, INSERT_HELD_TARGETS, &uid)?;
         object::insert(tx, Kind::Rollout, &uid, uid.as_str(), by.at).await?;
     }
-    for kind in change.kinds {
+    // Those that the former one held and that are not ready have its change to come, too.
+    let kinds = match others {
+        true => &[Kind::Container, Kind::AgentConfig],
+        false => change.kinds,
+    };
+    for kind in kinds {
         object::bump_all_but(tx, *kind, Some(&uid)).await?;
     }
     Ok((held > 0).then_some(uid))
@@ -178,8 +185,8 @@ async fn read_pace(connection: &mut Connection) -> Result<Config, DbError> {
     Ok(Config::from_stored(values.collect::<Result<_, _>>()?))
 }
 
-/// Ends rollouts of former changes: their users are held by the new one, or have the new values already.
-async fn leave_others(tx: &mut Tx, new: &Uid, now: Timestamp) -> Result<(), DbError> {
+/// Ends rollouts of former changes, and reports that there were any: their users are held by the new one, or get the new values.
+async fn leave_others(tx: &mut Tx, new: &Uid, now: Timestamp) -> Result<bool, DbError> {
     let message = format!("a newer change took its place: {new}");
     let others: Vec<Uid> = scalars!(tx, UNFINISHED_STEPS)?;
     for uid in others.iter().filter(|uid| *uid != new) {
@@ -188,7 +195,7 @@ async fn leave_others(tx: &mut Tx, new: &Uid, now: Timestamp) -> Result<(), DbEr
         execute!(tx, RELEASE_ALL, uid)?;
         unless_gone(object::bump(tx, Kind::Rollout, uid, None).await)?;
     }
-    Ok(())
+    Ok(!others.is_empty())
 }
 
 /// Lets an agent have the change. Returns the generation of its container.
@@ -200,6 +207,14 @@ pub(super) async fn release(tx: &mut Tx, user: &Uid) -> Result<Generation, DbErr
     let generation = object::bump_in_bulk(tx, Kind::Container, user).await?;
     unless_gone(object::bump_in_bulk(tx, Kind::AgentConfig, user).await)?;
     Ok(generation)
+}
+
+/// Ends the hold of an agent whose container is changed: its files follow from the new values, too.
+pub(crate) async fn end_hold(tx: &mut ObservedTx, user: &Uid) -> Result<(), DbError> {
+    if execute!(tx, RELEASE, user)? > 0 {
+        unless_gone(Box::pin(object::bump(tx, Kind::AgentConfig, user, None)).await)?;
+    }
+    Ok(())
 }
 
 /// Ends all that a rollout still holds.

@@ -60,11 +60,11 @@ statements! {
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
     /// Users of a rollout with their containers, in order.
     TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, t.log, \
-               CASE WHEN c.desired = 'running' AND u.disabled = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
+               CASE WHEN c.desired = 'running' AND u.disabled = 0 AND coalesce(w.quota_stops, 0) = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
                o.generation AS container_generation, k.generation AS files_generation, coalesce(ks.observed_generation, 0) AS files_observed, \
                coalesce(ks.conditions, '[]') AS files_conditions, ", status_columns!(), " \
                FROM rollout_targets t LEFT JOIN containers c ON c.uid = t.uid LEFT JOIN users u ON u.uid = t.uid \
-               LEFT JOIN container_facts f ON f.uid = t.uid \
+               LEFT JOIN container_facts f ON f.uid = t.uid LEFT JOIN workspace_usage w ON w.uid = t.uid \
                LEFT JOIN objects o ON o.kind = 'container' AND o.uid = t.uid AND o.deleted_at IS NULL \
                LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = t.uid \
                LEFT JOIN objects k ON k.kind = 'agent-config' AND k.uid = t.uid AND k.deleted_at IS NULL \
@@ -500,7 +500,7 @@ pub async fn finish_target(
     if state == TargetState::Failed {
         execute!(tx, KEEP_LOG, rollout, user)?;
     }
-    container::forget_readiness_policy(tx, user).await?;
+    container::forget_readiness_policy(tx, user, rollout).await?;
     tx.changed(Kind::Rollout, rollout);
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::db::ObservedTx;
 use crate::error::{DbError, unless_gone};
 use crate::event;
 use crate::ids::{Kind, Timestamp, Uid};
+use crate::meta;
 use crate::object;
 use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
 
@@ -159,6 +160,8 @@ pub async fn save_judgements(
     judgements: &[Judgement],
     now: Timestamp,
 ) -> Result<(), DbError> {
+    // Several users' rows, in no order of a change of all: the two would wait for each other.
+    meta::take_guard(tx, "bulk").await?;
     for Judgement {
         uid,
         before,
@@ -184,10 +187,10 @@ pub async fn save_judgements(
                 QuotaState::Near | QuotaState::Exceeded => &verdict.note,
             };
             event::record(tx, Kind::User, uid, state.reason(), "", said, now).await?;
-            unless_gone(object::bump(tx, Kind::User, uid, None).await)?;
+            unless_gone(object::bump_in_bulk(tx, Kind::User, uid).await)?;
         }
         if stops != before.stops {
-            unless_gone(object::bump(tx, Kind::Container, uid, None).await)?;
+            unless_gone(object::bump_in_bulk(tx, Kind::Container, uid).await)?;
         }
     }
     Ok(())

@@ -11,11 +11,20 @@ use crate::cli::server::Server;
 use crate::cli::watch::Watch;
 use crate::cli::{Failure, Result};
 
-/// Prints what becomes of each user, and how the rollout ended.
+/// An end that a rollout was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// Users are moved.
+    Moved,
+    /// Users are back on their previous images.
+    Back,
+}
+
+/// Prints the progress of each user, and returns the end of the rollout.
 ///
 /// # Errors
 /// When it paused or failed, the server refuses, or there is no such rollout.
-pub async fn follow(server: &Server, id: &str) -> Result {
+pub async fn follow(server: &Server, id: &str) -> Result<Goal> {
     // Watched before the first read, so that no change falls between.
     let mut watch = Watch::since(server, None).of_object(&format!("rollout/{id}"));
     let mut view = View::new();
@@ -31,6 +40,7 @@ pub async fn follow(server: &Server, id: &str) -> Result {
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Reached(String),
+    RolledBack(String),
     Paused(String),
     /// Of a changed configuration or adapter: what it says names the way back.
     ChangePaused(String),
@@ -46,7 +56,8 @@ impl End {
             message => format!("{progress}; {message}"),
         };
         match field("phase").as_str() {
-            "succeeded" | "rolled_back" => Some(Self::Reached(text)),
+            "succeeded" => Some(Self::Reached(text)),
+            "rolled_back" => Some(Self::RolledBack(text)),
             // Users who are moving are waited for.
             "paused" if number(rollout, "progress.running") > 0 => None,
             "paused" if ["config", "adapter"].contains(&&*field("type")) => {
@@ -58,9 +69,16 @@ impl End {
         }
     }
 
-    fn report(self, server: &Server, id: &str) -> Result {
+    fn report(self, server: &Server, id: &str) -> Result<Goal> {
         match self {
-            Self::Reached(text) => screen::print(&format!("{text}\n")),
+            Self::Reached(text) => {
+                screen::print(&format!("{text}\n"))?;
+                Ok(Goal::Moved)
+            }
+            Self::RolledBack(text) => {
+                screen::print(&format!("{text}\n"))?;
+                Ok(Goal::Back)
+            }
             Self::Paused(text) => Err(Failure::Failed(format!(
                 "{text}\n`{0} rollout resume {id}` continues, `{0} rollout rollback {id}` returns users to their previous images",
                 server.command

@@ -132,7 +132,7 @@ async fn chosen(server: &Server, id: Option<String>) -> Result<String> {
 async fn status(server: &Server, args: StatusArgs) -> Result {
     let id = chosen(server, args.id).await?;
     if args.watch {
-        return follow::follow(server, &id).await;
+        return follow::follow(server, &id).await.map(|_| ());
     }
     let rollout = one(server, &id).await?;
     match args.output {
@@ -181,7 +181,7 @@ async fn change(server: &Server, verb: &str, args: ChangeArgs) -> Result {
     let id = plain_id(&object);
     screen::print(&format!("rollout/{} {verb} requested\n", clean(id)))?;
     if args.watch {
-        return follow::follow(server, id).await;
+        return follow::follow(server, id).await.map(|_| ());
     }
     Ok(())
 }

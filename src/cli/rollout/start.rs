@@ -6,7 +6,7 @@ use clap::Args;
 use schema::image::ImageReference;
 use serde_json::{Value, json};
 
-use super::follow;
+use super::follow::{self, Goal};
 use crate::cli::output::cell::{cleaned, counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
@@ -116,10 +116,17 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
         ));
         return warn(&answer);
     }
-    follow::follow(server, &id).await?;
+    if default.is_none() {
+        warn(&answer)?;
+    }
+    let end = follow::follow(server, &id).await?;
     let Some(default) = default else {
-        return warn(&answer);
+        return Ok(());
     };
+    if end != Goal::Moved {
+        let why = "the rollout was rolled back; image.name and image.tag stay as they are";
+        return Err(Failure::Failed(why.to_owned()));
+    }
     let body = json!({ "config": default.to_string() });
     let saved = server.post("/api/config", &body).await?;
     let changed = match cleaned(&saved, "changed").as_str() {

@@ -105,8 +105,9 @@ impl View<'_> {
             return Verdict::Wait;
         };
         if !self.row.kind.changes_image() {
-            match self.verdict_on_files(target, container) {
-                Verdict::Good => {}
+            match self.verdict_on_files(target) {
+                Verdict::Good if container.observed_generation >= container.generation => {}
+                Verdict::Good => return Verdict::Wait,
                 verdict => return verdict,
             }
         }
@@ -141,28 +142,37 @@ impl View<'_> {
 
 impl View<'_> {
     /// Judges the files of an agent that got a change: its container follows once they are written.
-    fn verdict_on_files(&self, target: &RolloutTarget, container: &TargetContainer) -> Verdict {
+    fn verdict_on_files(&self, target: &RolloutTarget) -> Verdict {
         let Some(files) = &target.files else {
             return Verdict::Wait;
         };
-        let ready = match &files.ready {
-            Some(ready) if files.observed_generation >= files.generation => ready,
-            _ => return Verdict::Wait,
-        };
-        match ready.status {
-            ConditionStatus::True if container.observed_generation >= container.generation => {
-                Verdict::Good
-            }
-            ConditionStatus::False if ready.needs_action() => {
+        let observed = files.ready.as_ref();
+        let ready = observed.filter(|_| files.observed_generation >= files.generation);
+        match ready.map(|ready| (ready.status, ready)) {
+            Some((ConditionStatus::True, _)) => Verdict::Good,
+            Some((ConditionStatus::False, ready)) if ready.needs_action() => {
                 Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
             }
-            ConditionStatus::True | ConditionStatus::False | ConditionStatus::Unknown => {
+            // What could not be observed says nothing about the change.
+            Some((ConditionStatus::Unknown, _)) => Verdict::Wait,
+            Some((ConditionStatus::False, _)) | None if self.left_of_move(target).is_some() => {
                 Verdict::Wait
             }
+            Some((ConditionStatus::False, ready)) => Verdict::Bad(format!(
+                "its files were not ready in time: {}: {}",
+                ready.reason, ready.message
+            )),
+            None => Verdict::Bad("its files were not observed in time".to_owned()),
         }
     }
 
-    /// Whether a container that is ready has been so for long enough. A way back needs no proof, and a stopped container none either.
+    /// The time that is left for what follows from a move, as the wall clock tells.
+    fn left_of_move(&self, target: &RolloutTarget) -> Option<Duration> {
+        let limit = self.row.health_timeout + GRACE;
+        self.now.left_of(target.moved_at?, limit)
+    }
+
+    /// Reports that a container that is ready has been so for long enough. A way back needs no proof, and a stopped container none either.
     fn has_lasted(&self, target: &RolloutTarget, container: &TargetContainer) -> bool {
         let is_proven = target.state != TargetState::Moving || !container.desired_running;
         let ready_for = self.waited.get(&target.uid).copied().unwrap_or_default();
@@ -181,7 +191,12 @@ impl View<'_> {
             // A little later, so that the limit is passed then.
             let limit = limit + Duration::from_millis(1);
             let left = limit.checked_sub(*self.waited.get(&target.uid)?);
-            left.filter(|left| !left.is_zero())
+            let left = left.filter(|left| !left.is_zero());
+            let of_move = match self.row.kind.changes_image() {
+                true => None,
+                false => self.left_of_move(target),
+            };
+            left.into_iter().chain(of_move).min()
         });
         left.min()
     }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reconcilers::drivers::agent_probe::AgentProbe;
+use reconcilers::drivers::agent_probe::{AgentProbe, Answer};
 use tokio::time::{Instant, sleep};
 
 use super::FakeEngine;
 
 #[async_trait]
 impl AgentProbe for FakeEngine {
-    async fn is_ready(&self, address: &str, _port: u16, _path: &str, limit: Duration) -> bool {
+    async fn ask(&self, address: &str, _port: u16, _path: &str, limit: Duration) -> Answer {
         let now = Instant::now();
         let found = self.world().agent_at(address, now);
         match found {
@@ -18,9 +18,12 @@ impl AgentProbe for FakeEngine {
                 if is_hung {
                     sleep(limit).await;
                 }
-                !is_hung
+                match is_hung {
+                    true => Answer::NotReady,
+                    false => Answer::Ready,
+                }
             }
-            None => false,
+            None => Answer::NotReady,
         }
     }
 }

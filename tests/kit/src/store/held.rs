@@ -52,6 +52,7 @@ impl Tables {
             && !account.missing
             && object.deleted_at.is_none()
             && !spec.debug
+            && spec.policy.is_none()
             && !is_paused
             && status.observed_generation == object.generation
             && ready.is_some_and(|ready| ready.status == ConditionStatus::True)
@@ -80,7 +81,7 @@ impl Tables {
                 self.held.insert(uid.clone(), held);
             }
         }
-        self.leave_others(&rollout, now);
+        let others = self.leave_others(&rollout, now);
         if !users.is_empty() {
             let config = Config::from_stored(self.config.clone());
             let most = config.get(&keys::container::MAX_UNAVAILABLE);
@@ -98,6 +99,10 @@ impl Tables {
             self.insert_rollout(&rollout, &new, &users, "admin", now);
         }
         let mut changed = Vec::new();
+        let kinds = match others {
+            true => &[Kind::Container, Kind::AgentConfig],
+            false => kinds,
+        };
         for kind in kinds {
             let objects = self
                 .objects
@@ -118,7 +123,7 @@ impl Tables {
         changed
     }
 
-    fn leave_others(&mut self, new: &Uid, now: Timestamp) {
+    fn leave_others(&mut self, new: &Uid, now: Timestamp) -> bool {
         let message = format!("a newer change took its place: {new}");
         let mut left = Vec::new();
         for (uid, rollout) in &mut self.rollouts {
@@ -138,10 +143,11 @@ impl Tables {
             }
             left.push(uid.clone());
         }
-        for uid in left {
-            self.release_all(&uid);
-            let _ = self.bump(Kind::Rollout, &uid);
+        for uid in &left {
+            self.release_all(uid);
+            let _ = self.bump(Kind::Rollout, uid);
         }
+        !left.is_empty()
     }
 
     pub(super) fn release_all(&mut self, rollout: &Uid) {

@@ -297,7 +297,11 @@ impl Tables {
         if object.is_none_or(|object| object.deleted_at.is_some()) {
             return Err(DbError::NotFound("object"));
         }
-        self.raise(&(kind, uid.clone()))
+        let generation = self.raise(&(kind, uid.clone()))?;
+        if kind == Kind::Container && self.held.remove(uid).is_some() {
+            let _ = self.bump(Kind::AgentConfig, uid);
+        }
+        Ok(generation)
     }
 
     /// One more change of desired state of all of a kind, each as part of a change of many.
