@@ -1,6 +1,6 @@
 //! How much more a user may upload.
 //!
-//! What a user's directory takes is measured now and then, and never in a request. The bytes that have arrived since then are counted here,
+//! The size of a user's directory is measured now and then, and never in a request. The bytes that have arrived since then are counted here,
 //! so that uploads do not get past the quota between two measurements.
 
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +23,7 @@ const MOST_SETTLED: usize = 1000;
 /// Numbers requests.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// What has arrived since each directory was measured: a small entry for each user who has uploaded something. Clones share it.
+/// Bytes that have arrived since each directory was measured: a small entry for each user who has uploaded something. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals(Arc<Mutex<HashMap<Uid, Arrived>>>);
 

@@ -13,14 +13,14 @@ use crate::chance::Chance;
 /// Agents with this much memory are ready at once, and end after five seconds.
 pub const BREAKS_AGENTS_MB: i64 = 333;
 
-/// When agents are ready.
+/// Moment at which agents are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
     /// As soon as they run.
     Run,
-    /// When they have made a file.
+    /// As soon as they have made a file.
     File,
-    /// When they answer.
+    /// As soon as they answer.
     Http,
 }
 

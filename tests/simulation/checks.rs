@@ -321,7 +321,12 @@ impl Monitor {
                 uid,
                 action,
                 message,
-            } => self.line(&format!("    event {kind}/{uid} {action}: {message}")),
+            } => {
+                if message.contains("unresponsive, stopped") {
+                    self.trace.count("unresponsive");
+                }
+                self.line(&format!("    event {kind}/{uid} {action}: {message}"));
+            }
         }
     }
 
@@ -378,9 +383,6 @@ impl Monitor {
         }
         if ready.reason == Reason::ReplacementFailed {
             self.trace.count("replacement failed");
-        }
-        if ready.reason == Reason::Unresponsive {
-            self.trace.count("unresponsive");
         }
         if kind == Kind::Rollout && uid.as_str().starts_with("step-") {
             match ready.reason {

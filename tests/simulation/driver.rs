@@ -33,6 +33,7 @@ impl World {
             &json!("https://packages.example/echo.zip"),
         );
         self.configure("adapter.auto_activate", &json!(true));
+        self.configure("container.probe_interval", &json!("3s"));
         for _ in 0..self.chance.between(1, 4) {
             self.create();
         }

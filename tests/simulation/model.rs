@@ -35,7 +35,7 @@ impl Wanted {
     }
 }
 
-/// What all agents are made from, that have nothing of their own.
+/// Values that all agents are made from that have none of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Common {
     pub memory_mb: i64,
@@ -111,7 +111,7 @@ impl Account {
 pub struct Model {
     pub accounts: BTreeMap<Uid, Account>,
     pub memory_mb: Option<i64>,
-    /// What all agents were made from, from these moments on: one that waits for its turn may have been made anew meanwhile.
+    /// Values that all agents were made from, from these moments on: one that waits for its turn may have been made anew meanwhile.
     pub commons: Vec<(Timestamp, Common)>,
     pub paused_reconcilers: Vec<&'static str>,
     /// The version of the adapter in effect, and of the newest that the source has had.
@@ -138,7 +138,7 @@ impl Model {
         self.commons.push((at, common));
     }
 
-    /// What all agents were made from at a moment or later.
+    /// Lists the values that all agents were made from at a moment or later.
     pub fn commons_since(&self, at: Timestamp) -> impl Iterator<Item = Common> {
         let later = self.commons.iter().filter(move |(since, _)| *since >= at);
         later.map(|(_, common)| *common)

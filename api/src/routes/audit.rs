@@ -73,7 +73,7 @@ struct Shown {
     /// How many events it stands for: more than 1 of calls of one tool, by one user and with one outcome, beyond 10,000 a day.
     #[schema(example = 1)]
     count: i64,
-    /// When the newest of several happened; null for a single one.
+    /// Time of the newest of several; null for a single one.
     #[schema(required = true)]
     last_at: Option<Timestamp>,
 }

@@ -78,7 +78,7 @@ pub struct Overview {
     health: Vec<PartHealth>,
     /// Conditions of `service/agentyard`: `Ready` is false with the fault of its worst part.
     conditions: Vec<Explained>,
-    /// What is not as it should be although the parts of the service are ready, each with its remedy.
+    /// Warnings while the parts of the service are ready, each with its remedy.
     warnings: Vec<String>,
     /// All reconcilers are paused.
     paused: bool,
@@ -136,7 +136,7 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     Ok(Answer::ok("reconcilers", overview))
 }
 
-/// How many users use up their quota, or nearly.
+/// Number of users who use up their quota, or nearly.
 fn quota_warning(users: &QuotaUsers) -> String {
     let QuotaUsers { name, near, beyond } = users;
     format!(

@@ -130,7 +130,7 @@ pub struct Item {
     desired: Desired,
     /// The health of the user: that of the worst of container, configuration, skills and directory.
     health: Health,
-    /// Why the container is not to run, since when, and who has decided it; null if it is to run.
+    /// Reason, time and author of the decision that the container does not run; null if it is to run.
     standstill: Option<Standstill>,
     /// How often the container's desired state was changed.
     generation: Generation,
@@ -185,7 +185,7 @@ impl Item {
     }
 }
 
-/// What the health of all users depends on.
+/// Settings that decide the health of all users.
 pub(super) struct Standing {
     /// Names of paused reconcilers.
     pub(super) paused: Vec<String>,
@@ -207,7 +207,7 @@ impl Standing {
     }
 }
 
-/// Which users.
+/// Filter of the list of users.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Filter {
     /// Only users of whom something is not ready, or was not observed since its last change.

@@ -1,4 +1,4 @@
-//! Why a container ended or a replacement failed, read before it is started again or goes: how it ended, and the end of its log
+//! Reads why a container ended or a replacement failed, before it is started again or goes: how it ended, and the end of its log
 //! without the secrets that are in the agent's files.
 
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ const READ_TIME: Duration = Duration::from_secs(3);
 const SHORTEST_SECRET: usize = 6;
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
-/// Why a hung agent ended.
+/// Cause of the end of a hung agent.
 pub(super) const UNRESPONSIVE: &str = "unresponsive, stopped by the service";
 /// Exit code of a process that a signal has ended, without the signal's number.
 const SIGNALLED: i64 = 128;
@@ -63,7 +63,7 @@ const SIGNALS: &[(i64, &str)] = &[
     (25, "SIGXFSZ"),
 ];
 
-/// What is known of a container that has ended, or of a replacement that has failed.
+/// Evidence of a container that has ended, or of a replacement that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Why, in a clause.

@@ -373,10 +373,8 @@ mod tests {
         let fail = async |failing: usize| {
             for _ in 0..3 {
                 tokio::time::advance(Duration::from_secs(33)).await;
-                while let Some((uid, _)) = {
-                    let due = liveness.state().take_due(Instant::now());
-                    due
-                } {
+                let due = || liveness.state().take_due(Instant::now());
+                while let Some((uid, _)) = due() {
                     let fails = uids[..failing].contains(&uid);
                     let answer = if fails {
                         Answer::NotReady

@@ -85,13 +85,13 @@ pub struct Seen {
     pub data_dir: ProbeState,
     /// What must keep agents from the host's services first, and does not yet.
     pub restrict: Option<HostRules>,
-    /// Why no agent may be started, if it may not be since the host cannot be restricted.
+    /// Reason for which no agent may be started, if it may not be since the host cannot be restricted.
     pub host_open: Option<String>,
     /// The adapter needs a service that runs as root, and this one does not.
     pub needs_root: bool,
     /// Whether the container in use passed its readiness check; `None` when it does not run.
     pub ready: Option<bool>,
-    /// How often in a row its agent has not answered although it was ready, when that is too often.
+    /// Number of questions in a row that its agent has not answered although it was ready, when that is too often.
     pub unanswered: Option<u32>,
     /// For how long it has run without being ready.
     pub waited: Duration,
@@ -101,7 +101,7 @@ pub struct Seen {
     pub ready_for: Duration,
     /// How long that is at least.
     pub min_ready: Duration,
-    /// Why the container in use has ended, or failed as a replacement, when that is new.
+    /// Evidence that the container in use has ended, or failed as a replacement, when that is new.
     pub end: Option<Evidence>,
     /// Which limits the engine's host can enforce.
     pub limits: Limits,

@@ -154,7 +154,7 @@ fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
     plan
 }
 
-/// Why the quota stops a container that would run without it.
+/// Reason for which the quota stops a container that would run without it.
 fn quota_stop(row: &ContainerRow) -> Option<&String> {
     let note = row.quota_stop.as_ref();
     note.filter(|_| row.desired == Desired::Running && !row.disabled)

@@ -187,7 +187,7 @@ impl<A> Plan<A> {
         }
     }
 
-    /// How many of its steps keep the object from being ready.
+    /// Number of its steps that keep the object from being ready.
     pub(crate) fn steps_before_ready(&self) -> usize {
         if self.is_tidying {
             0

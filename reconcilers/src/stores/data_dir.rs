@@ -29,7 +29,7 @@ const PROBE_DIR: &str = "probe";
 /// Its file.
 const PROBE_FILE: &str = "probe";
 
-/// How long a walk through a directory goes on at a time.
+/// Time for which a walk through a directory goes on at a time.
 const PIECE_OF_WALK: Duration = Duration::from_secs(20);
 /// How long a thread for it, and its end, are waited for: a disk may hang.
 const LONGEST_WAIT: Duration = Duration::from_secs(2 * 60);

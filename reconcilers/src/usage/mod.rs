@@ -57,7 +57,7 @@ pub struct UsageReconciler {
     shared: Arc<Shared>,
     /// Walks that take longer than a pass, and how often requests had changed the directory when they began.
     begun: Mutex<BTreeMap<Uid, (i64, Measurement)>>,
-    /// How often something was saved: passes that follow each other are no fight.
+    /// Number of saves: passes that follow each other are no fight.
     rounds: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for UsageReconciler {
     }
 }
 
-/// What finding out and remembering can fail with. A directory that cannot be measured is no failure of the pass.
+/// Failures of finding out and remembering. A directory that cannot be measured is no failure of the pass.
 #[derive(Debug, thiserror::Error)]
 #[error("the database cannot be read or written")]
 pub struct UsageError(#[from] DbError);

@@ -7,7 +7,7 @@ use schema::usage::{Due, Failing, Judgement, RETRY};
 use super::store::UsageRow;
 use crate::runtime::Plan;
 
-/// What is known of users' directories.
+/// Knowledge of users' directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// What the database says.

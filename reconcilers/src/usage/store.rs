@@ -8,7 +8,7 @@ use schema::usage::{self, Attempt, Due, Failing, Judgement, Quota, object_uid};
 
 use crate::stores::Database;
 
-/// What the database says of users' directories.
+/// Statements on the use of users' directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     /// Generation of the one object.

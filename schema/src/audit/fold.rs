@@ -51,7 +51,7 @@ impl CallKind {
         format!("{FOLDED}{outcome}; further calls of this kind on this day are counted, not listed")
     }
 
-    /// What the trail has of it.
+    /// The trail's part of it.
     async fn load(&self, tx: &mut Tx) -> Result<Progress, DbError> {
         let begin = Timestamp::from_millis(self.day * DAY_MS);
         let end = Timestamp::from_millis((self.day + 1) * DAY_MS);
@@ -63,7 +63,7 @@ impl CallKind {
     }
 }
 
-/// How far a kind is.
+/// Progress of a kind.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     /// Calls with an entry of their own.
@@ -90,7 +90,7 @@ impl Calls {
     }
 }
 
-/// How many calls an entry stands for, as stored.
+/// Number of calls that an entry stands for, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub(super) struct Fold {
     pub(super) seq: i64,
@@ -126,7 +126,7 @@ impl Fold {
 }
 
 impl Entry {
-    /// Whether it stands for several calls.
+    /// True if it stands for several calls.
     pub(super) fn is_fold(&self) -> bool {
         self.action == CALL && self.detail.starts_with(FOLDED)
     }

@@ -169,7 +169,7 @@ pub struct Record {
     pub hash: String,
     /// How many events it stands for: more than one of calls that are folded.
     pub count: i64,
-    /// When the newest of them happened.
+    /// Time of the newest of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Timestamp>,
     /// Authenticates the number, if it stands for several.
@@ -178,7 +178,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it stands for as many events as were counted.
+    /// True if it stands for as many events as were counted.
     pub(super) fn is_counted_by(&self, key: &ChainKey) -> bool {
         match (&self.mac, self.last_at) {
             (Some(mac), Some(last_at)) => {

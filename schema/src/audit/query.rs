@@ -72,7 +72,7 @@ statements! {
     /// How many calls of a kind have an entry of their own, and which entry stands for the others.
     CALLS = "SELECT CAST(coalesce(sum(CASE WHEN detail LIKE $5 THEN 1 ELSE 0 END), 0) AS BIGINT), max(CASE WHEN detail = $6 THEN seq END) \
              FROM audit WHERE action = 'mcp_call' AND actor = $1 AND object = $2 AND at >= $3 AND at < $4";
-    /// How many calls an entry stands for.
+    /// Number of calls that an entry stands for.
     FOLD = "SELECT seq, calls, last_at, mac FROM audit_folds WHERE seq = $1";
     /// Remembers that.
     SAVE_FOLD = "INSERT INTO audit_folds (seq, calls, last_at, mac) VALUES ($1, $2, $3, $4) \
@@ -252,7 +252,7 @@ pub(super) async fn prune(tx: &mut Tx, last: i64) -> Result<u64, DbError> {
     execute!(tx, PRUNE, last)
 }
 
-/// How many calls by `actor` of `object` in a time have a detail like the first, and the newest entry with the second.
+/// Number of calls by `actor` of `object` in a time with a detail like the first, and the newest entry with the second.
 pub(super) async fn calls(
     tx: &mut Tx,
     (actor, object): (&str, &str),
@@ -262,7 +262,7 @@ pub(super) async fn calls(
     fetch_one!(tx, CALLS, actor, object, begin, end, listed, folded)
 }
 
-/// How many calls an entry stands for.
+/// Number of calls that an entry stands for.
 pub(super) async fn fold(tx: &mut Tx, seq: i64) -> Result<Option<Fold>, DbError> {
     fetch_optional!(tx, FOLD, seq)
 }

@@ -14,12 +14,12 @@ pub const ENDS_KEPT: usize = 3;
 /// An end of a container that was not asked for, or of a replacement that failed.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct ContainerEnd {
-    /// When it was.
+    /// Time of it.
     #[sqlx(rename = "ended_at")]
     pub at: Timestamp,
     /// Exit code of the process; `None` when there is none, such as of a container that was removed.
     pub exit_code: Option<i64>,
-    /// Why, in a clause: `exit code 137, out of memory`.
+    /// Cause, in a clause: `exit code 137, out of memory`.
     pub cause: String,
     /// The last lines of the log, cleaned and without secrets; empty when they could not be read.
     pub log: String,

@@ -48,7 +48,7 @@ pub struct ContainerRow {
     /// The account may not be used: the container does not run, whatever is desired.
     #[sqlx(try_from = "Flag")]
     pub disabled: bool,
-    /// Why the quota stops it, whatever is desired.
+    /// Reason for which the quota stops it, whatever is desired.
     pub quota_stop: Option<String>,
     /// Whether it is to run.
     pub desired: Desired,
@@ -160,7 +160,7 @@ pub struct ContainerFacts {
     pub last_exit_at: Option<Timestamp>,
     /// Its exit code.
     pub last_exit_code: Option<i64>,
-    /// Why, in a clause.
+    /// Cause, in a clause.
     pub last_exit_cause: Option<String>,
     /// Digest of the settings whose replacement container did not become ready.
     pub failed_digest: Option<String>,
@@ -169,7 +169,7 @@ pub struct ContainerFacts {
     /// How often in a row.
     #[sqlx(try_from = "i64")]
     pub failed_count: u32,
-    /// Why, in a clause.
+    /// Cause, in a clause.
     pub failure: Option<String>,
     /// The last lines of its log, cleaned and without secrets.
     pub failure_log: Option<String>,

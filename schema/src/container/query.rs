@@ -41,7 +41,7 @@ statements! {
     ALL = select_container!("ORDER BY c.uid");
     /// Start or stop; both end debugging.
     SET_DESIRED = "UPDATE containers SET stopped_at = CASE WHEN desired = $2 THEN stopped_at END, desired = $2, debug = $3 WHERE uid = $1";
-    /// Who has stopped it, and when: the first who did, until it is started.
+    /// Author and time of the first stop, until it is started.
     RECORD_STOP = "UPDATE containers SET stopped_by = CASE WHEN stopped_at IS NULL THEN $3 ELSE stopped_by END, stopped_at = coalesce(stopped_at, $2) WHERE uid = $1 AND desired = 'stopped'";
     /// Restart: a new token; the container is to run from now on.
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', stopped_at = NULL, debug = $3, restart_token = $2 WHERE uid = $1";

@@ -1,4 +1,4 @@
-//! How much space a user's directory takes: all that the agent can write there.
+//! Space that a user's directory takes: all that the agent can write there.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -26,7 +26,7 @@ const MOST_LINKED: usize = 200_000;
 /// The unit of `st_blocks`, whatever the block size of the file system.
 const BLOCK: u64 = 512;
 
-/// What a walk through a directory has counted.
+/// Counts of a walk through a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Bytes that everything in it takes on the disk: of a sparse file only what is allocated, of one with several names its

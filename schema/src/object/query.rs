@@ -36,7 +36,7 @@ macro_rules! select_object {
     };
 }
 
-/// Whether an object is there and not observed as desired, or not observed at all since its reconciler is paused.
+/// True if an object is there and not observed as desired, or not observed at all since its reconciler is paused.
 macro_rules! is_unready {
     ($object:literal, $status:literal) => {
         concat!(

@@ -112,11 +112,11 @@ pub async fn name_affected(
 /// A change of what agents are made from.
 #[derive(Debug)]
 pub struct Change<'a> {
-    /// What is changed.
+    /// Kind of the change.
     pub kind: RolloutKind,
-    /// What is in effect from now on, in words that end with its number or version.
+    /// The new one, in words that end with its number or version.
     pub to: String,
-    /// What was in effect before, in the same words.
+    /// The former one, in the same words.
     pub from: String,
     /// The agents that it concerns.
     pub affected: Affected,
@@ -231,7 +231,7 @@ pub async fn keep_held(tx: &mut Tx) -> Result<(), DbError> {
 
 /// Says that a rollout of a change ends by the next change, and by nothing else.
 pub(super) const GOES_ON: DbError = DbError::WrongState(
-    "agents cannot be left between two configurations: resume the rollout, or go back with `agentyard config rollback` or `agentyard adapter rollback`",
+    "agents cannot be left between two configurations: resume the rollout, or go back with `agentyard config rollback` or `agentyard adapter rollback` (secrets: save the former ones)",
 );
 
 /// Reports that what is desired of a rollout can be desired of one of this kind.

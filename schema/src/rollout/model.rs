@@ -122,12 +122,12 @@ pub struct ImageChoice {
     pub digest: Option<String>,
 }
 
-/// How a rollout judges a user's new container.
+/// Terms on which a rollout judges a user's new container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadinessPolicy {
     /// How long it may take to become ready.
     pub health_timeout: Duration,
-    /// How long it must have been ready before the user counts as moved.
+    /// Time for which it must have been ready before the user counts as moved.
     pub min_ready: Duration,
 }
 
@@ -146,7 +146,7 @@ pub struct NewRollout {
     pub pause_on_failure: bool,
     /// How long a user's new container may take to become ready.
     pub health_timeout: Duration,
-    /// How long it must have been ready before the user counts as moved.
+    /// Time for which it must have been ready before the user counts as moved.
     pub min_ready: Duration,
 }
 
@@ -171,7 +171,7 @@ pub struct RolloutRow {
     /// How long a user's new container may take to become ready.
     #[sqlx(rename = "health_timeout_ms", try_from = "Millis")]
     pub health_timeout: Duration,
-    /// How long it must have been ready before the user counts as moved.
+    /// Time for which it must have been ready before the user counts as moved.
     #[sqlx(rename = "min_ready_ms", try_from = "Millis")]
     pub min_ready: Duration,
     /// What is desired of it now.
@@ -250,7 +250,7 @@ pub struct RolloutFacts {
     pub message: String,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-    /// When a pull of the image first failed in this attempt, while it has not been had since.
+    /// Time at which a pull of the image first failed in this attempt, while it has not been had since.
     pub pull_failed_at: Option<Timestamp>,
 }
 
@@ -293,7 +293,7 @@ pub struct TargetFiles {
     pub generation: Generation,
     /// The newest generation their reconciler has observed.
     pub observed_generation: Generation,
-    /// What is known of them.
+    /// Their condition.
     pub ready: Option<Condition>,
 }
 

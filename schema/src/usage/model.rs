@@ -9,12 +9,12 @@ use crate::column::Flag;
 use crate::home::Measured;
 use crate::ids::{Timestamp, Uid, UserName};
 
-/// How long a directory that could not be measured is left alone.
+/// Time for which a directory that could not be measured is left alone.
 pub const RETRY: Duration = Duration::from_secs(5 * 60);
 /// How long one that was measured is left alone although requests change it; to that comes a millisecond for each entry in it,
 /// so that no user keeps the disk busy.
 pub const AFTER_CHANGE: Duration = Duration::from_secs(10);
-/// How long the number of one whose agent is to run is good, without a quota.
+/// Time for which the number of one whose agent is to run is good, without a quota.
 pub const WHILE_RUNNING: Duration = Duration::from_secs(60 * 60);
 /// The same with a quota. Each measurement in a row that finds the same adds as much again, up to [`MOST_UNCHANGED`] times; and each
 /// entry a millisecond.
@@ -24,7 +24,7 @@ pub const MOST_UNCHANGED: i64 = 5;
 /// How long the number of one in which nobody is at work is good.
 pub const OTHERWISE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a user's directory takes, the workspace and the rest of the agent's home.
+/// Space that a user's directory takes, the workspace and the rest of the agent's home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, utoipa::ToSchema)]
 #[schema(as = WorkspaceUsage)]
 pub struct Usage {
@@ -58,7 +58,7 @@ pub struct Due {
     pub uid: Uid,
     /// The user's name.
     pub name: UserName,
-    /// How often requests had changed its workspace by the time of reading.
+    /// Number of changes of its workspace by requests by the time of reading.
     pub changes: i64,
 }
 

@@ -17,7 +17,7 @@ use crate::object;
 use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
 
 statements! {
-    /// What one directory takes, once it was measured.
+    /// Space that one directory takes, once it was measured.
     GET = "SELECT used_bytes, files, coalesce(entries, 0) AS entries, complete, measured_at, problem, measured_changes FROM workspace_usage WHERE uid = $1 AND measured_at IS NOT NULL";
     /// A request has changed a workspace.
     CHANGED_BY_REQUEST = "INSERT INTO workspace_usage (uid, changes) VALUES ($1, 1) \
@@ -58,14 +58,14 @@ statements! {
             WHERE (w.quota_state <> 0 OR w.held_bytes >= $1 OR w.held_entries >= $2) AND o.deleted_at IS NULL ORDER BY w.uid";
     /// Saves a verdict.
     SAVE_VERDICT = "UPDATE workspace_usage SET quota_state = $2, quota_stops = $3, quota_note = $4 WHERE uid = $1";
-    /// How many users are near the quota, how many beyond it, and the first of them.
+    /// Numbers of users near the quota and beyond it, and the first of them.
     QUOTA_USERS = "SELECT u.name, CAST(sum(CASE WHEN w.quota_state = 1 THEN 1 ELSE 0 END) OVER () AS BIGINT) AS near, \
                    CAST(sum(CASE WHEN w.quota_state = 2 THEN 1 ELSE 0 END) OVER () AS BIGINT) AS beyond \
                    FROM workspace_usage w JOIN users u ON u.uid = w.uid JOIN objects o ON o.kind = 'user' AND o.uid = w.uid \
                    WHERE w.quota_state <> 0 AND o.deleted_at IS NULL ORDER BY w.quota_state DESC, u.name_key LIMIT 1";
 }
 
-/// What a user's directory takes; `None` before it was measured.
+/// Space that a user's directory takes; `None` before it was measured.
 pub async fn get(connection: &mut Connection, uid: &Uid) -> Result<Option<Usage>, DbError> {
     fetch_optional!(connection, GET, uid)
 }

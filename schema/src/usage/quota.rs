@@ -22,7 +22,7 @@ pub struct Quota {
     pub stops: bool,
 }
 
-/// How far a quota is used.
+/// Use of a quota.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QuotaState {
     /// Below the warning.
@@ -73,7 +73,7 @@ pub struct Verdict {
     /// The agent is stopped for it.
     #[sqlx(rename = "quota_stops", try_from = "Flag")]
     pub stops: bool,
-    /// What is used, of what, and what follows; empty within the quota.
+    /// Use, limit and consequence, in words; empty within the quota.
     #[sqlx(rename = "quota_note")]
     pub note: String,
 }
@@ -91,7 +91,7 @@ impl Verdict {
     }
 }
 
-/// What a directory is known to take, with the saved judgement.
+/// Space that a directory is known to take, with the saved judgement.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Held {
     /// The user.
@@ -107,7 +107,7 @@ pub struct Held {
     /// Everything was counted.
     #[sqlx(try_from = "Flag")]
     pub complete: bool,
-    /// What was saved.
+    /// Result of the save.
     #[sqlx(flatten)]
     pub verdict: Verdict,
 }
@@ -119,9 +119,9 @@ pub struct Judgement {
     pub uid: Uid,
     /// The user's name.
     pub name: UserName,
-    /// What was saved before.
+    /// The saved judgement.
     pub before: Verdict,
-    /// What is to be saved.
+    /// The judgement to save.
     pub verdict: Verdict,
 }
 
@@ -172,7 +172,7 @@ impl Quota {
         }
     }
 
-    /// Whether there is any limit.
+    /// True if there is any limit.
     pub fn is_set(&self) -> bool {
         self.megabytes > 0 || self.files > 0
     }

@@ -17,11 +17,11 @@ use crate::object::StatusRow;
 pub struct Health {
     /// True if all of it is ready.
     pub status: ConditionStatus,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
-    /// Why, for operators.
+    /// Reason, for operators.
     pub message: String,
-    /// How to fix it; empty when there is nothing to do.
+    /// Remedy; empty when there is nothing to do.
     pub remedy: &'static str,
     /// Since when it is so; null if that is not known.
     #[schema(required = true)]
@@ -31,7 +31,7 @@ pub struct Health {
     pub object: ObjectRef,
 }
 
-/// Why a container is not to run.
+/// Reason for which a container is not to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -44,16 +44,16 @@ pub enum StandstillReason {
     Stopped,
 }
 
-/// Why a user's container is not to run, since when, and who has decided that.
+/// Reason, time and author of the decision that a user's container does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = UserStandstill)]
 pub struct Standstill {
-    /// Why.
+    /// Reason.
     pub reason: StandstillReason,
     /// Since when; null if that is not known: it was not started yet, or an earlier release stopped it.
     #[schema(required = true)]
     pub since: Option<Timestamp>,
-    /// Who has decided it, as the audit trail names them; null if that is not known.
+    /// Author of the decision, as the audit trail names it; null if that is not known.
     #[schema(required = true, example = "root")]
     pub by: Option<String>,
     /// After this time the next synchronisation removes the account; null if none does.
@@ -138,7 +138,7 @@ impl Standstill {
     }
 }
 
-/// How bad it is, from what is as desired to what needs manual action.
+/// Severity, from what is as desired to what needs manual action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
     Ready,

@@ -150,17 +150,17 @@ pub struct UserListing {
     /// An administrator has decided that, whatever the directory says.
     #[sqlx(try_from = "Flag")]
     pub disabled_here: bool,
-    /// When that was, if it is known.
+    /// Time of that, if it is known.
     pub disabled_at: Option<Timestamp>,
-    /// Who it was.
+    /// Author of it.
     pub disabled_by: Option<String>,
     /// Since when the directory does not have the user.
     pub missing_since: Option<Timestamp>,
-    /// When the container was stopped, if it was and that is known.
+    /// Time at which the container was stopped, if it was and that is known.
     pub stopped_at: Option<Timestamp>,
-    /// Who has stopped it.
+    /// Author of the stop.
     pub stopped_by: Option<String>,
-    /// What is known of the other objects of the user.
+    /// Conditions of the other objects of the user.
     #[sqlx(flatten)]
     pub parts: UserParts,
     /// When it was created.
@@ -207,7 +207,7 @@ pub struct UserRow {
     pub has_finalizer: bool,
     /// Generation of the active adapter at the time of reading.
     pub adapter_generation: i64,
-    /// What its directory takes of the quota.
+    /// Use that its directory makes of the quota.
     #[sqlx(flatten)]
     pub quota: Verdict,
 }

@@ -57,7 +57,7 @@ macro_rules! join_parts {
     };
 }
 
-/// Whether one of them is there and not ready.
+/// True if one of them is there and not ready.
 macro_rules! any_unready {
     () => {
         concat!(
@@ -74,7 +74,7 @@ macro_rules! any_unready {
     };
 }
 
-/// What is known of one that is not ready; NULL if it is.
+/// Reason of one that is not ready; NULL if it is.
 macro_rules! unready_part {
     ($object:literal, $status:literal, $name:literal) => {
         concat!(
@@ -152,7 +152,7 @@ statements! {
     SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
     /// Allows or forbids signing in.
     SET_DISABLED = "UPDATE users SET disabled_at = CASE WHEN (disabled & 1) = $2 THEN disabled_at END, disabled = (disabled & 2) | $2 WHERE uid = $1";
-    /// Who has forbidden it, and when: the first who did, until it is allowed.
+    /// Author and time of the first ban, until it is allowed.
     RECORD_DISABLING = "UPDATE users SET disabled_by = CASE WHEN disabled_at IS NULL THEN $3 ELSE disabled_by END, disabled_at = coalesce(disabled_at, $2) WHERE uid = $1 AND (disabled & 1) = 1";
     /// Notes whether somebody is missing from where users come from.
     SET_MISSING = "UPDATE users SET disabled = (disabled & 1) | $2 WHERE uid = $1";

@@ -57,7 +57,7 @@ pub struct ShowArgs {
     output: Format,
 }
 
-/// Which archive, and whom it is for; or all of a mode switch.
+/// Arguments of `archive restore`: one archive and its user, or all of a mode switch.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// Archive, as listed
@@ -93,7 +93,7 @@ pub struct RestoreArgs {
     dry_run: bool,
 }
 
-/// Which archive, and the confirmation.
+/// Arguments of `archive delete`.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
     /// Archive, as listed

@@ -42,7 +42,7 @@ impl Tally {
     }
 }
 
-/// What is to become of one archive.
+/// Decision about one archive.
 enum Fate {
     Restore(User),
     There,

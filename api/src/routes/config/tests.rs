@@ -597,3 +597,53 @@ fn older_settings_never_replace_newer_ones() {
     }
     assert_eq!(receiver.borrow().generation, 5);
 }
+
+#[tokio::test]
+async fn save_of_ready_agents_is_a_task_that_names_the_way_back() {
+    let admin = admin().await;
+    let alice = admin.yard.find("alice").await.unwrap().uid;
+    let status = StatusRow {
+        observed_generation: Generation(1),
+        conditions: vec![Condition::ready(Reason::Running, "up")],
+        ..StatusRow::default()
+    };
+    let mut tx = admin.yard.tx().await;
+    object::save_status(&mut tx, Kind::Container, &alice, &status, Epoch(1))
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let config = json!({"container.pids_limit": 100});
+    let dry = admin.save_with(&config, &[("dry_run", "1")]).await;
+    assert_eq!(dry.body["restarted_users"], json!(["alice", "bob"]));
+    assert_eq!(dry.body["task_id"], Value::Null);
+    let saved = admin.save(&config).await;
+    assert_eq!(saved.status, 202, "{saved:?}");
+    let message = saved.body["message"].as_str().unwrap();
+    assert!(
+        message.contains("`agentyard config rollback 1` takes it back"),
+        "{message}"
+    );
+    let task = saved.body["task_id"].as_str().unwrap();
+    let path = format!("/api/admin/images/rollouts/{task}");
+    let rollout = admin
+        .yard
+        .get(&path)
+        .with("root", &admin.cookie)
+        .send()
+        .await;
+    assert_eq!(rollout.body["rollout"]["type"], "config", "{rollout:?}");
+    assert_eq!(rollout.body["users"][0]["username"], "alice");
+}
+
+#[tokio::test]
+async fn more_processors_than_the_engine_has_are_refused() {
+    let admin = admin().await;
+    let refused = admin.save(&json!({"container.cpu_limit": 1000})).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let said = refused.body["problems"][0]["message"].as_str().unwrap();
+    assert!(said.contains("set 2 or fewer"), "{said}");
+    assert_eq!(
+        admin.save(&json!({"container.cpu_limit": 2})).await.status,
+        202
+    );
+}

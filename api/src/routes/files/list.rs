@@ -96,12 +96,12 @@ pub struct Directory {
     entries: Vec<Entry>,
     /// The way to it, from the top.
     breadcrumb: Vec<Crumb>,
-    /// What the user's directory takes, the workspace and the rest of the agent's home; null before it was measured.
+    /// Space that the user's directory takes, the workspace and the rest of the agent's home; null before it was measured.
     #[schema(required = true)]
     usage: Option<Usage>,
     /// What it may take, in MiB; 0 = as much as there is.
     quota_mb: u64,
-    /// How many files and directories may be in it; 0 = as many as there is room for.
+    /// Most files and directories in it; 0 = as many as there is room for.
     quota_files: u64,
     /// There are more entries than are listed.
     truncated: bool,

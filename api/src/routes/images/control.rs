@@ -49,7 +49,7 @@ pub(super) fn routes() -> Vec<Route> {
         .title(Area::Images, "Resume a rollout")
         .about(
             "The image is pulled and resolved again, failed users are retried, and the \
-                 rollout continues.",
+                 rollout continues. In a rollout of a configuration or an adapter failed users are left out.",
         )
         .waits()
         .guarded()
@@ -62,7 +62,8 @@ pub(super) fn routes() -> Vec<Route> {
         .title(Area::Images, "Cancel a rollout")
         .about(
             "No further users are moved; users under way are completed, and the rollout ends. \
-                 Moved users keep the new image.",
+                 Moved users keep the new image. A rollout of a configuration or an adapter cannot be cancelled: the former \
+                 one takes its place (409 `wrong_state`).",
         )
         .waits()
         .guarded()
@@ -75,7 +76,8 @@ pub(super) fn routes() -> Vec<Route> {
         .title(Area::Images, "Roll back a rollout")
         .about(
             "Returns all users of the rollout to their previous images, even after the \
-                 rollout has ended. Without `id`: the newest rollout.",
+                 rollout has ended. Without `id`: the newest rollout of an image. One of a configuration or an adapter is \
+                 taken back by the former one (409 `wrong_state`).",
         )
         .waits()
         .guarded()

@@ -91,7 +91,7 @@ pub struct Migration {
     pause_on_failure: Option<bool>,
     /// How long a new container may take to become ready: 5s to 1h; default: 120s.
     health_timeout: Option<String>,
-    /// How long it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
+    /// Time for which it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
     min_ready: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub struct Upgrade {
     pause_on_failure: Option<bool>,
     /// How long a new container may take to become ready: 5s to 1h; default: 120s.
     health_timeout: Option<String>,
-    /// How long it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
+    /// Time for which it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
     min_ready: Option<String>,
 }
 
@@ -185,7 +185,7 @@ pub struct Started {
     state: State,
     /// How many users are in which state.
     progress: Progress,
-    /// What the rollout leaves as it is, and what to do about it.
+    /// Warnings about settings that the rollout leaves unchanged, each with its remedy.
     warnings: Vec<String>,
 }
 

@@ -90,7 +90,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// What it remembers.
+    /// Its memory.
     pub(super) fn facts(&self) -> Option<&ContainerFacts> {
         match self {
             Self::SaveFacts(facts) | Self::NoteEnd { facts, .. } => Some(facts),

@@ -13,7 +13,7 @@ use crate::runtime::Plan;
 
 /// From this many crashes in a row on, it is a crash loop.
 pub const CRASH_LOOP_FROM: u32 = 3;
-/// Why a container ended that is not there any more.
+/// Cause of the end of a container that is not there any more.
 const REMOVED: &str = "removed by hand";
 const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
 

@@ -1,4 +1,4 @@
-//! What an agent writes beyond the quota, and what becomes of its container.
+//! Tests of agents that write beyond the quota, and of their containers.
 
 use std::fs;
 use std::time::Duration;

@@ -26,7 +26,7 @@ use reconcilers::user::UserStore;
 
 pub const OLD: &str = "docker.io/library/echo:1";
 pub const NEW: &str = "docker.io/library/echo:2";
-/// How long a container must have been ready before it counts as moved.
+/// Time for which a container must have been ready before it counts as moved.
 pub const MIN_READY: Duration = Duration::from_secs(10);
 pub const OLD_ID: &str = "sha256:old";
 
@@ -222,7 +222,7 @@ impl Yard {
         busy
     }
 
-    /// What the agent-config reconciler does, in short. True when it did something.
+    /// Does what the agent-config reconciler does, in short. True when it did something.
     async fn files(&self, uid: &Uid) -> bool {
         let kind = Kind::AgentConfig;
         let Some((generation, status)) = self.store.peek(kind, uid) else {

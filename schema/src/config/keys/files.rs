@@ -5,7 +5,7 @@ use crate::config::setting::{Effect, Setting};
 use crate::kind::Kind;
 
 settings! {
-    /// What follows when a user's directory takes more than the quota: uploads are refused, and the user is shown with a warning (`warn`); or
+    /// Consequence of a user's directory that takes more than the quota: uploads are refused, and the user is shown with a warning (`warn`); or
     /// the agent is stopped as well until less is used (`stop`).
     QUOTA_ACTION: Setting<String> = "files.quota_action", "Action at the quota", Setting::word(&["warn", "stop"], "warn").effects(&[Effect::Object(Kind::Usage)]);
 

@@ -15,7 +15,7 @@ fn measured(home: &UserHome) -> Measured {
     done(home.measure(|| true).unwrap())
 }
 
-/// What a home takes in which nothing is: `.agent` and the workspace.
+/// Entries of a home in which nothing is: `.agent` and the workspace.
 fn empty(yard: &Yard) -> u64 {
     let agent = yard.users("alice").join(".agent");
     taken(&[agent.join("workspace"), agent])

@@ -22,7 +22,7 @@ pub(super) struct FakeContainer {
     pub(super) logs: Vec<(Timestamp, bool, Bytes)>,
     pub(super) run: Run,
     pub(super) started: Option<Instant>,
-    /// When its agent first answered in this run.
+    /// Time at which its agent first answered in this run.
     pub(super) answered: Option<Instant>,
     /// Counts starts, so that the end of an earlier run does not end a later one.
     pub(super) runs: u64,

@@ -271,7 +271,7 @@ impl Tables {
                 image_digest: None,
                 resolved_attempt: 0,
                 paused_attempt: 0,
-                phase: phase,
+                phase,
                 message: String::new(),
                 finished_at: None,
                 pull_failed_at: None,

@@ -104,7 +104,7 @@ impl Tables {
         due.into_iter().map(|(_, due)| due).collect()
     }
 
-    /// What the quota says of a user's directory.
+    /// Judgement of a user's directory by the quota.
     pub(super) fn verdict(&self, uid: &Uid) -> Verdict {
         let row = self.workspaces.get(uid);
         row.map(|row| row.verdict.clone()).unwrap_or_default()

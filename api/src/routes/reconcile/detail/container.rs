@@ -25,7 +25,7 @@ const MEBIBYTE: i64 = 1024 * 1024;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredContainer, title = "container")]
 pub struct Desired {
-    /// Whether it is to run: that is desired, its user is not disabled, and the quota does not stop it.
+    /// True if it is to run: that is desired, its user is not disabled, and the quota does not stop it.
     running: bool,
     /// The desired state; stopped while the user is disabled.
     desired: container::Desired,
@@ -96,7 +96,7 @@ pub struct Observed {
     last_exit_at: Option<Timestamp>,
     /// Its exit code.
     last_exit_code: Option<i64>,
-    /// Why, in a clause.
+    /// Cause, in a clause.
     #[schema(example = "exit code 137, out of memory")]
     last_exit_cause: Option<String>,
     /// Digest of the settings whose replacement container did not become ready.
@@ -105,7 +105,7 @@ pub struct Observed {
     failed_at: Option<Timestamp>,
     /// How often in a row.
     failed_count: u32,
-    /// Why, in a clause.
+    /// Cause, in a clause.
     #[schema(example = "the replacement ended with exit code 1, 5 s after it was ready")]
     failure: Option<String>,
     /// The last lines of its log, at most 20, without control characters and known secrets.
@@ -122,11 +122,11 @@ pub struct Observed {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContainerEnd)]
 struct End {
-    /// When it was.
+    /// Time of it.
     at: Timestamp,
     /// Exit code of the process; null when there is none, such as of a container that was removed by hand.
     exit_code: Option<i64>,
-    /// Why, in a clause.
+    /// Cause, in a clause.
     #[schema(example = "exit code 137, out of memory")]
     cause: String,
     /// The last lines of its log, at most 20, without control characters and known secrets.
