@@ -37,6 +37,8 @@ use crate::shared::view::Observed;
 
 /// Longest time of a readiness check in a pass: a worker waits for it, and an agent that is slower is asked again.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
+/// The same of a replacement that was ready.
+const LAST_ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// Desired and observed state of one user's container.
 #[derive(Debug, Clone, PartialEq)]
@@ -702,8 +704,19 @@ impl ContainerReconciler {
                 match networks.get(NETWORK).cloned().flatten() {
                     Some(address) => {
                         let agents = &self.shared.agents;
-                        let answer = agents.ask(&address, *port, path, ANSWER_TIME).await;
-                        Ok(answer == Answer::Ready)
+                        // One that was ready goes by this answer alone.
+                        let facts = &row.facts;
+                        let was_ready = facts.engine_id.as_deref() == Some(&base.id)
+                            && facts.ready_at.is_some();
+                        let limit = match was_ready {
+                            true => LAST_ANSWER_TIME,
+                            false => ANSWER_TIME,
+                        };
+                        Ok(match agents.ask(&address, *port, path, limit).await {
+                            Answer::Ready => true,
+                            Answer::NotReady => false,
+                            Answer::Unknown => was_ready,
+                        })
                     }
                     None => Ok(false),
                 }

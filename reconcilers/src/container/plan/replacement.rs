@@ -207,12 +207,12 @@ impl Running<'_> {
             }
             ContainerState::Running if fits && !going_back => {
                 let facts = &self.row.facts;
-                if self.is_known_ready(base) {
-                    let forgotten = save_facts(forgotten(facts, self.now));
-                    let message = "the replacement was ready and does not answer any more";
-                    return act(vec![forgotten], message);
-                }
                 if self.seen.waited < self.seen.readiness_timeout {
+                    if self.is_known_ready(base) {
+                        let forgotten = save_facts(forgotten(facts, self.now));
+                        let message = "the replacement was ready and does not answer any more";
+                        return act(vec![forgotten], message);
+                    }
                     let message = "the replacement runs, not ready yet";
                     return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(SHORT);
                 }
