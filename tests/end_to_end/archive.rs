@@ -263,7 +263,7 @@ async fn deleted_archive_is_gone_and_recorded() {
 }
 
 #[tokio::test]
-async fn archives_of_a_mode_switch_come_back_once() {
+async fn mode_switch_archives_are_restored_once() {
     let stage = Stage::new();
     let launch = stage.command();
     let backend = Backend::Sqlite(stage.data().join("agentyard.db"));

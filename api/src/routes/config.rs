@@ -33,7 +33,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::routes::containers::cpu_problem;
+use crate::routes::containers::find_cpu_problem;
 use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
 use crate::wait::{self, Change, Settled, State};
@@ -547,7 +547,7 @@ async fn draft(
         return Err(ApiError::NetworkInUse);
     }
     if let Some(cores) = changes.get(&keys::container::CPU_LIMIT)
-        && let Some(rule) = cpu_problem(deps, cores)
+        && let Some(rule) = find_cpu_problem(deps, cores)
     {
         let key = keys::container::CPU_LIMIT.row.key;
         return Err(refused(vec![Problem {

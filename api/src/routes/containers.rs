@@ -171,7 +171,7 @@ impl Limits {
             .parse()
             .map_err(|_| ApiError::invalid("cpu_limit", "cpu_limit must be a number of cores"))?;
         by_rule_of(&keys::container::CPU_LIMIT, "cpu_limit", &json!(cores))?;
-        match cpu_problem(deps, cores) {
+        match find_cpu_problem(deps, cores) {
             Some(rule) => Err(ApiError::invalid("cpu_limit", format!("cpu_limit: {rule}"))),
             None => Ok(Some(cores)),
         }
@@ -195,7 +195,7 @@ impl Limits {
 }
 
 /// Says why the engine would refuse a container with so many cores, as far as its host is known.
-pub(in crate::routes) fn cpu_problem(deps: &Dependencies, cores: f64) -> Option<String> {
+pub(in crate::routes) fn find_cpu_problem(deps: &Dependencies, cores: f64) -> Option<String> {
     let cpus = deps.engine.cpus()?;
     let most = f64::from(cpus);
     (cores > most).then(|| {

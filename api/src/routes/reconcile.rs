@@ -120,10 +120,10 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let engine = object::get(&mut connection, Kind::Engine, &config_query::engine_uid()).await?;
     drop(connection);
     let health = deps.health.parts();
-    let mut warnings = warnings_of(engine.as_ref());
+    let mut warnings = list_engine_warnings(engine.as_ref());
     let proxies = &deps.unknown_proxies;
     warnings.extend(proxies.warnings(deps.clock.steady(), &deps.settings()));
-    warnings.extend(quota_users.as_ref().map(quota_warning));
+    warnings.extend(quota_users.as_ref().map(format_quota_warning));
     let overview = Overview {
         leader: deps.leadership.leader(),
         engine: deps.engine.engine(),
@@ -137,7 +137,7 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
 }
 
 /// Number of users who use up their quota, or nearly.
-fn quota_warning(users: &QuotaUsers) -> String {
+fn format_quota_warning(users: &QuotaUsers) -> String {
     let QuotaUsers { name, near, beyond } = users;
     format!(
         "users beyond the quota of files: {beyond}, near it: {near}; see `describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
@@ -159,7 +159,7 @@ fn of_service(parts: &[PartHealth]) -> Condition {
 }
 
 /// Warnings of the engine, as lines.
-fn warnings_of(engine: Option<&ObjectRow>) -> Vec<String> {
+fn list_engine_warnings(engine: Option<&ObjectRow>) -> Vec<String> {
     let of = |engine: &ObjectRow| {
         let object = format!("{}/{}", engine.kind, engine.name);
         let warnings = condition::warnings(&engine.status.conditions);

@@ -56,6 +56,8 @@ struct State {
     agents: HashMap<Uid, Watched>,
     /// Agents that have not answered the newest question.
     failing: usize,
+    /// So many fail at once that none is restarted for it.
+    suspended: bool,
     due: BTreeMap<(Instant, u64), Uid>,
     sequence: u64,
     jitter: Jitter,
@@ -77,6 +79,7 @@ impl Liveness {
             state: Mutex::new(State {
                 agents: HashMap::new(),
                 failing: 0,
+                suspended: false,
                 due: BTreeMap::new(),
                 sequence: 0,
                 jitter,
@@ -215,9 +218,21 @@ impl State {
         }
     }
 
-    /// Reports that so many fail at the same time that it is more likely the host, or the way to them: none is restarted for it.
-    fn is_failing_as_a_whole(&self) -> bool {
-        self.failing >= MANY && self.failing * 2 > self.agents.len()
+    /// Suspends restarts while so many fail at the same time that it is more likely the host, or the way to them.
+    fn suspend(&mut self) {
+        let (failing, agents) = (self.failing, self.agents.len());
+        let suspended = failing >= MANY && failing * 2 > agents;
+        if suspended != self.suspended {
+            self.suspended = suspended;
+            match suspended {
+                true => tracing::warn!(
+                    failing,
+                    agents,
+                    "most agents do not answer: none is restarted for it; look at the host and the agents' network"
+                ),
+                false => tracing::info!(failing, agents, "most agents answer again"),
+            }
+        }
     }
 
     fn schedule(&mut self, uid: &Uid) {
@@ -260,7 +275,8 @@ impl State {
         self.failing += usize::from(failures > 0);
         self.failing -= usize::from(watched.failures > 0);
         watched.failures = failures;
-        if self.is_failing_as_a_whole()
+        self.suspend();
+        if self.suspended
             && let Some(watched) = self.agents.get_mut(uid)
             && !before
         {

@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
-use crate::statement::{execute, fetch_all, scalar, scalars, statements};
+use crate::statement::{execute, fetch_all, scalar, scalar_optional, scalars, statements};
 use crate::{meta, object, operation};
 
 /// Containers that are to run, and use what is changed: `$2` = 1 all of them, `$3` = 1 those without their own processor
@@ -52,6 +52,9 @@ statements! {
                            FROM held_agents h JOIN users u ON u.uid = h.uid WHERE h.rollout_uid = $1";
     /// Rollouts of this kind of change that have not ended.
     UNFINISHED_STEPS = "SELECT f.uid FROM rollout_facts f JOIN rollouts r ON r.uid = f.uid WHERE f.finished_at IS NULL AND r.type IN ('config', 'adapter')";
+    /// The newest of one kind.
+    UNFINISHED_OF_KIND = "SELECT f.uid FROM rollout_facts f JOIN rollouts r ON r.uid = f.uid WHERE f.finished_at IS NULL AND r.type = $1 \
+                          ORDER BY f.uid DESC LIMIT 1";
     /// Ends the way of the users of a rollout whose place another one takes.
     LEAVE_TARGETS = "UPDATE rollout_targets SET state = 'cancelled', finished_at = $2, message = $3 WHERE rollout_uid = $1 AND state IN ('pending', 'moving')";
     /// Ends such a rollout.
@@ -107,6 +110,14 @@ pub async fn name_affected(
 ) -> Result<Vec<String>, DbError> {
     let [all, cpu, memory] = affected.flags();
     scalars!(connection, NAME_AFFECTED, all, cpu, memory, limit)
+}
+
+/// The rollout of a change of this kind that has not ended.
+pub async fn unfinished(
+    connection: &mut Connection,
+    kind: RolloutKind,
+) -> Result<Option<Uid>, DbError> {
+    scalar_optional!(connection, UNFINISHED_OF_KIND, kind.to_string())
 }
 
 /// A change of what agents are made from.

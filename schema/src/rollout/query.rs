@@ -58,6 +58,9 @@ statements! {
     STATES = "SELECT state, count(*) FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
     /// Those that have not ended.
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
+    /// Those of images that have not ended.
+    UNFINISHED_OF_IMAGE = "SELECT f.uid FROM rollout_facts f JOIN rollouts r ON r.uid = f.uid \
+                           WHERE f.finished_at IS NULL AND r.type IN ('migrate', 'upgrade') ORDER BY f.uid";
     /// Users of a rollout with their containers, in order.
     TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, t.log, \
                CASE WHEN c.desired = 'running' AND u.disabled = 0 AND coalesce(w.quota_stops, 0) = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
@@ -250,6 +253,11 @@ pub async fn list(
 /// The newest rollout of an image, whether it has ended or not.
 pub async fn newest_of_image(connection: &mut Connection) -> Result<Option<Uid>, DbError> {
     scalar_optional!(connection, NEWEST_OF_IMAGE)
+}
+
+/// Rollouts of images that have not ended.
+pub async fn unfinished_of_image(connection: &mut Connection) -> Result<Vec<Uid>, DbError> {
+    scalars!(connection, UNFINISHED_OF_IMAGE)
 }
 
 /// Rollouts that have not ended.

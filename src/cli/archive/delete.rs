@@ -7,7 +7,7 @@ use schema::error::DbError;
 use schema::home::Archive;
 use schema::ids::Kind;
 
-use super::{DeleteArgs, archives, find, writer};
+use super::{DeleteArgs, archives, find, open_audit_writer};
 use crate::cli::local::{Local, blocking, db_failed, home_failed};
 use crate::cli::output::screen;
 use crate::cli::{Failure, Result, failed};
@@ -19,22 +19,19 @@ use crate::settings::Settings;
 /// When there is no such archive, the name is not confirmed, or the removal fails; the server goes on with one that was begun.
 pub async fn delete(settings: &Settings, local: &Local, args: &DeleteArgs) -> Result {
     let (archive, handle) = find(local, &args.archive).await?;
-    let writer = writer(settings, local)?;
+    let writer = open_audit_writer(settings, local)?;
     if !args.yes {
-        confirm(handle.clone()).await?;
+        confirm_deletion(handle.clone()).await?;
     }
     // Before anything is gone: there is no removal without its entry. On a full disk there is room once the archive is gone.
-    let recorded = match archive.removing {
-        true => Ok(()),
-        false => record(&writer, &archive, &handle).await,
-    };
+    let recorded = record_deletion(&writer, &archive, &handle).await;
     let is_full = matches!(recorded, Err(DbError::StorageFull(_)));
     if !is_full {
         recorded.map_err(db_failed)?;
     }
-    remove(local, &archive).await?;
+    remove_files(local, &archive).await?;
     if is_full {
-        let recorded = record(&writer, &archive, &handle).await;
+        let recorded = record_deletion(&writer, &archive, &handle).await;
         recorded.map_err(|error| {
             Failure::Failed(format!(
                 "archive {handle} is deleted, but the audit trail could not be written: {}",
@@ -46,7 +43,7 @@ pub async fn delete(settings: &Settings, local: &Local, args: &DeleteArgs) -> Re
 }
 
 /// Asks for the name of the archive.
-async fn confirm(handle: String) -> Result {
+async fn confirm_deletion(handle: String) -> Result {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Usage(format!(
             "nothing was deleted: no terminal to confirm it; repeat the command with --yes to delete archive {handle}"
@@ -68,7 +65,7 @@ async fn confirm(handle: String) -> Result {
     .await
 }
 
-async fn record(writer: &Writer, archive: &Archive, handle: &str) -> Result<(), DbError> {
+async fn record_deletion(writer: &Writer, archive: &Archive, handle: &str) -> Result<(), DbError> {
     let author = Author::local(rustix::process::getuid().as_raw(), "archive_delete");
     let tx = writer.begin(author).await?;
     let about = About::object(Kind::Archive, &archive.directory);
@@ -76,7 +73,7 @@ async fn record(writer: &Writer, archive: &Archive, handle: &str) -> Result<(), 
 }
 
 /// Removes the files. If the retention was faster, that is no failure.
-async fn remove(local: &Local, archive: &Archive) -> Result {
+async fn remove_files(local: &Local, archive: &Archive) -> Result {
     let (homes, directory) = (local.homes.clone(), archive.directory.clone());
     let removed = blocking(move || homes.remove_archive(&directory).map_err(home_failed)).await;
     if removed.is_err() {

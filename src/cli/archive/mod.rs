@@ -173,7 +173,7 @@ async fn find(local: &Local, given: &str) -> Result<(Archive, String)> {
 }
 
 /// Opens the audit trail: what cannot be recorded is not done.
-fn writer(settings: &Settings, local: &Local) -> Result<Writer> {
+fn open_audit_writer(settings: &Settings, local: &Local) -> Result<Writer> {
     let key = MasterKey::load(&settings.data_dir);
     let key = key.map_err(|error| Failure::Refused(error.to_string()))?;
     Ok(Writer::new(local.db.clone(), &key, Arc::new(SystemClock)))

@@ -8,7 +8,7 @@ use schema::ids::UserName;
 use schema::usage;
 use schema::user::{self, Role, User};
 
-use super::{find, not_restored, writer};
+use super::{find, not_restored, open_audit_writer};
 use crate::cli::local::{Local, blocking, db_failed, home_failed};
 use crate::cli::output::cell::counted;
 use crate::cli::output::clean::clean;
@@ -25,7 +25,7 @@ const NAMED: usize = 10;
 /// When there is no such archive or user, or the copy fails; then the workspace is as it was.
 pub async fn restore(settings: &Settings, local: &Local, archive: &str, to: &str) -> Result {
     let name: UserName = to.parse().map_err(failed)?;
-    let writer = writer(settings, local)?;
+    let writer = open_audit_writer(settings, local)?;
     let account = target(local, &name).await?;
     let (archive, handle) = find(local, archive).await?;
     let restored = copy(local, &writer, (archive, &handle), &account).await?;

@@ -5,7 +5,7 @@ use schema::home::{Archive, archive_handles};
 use schema::user::User;
 
 use super::restore::{copy, target};
-use super::{RestoreArgs, archives, writer};
+use super::{RestoreArgs, archives, open_audit_writer};
 use crate::cli::local::{Local, blocking, home_failed};
 use crate::cli::output::cell::counted;
 use crate::cli::output::screen;
@@ -14,14 +14,14 @@ use crate::settings::Settings;
 
 /// Counts of what became of the archives.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
+struct RestoreCounts {
     restored: u64,
     there: u64,
     without_user: u64,
     failed: u64,
 }
 
-impl Tally {
+impl RestoreCounts {
     fn summary(&self, is_dry_run: bool) -> String {
         let done = if is_dry_run {
             "would be restored"
@@ -43,7 +43,7 @@ impl Tally {
 }
 
 /// Decision about one archive.
-enum Fate {
+enum Decision {
     Restore(User),
     There,
     WithoutUser(Failure),
@@ -54,7 +54,7 @@ enum Fate {
 /// # Errors
 /// When there is no such mode switch, or an archive could not be restored.
 pub async fn restore_all(settings: &Settings, local: &Local, args: &RestoreArgs) -> Result {
-    let writer = writer(settings, local)?;
+    let writer = open_audit_writer(settings, local)?;
     let archives = archives(local).await?;
     let handles = archive_handles(&archives);
     let asked = args.from_mode_switch.as_deref().unwrap_or_default();
@@ -62,9 +62,9 @@ pub async fn restore_all(settings: &Settings, local: &Local, args: &RestoreArgs)
     screen::print(&format!("archives of the mode switch {batch}:\n"))?;
     let of_batch = archives.iter().zip(&handles);
     let of_batch = of_batch.filter(|(archive, _)| archive.batch() == Some(&batch));
-    let mut tally = Tally::default();
+    let mut tally = RestoreCounts::default();
     for (archive, handle) in of_batch {
-        let line = one(local, &writer, (archive, handle), args.dry_run, &mut tally).await?;
+        let line = restore_one(local, &writer, (archive, handle), args.dry_run, &mut tally).await?;
         screen::print(&format!("  {handle}: {line}\n"))?;
     }
     let summary = tally.summary(args.dry_run);
@@ -95,20 +95,20 @@ fn choose_batch(archives: &[Archive], asked: &str) -> Result<String> {
     })
 }
 
-async fn one(
+async fn restore_one(
     local: &Local,
     writer: &Writer,
     (archive, handle): (&Archive, &str),
     is_dry_run: bool,
-    tally: &mut Tally,
+    tally: &mut RestoreCounts,
 ) -> Result<String> {
-    let user = match fate(local, archive).await {
-        Ok(Fate::Restore(user)) => user,
-        Ok(Fate::There) => {
+    let user = match decide_archive(local, archive).await {
+        Ok(Decision::Restore(user)) => user,
+        Ok(Decision::There) => {
             tally.there += 1;
             return Ok("restored before; left out".to_owned());
         }
-        Ok(Fate::WithoutUser(why)) => {
+        Ok(Decision::WithoutUser(why)) => {
             tally.without_user += 1;
             return Ok(format!("left: {why}"));
         }
@@ -133,11 +133,11 @@ async fn one(
     }
 }
 
-async fn fate(local: &Local, archive: &Archive) -> Result<Fate> {
+async fn decide_archive(local: &Local, archive: &Archive) -> Result<Decision> {
     let user = match target(local, &archive.user).await {
         Ok(user) => user,
         Err(why @ (Failure::NotFound(_) | Failure::Failed(_))) => {
-            return Ok(Fate::WithoutUser(why));
+            return Ok(Decision::WithoutUser(why));
         }
         Err(failure) => return Err(failure),
     };
@@ -148,8 +148,8 @@ async fn fate(local: &Local, archive: &Archive) -> Result<Fate> {
         found.map_err(home_failed)
     });
     Ok(match is_there.await? {
-        true => Fate::There,
-        false => Fate::Restore(user),
+        true => Decision::There,
+        false => Decision::Restore(user),
     })
 }
 
@@ -178,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn summary_leaves_out_what_did_not_happen() {
-        let all = Tally {
+    fn summary_omits_zero_counts() {
+        let all = RestoreCounts {
             restored: 1,
             there: 2,
             without_user: 3,
@@ -188,7 +188,7 @@ mod tests {
         let text = "1 archive restored, 2 restored before, 3 without a user, 4 failed";
         assert_eq!(all.summary(false), text);
         assert_eq!(
-            Tally::default().summary(true),
+            RestoreCounts::default().summary(true),
             "0 archives would be restored"
         );
     }

@@ -185,7 +185,7 @@ async fn change(server: &Server, path: &str, body: Value, how: &How) -> Result {
 }
 
 /// The containers that a change recreates, with the first of their users.
-fn recreated(answer: &Value) -> String {
+fn describe_recreated(answer: &Value) -> String {
     let count = number(answer, "restarts");
     let users = cleaned(answer, "restarted_users");
     match users.is_empty() {
@@ -197,7 +197,7 @@ fn recreated(answer: &Value) -> String {
 /// Shows what a change does, or would do.
 fn report(server: &Server, answer: &Value, how: &How) -> Result {
     let changed = cleaned(answer, "changed");
-    let containers = recreated(answer);
+    let containers = describe_recreated(answer);
     let text = match (changed.is_empty(), how.dry_run) {
         (true, _) => "no changes\n".to_owned(),
         (false, true) => match &answer["purge"] {

@@ -78,7 +78,7 @@ impl StartArgs {
 ///
 /// # Errors
 /// When no tag names it.
-fn default_image(image: &str) -> Result<Value> {
+fn parse_default_image(image: &str) -> Result<Value> {
     let image = image.trim();
     // As the server tells a tag from a reference.
     if !image.contains(['/', ':', '@']) {
@@ -101,7 +101,7 @@ fn default_image(image: &str) -> Result<Value> {
 /// When no server answers, it refuses, or the rollout does not get to its goal.
 pub async fn start(server: &Server, args: StartArgs) -> Result {
     let default = match args.set_default {
-        true => Some(default_image(&args.image)?),
+        true => Some(parse_default_image(&args.image)?),
         false => None,
     };
     let (path, body) = args.request();
@@ -114,10 +114,10 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
             "`{} rollout status {shown} --watch` shows its progress",
             server.command
         ));
-        return warn(&answer);
+        return print_warnings(&answer);
     }
     if default.is_none() {
-        warn(&answer)?;
+        print_warnings(&answer)?;
     }
     let end = follow::follow(server, &id).await?;
     let Some(default) = default else {
@@ -137,7 +137,7 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
 }
 
 /// Prints what the rollout leaves as it is.
-fn warn(answer: &Value) -> Result {
+fn print_warnings(answer: &Value) -> Result {
     let warnings = answer["warnings"].as_array().into_iter().flatten();
     for warning in warnings.filter_map(Value::as_str) {
         screen::note(&format!("warning: {}", clean(warning)));
@@ -151,12 +151,15 @@ mod tests {
 
     #[test]
     fn default_image_is_a_tag_or_a_tagged_reference() {
-        assert_eq!(default_image("v2").unwrap(), json!({"image.tag": "v2"}));
+        assert_eq!(
+            parse_default_image("v2").unwrap(),
+            json!({"image.tag": "v2"})
+        );
         let both = json!({"image.name": "r.example:5000/a", "image.tag": "v2"});
-        assert_eq!(default_image("r.example:5000/a:v2").unwrap(), both);
+        assert_eq!(parse_default_image("r.example:5000/a:v2").unwrap(), both);
         let digest = format!("r.example/a@sha256:{}", "0".repeat(64));
         for refused in [&*digest, "A/b:c:d"] {
-            let error = default_image(refused).unwrap_err();
+            let error = parse_default_image(refused).unwrap_err();
             assert!(error.to_string().contains("by a tag"), "{error}");
         }
     }

@@ -24,7 +24,13 @@ pub enum Goal {
 }
 
 /// Types of conditions.
-const TYPES: [&str; 4] = ["Ready", "Stalled", "Paused", "HostRestricted"];
+const TYPES: [&str; 5] = [
+    "Ready",
+    "Stalled",
+    "Paused",
+    "HostRestricted",
+    "WithinQuota",
+];
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 impl FromStr for Goal {

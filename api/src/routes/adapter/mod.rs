@@ -14,6 +14,7 @@ use schema::audit::About;
 use schema::config::history::SavedBy;
 use schema::config::{Config, keys, query as config};
 use schema::ids::{Generation, Kind, Uid};
+use schema::rollout::{RolloutKind, held};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -93,10 +94,14 @@ async fn refresh(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Ans
     tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let version = &deps.adapter.current().await?.index.adapter_version;
+    let mut connection = deps.db.read().await?;
+    let task = held::unfinished(&mut connection, RolloutKind::Adapter).await?;
+    drop(connection);
+    let done = format!("the source was asked; adapter {version} is active");
     wait::reply(
         &change,
         settled,
-        format!("the source was asked; adapter {version} is active"),
+        append_task(done, task.as_ref().map(Uid::as_str)),
         "requested; the source is being asked",
     )
 }
@@ -124,7 +129,7 @@ pub struct InEffect {
 }
 
 /// Says what puts a package into effect, and how it gets to the agents.
-fn in_steps(message: String, task: Option<&str>) -> String {
+fn append_task(message: String, task: Option<&str>) -> String {
     match task {
         Some(task) => format!("{message}; agents get it in steps (task {task})"),
         None => message,
@@ -160,7 +165,7 @@ async fn roll_back(
     tx.commit(about().detail(format!("back to version {version}")))
         .await?;
     let message = format!("adapter {version} is active again");
-    let message = in_steps(message, task_id.as_deref());
+    let message = append_task(message, task_id.as_deref());
     Ok(Answer::ok(
         message,
         InEffect {

@@ -8,7 +8,7 @@ use schema::config::history::SavedBy;
 use schema::ids::Uid;
 use serde_json::{Map, json};
 
-use super::{InEffect, about, in_steps, object_name};
+use super::{InEffect, about, append_task, object_name};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -92,7 +92,7 @@ async fn upload(
     };
     let task_id = activated.rollout.as_ref().map(Uid::to_string);
     Ok(Answer::ok(
-        in_steps(message, task_id.as_deref()),
+        append_task(message, task_id.as_deref()),
         InEffect {
             adapter_version: version,
             digest: adapter.digest,

@@ -91,7 +91,7 @@ pub type Noted = Converging;
 /// Which rollout.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Its id; default: the newest unfinished rollout, or for a rollback the newest.
+    /// Its id; default: the newest unfinished rollout of an image, if there is one; for a rollback the newest, finished or not.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: Option<String>,
 }
@@ -134,7 +134,11 @@ impl Verb {
         let newest = match self {
             Self::RollBack => rollout::newest_of_image(tx).await?,
             // Ids of later ones sort after those of earlier ones.
-            Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
+            Self::Cancel => rollout::unfinished_of_image(tx).await?.pop(),
+            Self::Pause | Self::Resume => match rollout::unfinished_of_image(tx).await?.pop() {
+                Some(uid) => Some(uid),
+                None => rollout::unfinished(tx).await?.pop(),
+            },
         };
         newest.ok_or_else(|| match self {
             Self::RollBack => ApiError::not_found("rollout"),

@@ -144,19 +144,20 @@ impl Care {
             return Err(ApiError::invalid("max_unavailable", rule));
         }
         let rule = "health_timeout is a duration such as 90s or 5m, from 5s to 1h";
-        let health_timeout = time("health_timeout", health_timeout, &HEALTH_TIMEOUTS, rule)?;
+        let health_timeout =
+            parse_duration("health_timeout", health_timeout, &HEALTH_TIMEOUTS, rule)?;
         let rule = "min_ready is a duration such as 10s or 1m, from 0s to 1h";
         Ok(Self {
             max_unavailable,
             pause_on_failure: pause_on_failure.unwrap_or(true),
             health_timeout: health_timeout.unwrap_or(HEALTH_TIMEOUT),
-            min_ready: time("min_ready", min_ready, &MIN_READY, rule)?,
+            min_ready: parse_duration("min_ready", min_ready, &MIN_READY, rule)?,
         })
     }
 }
 
 /// Reads a duration within bounds; `None` when there is none.
-fn time(
+fn parse_duration(
     field: &'static str,
     text: Option<&str>,
     bounds: &RangeInclusive<Duration>,
@@ -240,7 +241,7 @@ async fn upgrade(
     let named: HashSet<Uid> = wanted.iter().cloned().collect();
     wanted.extend(by_group.into_iter().filter(|uid| !named.contains(uid)));
     let warnings = match asked.all {
-        true => warn_of_default(&config, &managed, &target),
+        true => list_default_warnings(&config, &managed, &target),
         false => Vec::new(),
     };
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care, &config);
@@ -376,7 +377,7 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Warns that users who are created from now on get another image.
-fn warn_of_default(config: &Config, managed: &ImageReference, target: &str) -> Vec<String> {
+fn list_default_warnings(config: &Config, managed: &ImageReference, target: &str) -> Vec<String> {
     let default = managed.with_tag(&config.get(&keys::image::TAG));
     let default = default.map(|default| default.to_string());
     match default {

@@ -145,7 +145,7 @@ async fn what_is_paused_with_its_whole_reconciler_is_not_called_running() {
 }
 
 #[tokio::test]
-async fn user_is_as_well_as_what_belongs_to_the_user() {
+async fn user_health_is_that_of_the_worst_part() {
     let yard = yard().await;
     let [alice, bob] = ["alice", "bob"].map(|name| yard.user(name));
     let (alice, bob) = (alice.await, bob.await);
@@ -212,7 +212,7 @@ async fn user_is_as_well_as_what_belongs_to_the_user() {
 }
 
 #[tokio::test]
-async fn standstill_says_who_has_decided_it_and_since_when() {
+async fn standstill_names_author_and_time() {
     let yard = yard().await;
     let uid = yard.user("alice").await;
     let shown = async || yard.get(LIST).await.is(200)["users"][0].clone();

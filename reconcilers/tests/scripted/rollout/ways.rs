@@ -535,7 +535,7 @@ async fn user_counts_as_moved_after_min_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_user_who_fails_within_min_ready_is_put_back_with_the_log() {
+async fn failure_within_min_ready_puts_user_back_with_log() {
     let (mut yard, new) = yard(2, &[], 1).await;
     yard.breaks(0, &new, Answer::Hangs);
     let (mut acted, mut busy) = (1, true);
