@@ -19,6 +19,7 @@ mod converge;
 mod directory;
 mod files;
 mod http;
+mod idle;
 #[path = "../support/in_process.rs"]
 mod in_process;
 mod mcp;
@@ -46,6 +47,9 @@ fn main() {
     }
     if chosen("no_op") {
         runtime.block_on(no_op::run());
+    }
+    if chosen("idle") {
+        runtime.block_on(idle::run());
     }
     if chosen("converge") {
         runtime.block_on(converge::run());

@@ -481,6 +481,61 @@ async fn engine_agent_that_ends_after_it_was_ready_is_put_back() {
     assert!(tag.ends_with("\nrolled\n"), "{tag}");
 }
 
+#[tokio::test]
+async fn engine_change_that_breaks_the_third_user_is_paused() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let launch = stage.serve(&engine).set("container.max_unavailable", "1");
+    let service = launch.start().await;
+    let admin = service.admin().await;
+    let users = create_users(&admin, 5).await;
+    let limits = || -> Vec<u64> {
+        let limit = |user| {
+            let id = engine.the_running(user).id;
+            engine.inspect(&id)["HostConfig"]["PidsLimit"]
+                .as_u64()
+                .unwrap()
+        };
+        [0, 1, 3, 4].map(|user: usize| limit(&users[user])).to_vec()
+    };
+    let run = async |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let finished = stage.command().run(&words).await;
+        format!("{}{}", finished.stdout, finished.stderr)
+    };
+    let crash = stage
+        .data()
+        .join("users")
+        .join(&users[2])
+        .join(".agent/crash");
+    std::fs::write(&crash, "").unwrap();
+    let saved = run("config set container.pids_limit=300").await;
+    assert!(
+        saved.contains("recreating: 5 containers (user1, "),
+        "{saved}"
+    );
+    assert!(
+        saved.contains("config rollback 2` takes it back"),
+        "{saved}"
+    );
+    let paused = run("rollout status --watch").await;
+    for part in [
+        "paused: 2 of 5 done, 1 failed; user3 failed: ReplacementFailed: ",
+        "`agentyard config rollback 2`",
+    ] {
+        assert!(paused.contains(part), "{part}: {paused}");
+    }
+    assert_eq!(limits(), [300, 300, 512, 512]);
+
+    std::fs::remove_file(&crash).unwrap();
+    let saved = run("config rollback 2").await;
+    assert!(saved.contains("changed: container.pids_limit"), "{saved}");
+    let done = run("rollout status --watch").await;
+    assert!(done.contains("succeeded: "), "{done}");
+    admin.status(&users[2], "running", seconds(60)).await;
+    assert_eq!(limits(), [512; 4]);
+}
+
 /// Where the service is killed, and whether the small scale has it too.
 const POINTS: &[(&str, bool)] = &[
     ("rollout.Remember.before", false),

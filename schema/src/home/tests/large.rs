@@ -88,7 +88,13 @@ fn a_home_with_very_many_entries_is_archived_and_removed_in_bounded_memory() {
     } else {
         [20_000, 10_000]
     };
-    for (method, count) in [Method::Automatic, Method::Copy].into_iter().zip(counts) {
+    // The first of each loads the code, which is memory, too.
+    for (method, count) in [
+        (Method::Automatic, 2),
+        (Method::Copy, 2),
+        (Method::Automatic, counts[0]),
+        (Method::Copy, counts[1]),
+    ] {
         let alice = name("alice");
         yard.homes.ensure(&alice, &uid('a'), None).unwrap();
         let home = yard.users("alice");
@@ -102,7 +108,7 @@ fn a_home_with_very_many_entries_is_archived_and_removed_in_bounded_memory() {
         }
         let inside = rustix::fs::openat(
             &directories,
-            format!("{:0100}", 7),
+            format!("{:0100}", 0),
             OFlags::DIRECTORY,
             Mode::empty(),
         );
@@ -126,7 +132,7 @@ fn a_home_with_very_many_entries_is_archived_and_removed_in_bounded_memory() {
         });
         assert!(!archive.exists());
         assert!(
-            archived < GROWTH && removed < GROWTH,
+            count == 2 || archived < GROWTH && removed < GROWTH,
             "{method:?}: {archived} {removed}"
         );
     }
