@@ -1,5 +1,5 @@
 //! A no-op pass over a thousand running agents, and a minute in which nothing happens but the questions whether they answer,
-//! against the same questions asked bare.
+//! against a minute without them.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -10,8 +10,6 @@ use reconcilers::drivers::docker::ContainerEngine;
 use rustix::time::{ClockId, clock_gettime};
 use schema::clock::SystemClock;
 use schema::container::Desired;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::in_process::InProcess;
 use crate::seconds;
@@ -65,26 +63,29 @@ fn used() -> Duration {
     )
 }
 
-async fn ask(number: usize) {
-    let address = format!("10.88.{}.{}:{PORT}", number / 250, 2 + number % 250);
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let question = b"GET /health HTTP/1.0\r\n\r\n";
-    stream.write_all(question).await.unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    assert!(answer.starts_with(b"HTTP/1.0 200"));
+/// A service with ready agents, on a fake engine.
+async fn start(set: &[&str]) -> (InProcess, FakeEngine) {
+    let fake = FakeEngine::new(Arc::new(SystemClock));
+    fake.add_image("echo:1");
+    let bench = InProcess::start_with(Arc::new(fake.clone()), set).await;
+    bench.create_users(USERS, Desired::Running).await;
+    bench.all_ready(USERS).await;
+    (bench, fake)
+}
+
+/// Time of processors that a minute takes in which nothing happens.
+async fn idle_minute() -> Duration {
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let before = used();
+    tokio::time::sleep(MINUTE).await;
+    used() - before
 }
 
 pub async fn run() {
     let dir = tempfile::tempdir().unwrap();
     let _answers = Answers::start(dir.path());
-    let fake = FakeEngine::new(Arc::new(SystemClock));
-    fake.add_image("echo:1");
     println!("idle: {USERS} running agents");
-    let bench = InProcess::start(Arc::new(fake.clone())).await;
-    bench.create_users(USERS, Desired::Running).await;
-    bench.all_ready(USERS).await;
-
+    let (bench, fake) = start(&[]).await;
     let mut best = Duration::MAX;
     for _ in 0..5 {
         let begin = Instant::now();
@@ -107,20 +108,15 @@ pub async fn run() {
         best.as_secs_f64() / bare.as_secs_f64()
     );
 
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    let before = used();
-    tokio::time::sleep(MINUTE).await;
-    let idle = used() - before;
+    let asking = idle_minute().await;
     bench.stop().await;
-    let before = used();
-    for number in 0..QUESTIONS {
-        ask(number % USERS).await;
-    }
-    let bare = used() - before;
+    let (bench, _) = start(&["container.probe_interval=0s"]).await;
+    let silent = idle_minute().await;
+    bench.stop().await;
     println!(
-        "  processor time of an idle minute {}, of {QUESTIONS} bare questions {}   ratio {:.2}",
-        seconds(idle),
-        seconds(bare),
-        idle.as_secs_f64() / bare.as_secs_f64()
+        "  processor time of an idle minute {}, without its {QUESTIONS} questions {}   ratio {:.2}",
+        seconds(asking),
+        seconds(silent),
+        asking.as_secs_f64() / silent.as_secs_f64()
     );
 }

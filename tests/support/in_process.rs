@@ -32,20 +32,30 @@ pub struct InProcess {
 impl InProcess {
     /// Starts a service in a directory of its own.
     pub async fn start(engine: Arc<dyn ContainerEngine>) -> Self {
+        Self::start_with(engine, &[]).await
+    }
+
+    /// Starts a service in a directory of its own with these settings.
+    pub async fn start_with(engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut service = Self::start_in(dir.path(), engine).await;
+        let mut service = Self::start_set(dir.path(), engine, set).await;
         service.dir = Some(dir);
         service
     }
 
     /// Starts a service whose users run `echo:1` with the adapter `echo`.
     pub async fn start_in(dir: &Path, engine: Arc<dyn ContainerEngine>) -> Self {
+        Self::start_set(dir, engine, &[]).await
+    }
+
+    async fn start_set(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
+        let usual = ["image.name=echo", "image.tag=1"];
         let common = CommonArgs {
             data_dir: Some(dir.to_owned()),
             ..CommonArgs::default()
         };
         let init = InitArgs {
-            set: vec!["image.name=echo".to_owned(), "image.tag=1".to_owned()],
+            set: usual.iter().chain(set).map(|&set| set.to_owned()).collect(),
             adapter: Some("echo".to_owned()),
         };
         let serve = ServeArgs {
