@@ -30,7 +30,7 @@ help:
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
 	@echo "Compiles what is not compiled yet (the first time about 400 crates, 4 minutes on two cores), then serves from ./$(DATA)."
-	@$(CARGO) run --bin agentyard --no-default-features -- serve --data-dir $(DATA) $(ARGS)
+	@$(CARGO) run --bin agentyard --no-default-features --features console -- serve --data-dir $(DATA) $(ARGS)
 
 release:
 	$(CARGO) build --profile dist --bin agentyard
@@ -98,7 +98,7 @@ fuzz:
 check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) check --quiet --bin agentyard --no-default-features
+	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
 
 deny: tools
 	target/tools/bin/cargo-deny --all-features check bans licenses sources

@@ -3,6 +3,7 @@
 
 pub mod base_adapter;
 pub mod cli;
+pub mod console;
 pub mod logging;
 pub mod prepare;
 pub mod settings;

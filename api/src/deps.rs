@@ -17,6 +17,7 @@ use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::unknown_proxy::UnknownProxies;
 use crate::auth::{Authenticator, Signer};
+use crate::console::Console;
 use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::mcp::Mcp;
@@ -79,6 +80,8 @@ pub struct Dependencies {
     pub unknown_proxies: UnknownProxies,
     /// Limits sign-in attempts.
     pub login_limit: LoginLimit,
+    /// The console; `None` when the program was built without it.
+    pub console: Option<Arc<Console>>,
     /// Bounds how many logs are followed at once.
     pub follows: FollowLimit,
     /// Reports changes to watchers.

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod auth;
 mod budget;
+pub mod console;
 pub mod deps;
 pub mod dispatch;
 pub mod error;

@@ -392,6 +392,7 @@ pub(crate) async fn world() -> World {
         authenticator: Arc::new(Accounts(accounts.into())),
         passwords: PasswordPool::with_cost(NonZeroUsize::MIN, Cost::TEST).unwrap(),
         unknown_proxies: UnknownProxies::default(),
+        console: None,
         login_limit: LoginLimit::new(clock.clone()),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),

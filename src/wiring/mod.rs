@@ -241,6 +241,7 @@ pub async fn build(
         )),
         passwords: PasswordPool::new(cores)?,
         unknown_proxies: UnknownProxies::default(),
+        console: crate::console::load()?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),

@@ -29,6 +29,7 @@ pub use router::AddressTwice;
 use crate::auth::unknown_proxy::is_behind_unknown_proxy;
 use crate::auth::{client_address, cors, csrf, mcp_token, origin};
 use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
+use crate::console::{self, Asked, Console, Place, Viewer};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
@@ -158,6 +159,16 @@ impl Api {
             caller: None,
             page: false,
         };
+        if let Some((console, place)) = self.place(&head) {
+            trail.route = Some(place.pattern());
+            let page = self.answer_page(console, place, &head, &settings).await;
+            let mut response = page.unwrap_or_else(|error| self.render(Err(error), None));
+            if head.method == Method::HEAD {
+                *response.body_mut() = Response::default().into_body();
+            }
+            response.extensions_mut().insert(trail);
+            return response;
+        }
         let mut memory = None;
         let result = self.run(&head, body, &settings, &mut trail, &mut memory);
         let result = result.await;
@@ -198,6 +209,55 @@ impl Api {
         }
         response.extensions_mut().insert(trail);
         response
+    }
+
+    /// Finds the place of the console that a request is for. Agents and the admin socket have none.
+    fn place<'a>(&'a self, head: &'a Head) -> Option<(&'a Console, Place<'a>)> {
+        let console = self.deps.console.as_deref()?;
+        let is_public = head.context.peer.surface == Surface::Public;
+        let place = console::place_of(&head.path).filter(|_| is_public)?;
+        Some((console, place))
+    }
+
+    async fn answer_page(
+        &self,
+        console: &Console,
+        place: Place<'_>,
+        head: &Head,
+        settings: &WebSettings,
+    ) -> Result<Response> {
+        if let Some(fault) = head.context.fault {
+            return Err(fault.into());
+        }
+        let prefix = prefix(head, settings);
+        let asked = Asked {
+            method: &head.method,
+            path: &head.path,
+            query: &head.query,
+            headers: &head.headers,
+            prefix: &prefix,
+        };
+        console.answer(place, &asked, self.viewer(head)).await
+    }
+
+    /// Finds out the account that asks for a page.
+    async fn viewer(&self, head: &Head) -> Viewer {
+        let found = caller::identify(
+            Access::Login,
+            &head.context.peer,
+            &head.headers,
+            &self.deps.signer,
+            self.deps.authenticator.as_ref(),
+            self.deps.clock.now(),
+        );
+        match found.await {
+            Ok(Identity::Session(session)) => Viewer::Account(session.account.role),
+            Ok(_) | Err(ApiError::NotSignedIn) => Viewer::Guest,
+            Err(error) => {
+                error.log();
+                Viewer::Unknown
+            }
+        }
     }
 
     /// Refuses what the database refuses, before it has any effect.
@@ -382,10 +442,6 @@ impl Api {
         let (peer, trusted) = (head.context.peer.addr, trusted_proxies(head, settings));
         let proxied_https = peer
             .is_some_and(|peer| client_address::forwarded_https(peer.ip(), &head.headers, trusted));
-        let prefix = peer.and_then(|peer| {
-            let path = &settings.public_path;
-            client_address::forwarded_prefix(peer.ip(), &head.headers, trusted, path)
-        });
         Meta {
             action: route.id,
             actor: trail.caller.clone(),
@@ -393,7 +449,7 @@ impl Api {
             client: trail.client,
             behind_unknown_proxy: trail.behind_unknown_proxy,
             secure: self.deps.tls || proxied_https,
-            prefix: prefix.unwrap_or_default().to_owned(),
+            prefix: prefix(head, settings),
             headers: head.headers.clone(),
         }
     }
@@ -408,8 +464,13 @@ impl Api {
         error.log();
         let reply = match page {
             Some(head) => {
-                let start = &self.deps.settings().provider_path;
-                page::of_failure(&error, &head.context.id, start)
+                let settings = self.deps.settings();
+                let console = self.deps.console.as_deref();
+                let styles = console.map_or(&[][..], Console::styles);
+                let prefix = prefix(head, &settings);
+                let links = styles.iter().map(|style| format!("{prefix}{style}"));
+                let links: Vec<_> = links.collect();
+                page::of_failure(&error, &head.context.id, &settings.provider_path, &links)
             }
             None => error.to_reply(),
         };
@@ -443,6 +504,16 @@ fn memory_of(response: &Response) -> usize {
         .unwrap_or(StreamCost(0));
     let whole = response.body().size_hint().exact().unwrap_or(0);
     cost.max(usize::try_from(whole).unwrap_or(usize::MAX))
+}
+
+/// What a proxy has taken off the beginning of the path; mostly empty.
+fn prefix(head: &Head, settings: &WebSettings) -> String {
+    let trusted = trusted_proxies(head, settings);
+    let prefix = head.context.peer.addr.and_then(|peer| {
+        let path = &settings.public_path;
+        client_address::forwarded_prefix(peer.ip(), &head.headers, trusted, path)
+    });
+    prefix.unwrap_or_default().to_owned()
 }
 
 /// Proxies that a request may have come through: agents reach their listener without any.

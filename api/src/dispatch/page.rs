@@ -9,7 +9,8 @@ use crate::reply::Reply;
 use crate::server::RequestId;
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}\
+:root{color-scheme:light dark}\
+body{font-family:system-ui,sans-serif;font-size:16px;line-height:1.5}\
 main{max-width:34rem;margin:15vh auto 0;padding:0 1.5rem}\
 h1{font-size:1.4rem;margin:0 0 .75rem}\
 p{margin:0 0 1rem}\
@@ -27,12 +28,17 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 
 /// A sign-in that failed, as a page.
 ///
-/// `start`: where a sign-in begins.
-pub(super) fn of_failure(error: &ApiError, id: &RequestId, start: &str) -> Reply {
+/// `start`: where a sign-in begins; `styles`: style files of the console.
+pub(super) fn of_failure(
+    error: &ApiError,
+    id: &RequestId,
+    start: &str,
+    styles: &[String],
+) -> Reply {
     // Nothing else on the page is obeyed.
     let nonce = Alphanumeric.sample_string(&mut rand::rng(), 24);
     let policy = format!(
-        "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self' 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     let policy =
         HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
@@ -46,10 +52,12 @@ pub(super) fn of_failure(error: &ApiError, id: &RequestId, start: &str) -> Reply
             escaped(start)
         ),
     };
+    let link = |style: &String| format!("<link rel=\"stylesheet\" href=\"{}\">\n", escaped(style));
+    let links: String = styles.iter().map(link).collect();
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <title>Sign-in failed</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>Sign-in failed</title>\n{links}<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>Sign-in failed</h1>\n<p role=\"alert\">{said}</p>\n\
          {again}<p><small>Error {code}, request {id}</small></p>\n</main>\n</body>\n</html>\n"
     );

@@ -268,7 +268,7 @@ async fn failures_are_pages_in_a_browser_and_json_elsewhere() {
                 .contains("<a href=\"/api/login/oidc?again=true\">")
         );
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
-        assert!(policy.starts_with("default-src 'none'; style-src 'nonce-"));
+        assert!(policy.starts_with("default-src 'none'; style-src 'self' 'nonce-"));
         assert!(!policy.contains("unsafe"));
     }
     // Whatever is wrong, before the handler too.
