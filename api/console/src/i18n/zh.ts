@@ -1,0 +1,8 @@
+import { components } from './zh/components';
+import { errors } from './zh/errors';
+import { layout } from './zh/layout';
+import { signin } from './zh/signin';
+import type { MessageKey } from './en';
+
+/** All messages in Chinese. A missing key does not compile. */
+export const zh: Record<MessageKey, string> = { ...components, ...errors, ...layout, ...signin };
