@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vitest/config';
 
-import { compressFiles, sharedFiles } from './build/files';
+import { compressFiles, sharedFiles } from './build/files.ts';
 
 const pages: Record<string, string> = { app: 'index.html', login: 'login.html' };
 const shared = { theme: 'src/generated/theme.css', boot: 'src/boot.js' };

@@ -22,5 +22,7 @@ const write = (name, text) => {
 const types = await openapi(new URL('openapi.json', root), { silent: true });
 write('schema.d.ts', astToString(types));
 
-const { module } = await runnerImport(fileURLToPath(new URL('src/theme-css.ts', root)), { configFile: false });
+const { module } = await runnerImport(fileURLToPath(new URL('src/theme-css.ts', root)), {
+  configFile: false,
+});
 write('theme.css', module.themeCss());

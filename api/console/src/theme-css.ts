@@ -31,8 +31,7 @@ export function themeCss(): string {
   const text = convertCssVariables(themeVariables(), ':root');
   // Pages without the boot script follow the system.
   const system =
-    `:root{${cssText(own(light))}}\n` +
-    `@media (prefers-color-scheme: dark){:root{${cssText(own(dark))}}}\n`;
+    `:root{${cssText(own(light))}}\n` + `@media (prefers-color-scheme: dark){:root{${cssText(own(dark))}}}\n`;
   return `${system}${text}\n`;
 }
 

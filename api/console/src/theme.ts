@@ -66,7 +66,9 @@ export const theme = createTheme({
       defaultProps: { lockScroll: false, transitionProps: { duration: 120 }, centered: true, radius: 'lg' },
     },
     Drawer: { defaultProps: { lockScroll: false, transitionProps: { duration: 120 } } },
-    Tooltip: { defaultProps: { transitionProps: { duration: 100 }, events: { hover: true, focus: true, touch: true } } },
+    Tooltip: {
+      defaultProps: { transitionProps: { duration: 100 }, events: { hover: true, focus: true, touch: true } },
+    },
     Popover: { defaultProps: { transitionProps: { duration: 100 }, shadow: 'md' } },
     Loader: { defaultProps: { type: 'dots' } },
   },

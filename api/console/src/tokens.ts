@@ -73,7 +73,10 @@ export const shared: Record<string, string> = {
 
 /** Pairs of text and background that occur, which the test of contrast checks. */
 export const textPairs: [Token, Token][] = [
-  ...(['bg', 'panel', 'hover', 'soft', 'code', 'mark'] as const).map((under): [Token, Token] => ['ink', under]),
+  ...(['bg', 'panel', 'hover', 'soft', 'code', 'mark'] as const).map((under): [Token, Token] => [
+    'ink',
+    under,
+  ]),
   ...(['bg', 'panel', 'hover', 'soft', 'bad-bg', 'warn-bg', 'wait-bg'] as const).map(
     (under): [Token, Token] => ['dim', under],
   ),

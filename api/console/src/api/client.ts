@@ -10,6 +10,8 @@ export interface RequestOptions {
   signal?: AbortSignal;
   /** Answers 401 to the caller instead of asking the user to sign in again. */
   keepUnauthorized?: boolean;
+  /** Sends no CSRF token: there is no session yet. */
+  noCsrf?: boolean;
 }
 
 let csrfToken: string | undefined;
@@ -32,9 +34,14 @@ export async function post<T>(path: string, body: Fields = {}, options: RequestO
 }
 
 /** Writes and returns the answer itself, whose status tells 200 (done) from 202 (under way). */
-export async function postRaw(path: string, body: Fields | FormData, options: RequestOptions = {}): Promise<Response> {
+export async function postRaw(
+  path: string,
+  body: Fields | FormData,
+  options: RequestOptions = {},
+): Promise<Response> {
   const attempt = async (): Promise<Response> => {
-    const headers: Record<string, string> = { 'X-CSRF-Token': await readCsrf(options) };
+    const headers: Record<string, string> = {};
+    if (options.noCsrf !== true) headers['X-CSRF-Token'] = await readCsrf(options);
     const form = body instanceof FormData;
     if (!form) headers['Content-Type'] = 'application/json';
     const content = form ? body : JSON.stringify(body);
@@ -44,7 +51,8 @@ export async function postRaw(path: string, body: Fields | FormData, options: Re
     try {
       return await attempt();
     } catch (thrown) {
-      if (!(thrown instanceof Failure) || thrown.code !== 'csrf_invalid' || csrfToken === undefined) throw thrown;
+      if (!(thrown instanceof Failure) || thrown.code !== 'csrf_invalid' || csrfToken === undefined)
+        throw thrown;
       forgetCsrf();
       return attempt();
     }

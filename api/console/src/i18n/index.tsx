@@ -3,7 +3,14 @@ import { type ReactNode, useCallback, useEffect, useState } from 'react';
 import { en, type MessageKey } from './en';
 import type { Values } from './format';
 import { type Language, pageLanguage, storeLanguage } from './language';
-import { type Messages, RichText, type Translate, TranslationProvider, useTranslation, useTranslator } from './translator';
+import {
+  type Messages,
+  RichText,
+  type Translate,
+  TranslationProvider,
+  useTranslation,
+  useTranslator,
+} from './translator';
 
 export type { MessageKey } from './en';
 export { useTranslation } from './translator';

@@ -40,19 +40,34 @@ export function exactTime(at: Date, language: Language): string {
 export function clockTime(at: Date, now: Date, language: Language): string {
   const sameDay = at.toDateString() === now.toDateString();
   const day: Intl.DateTimeFormatOptions = sameDay ? {} : { month: 'short', day: 'numeric' };
-  return new Intl.DateTimeFormat(language, { ...day, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(at);
+  return new Intl.DateTimeFormat(language, {
+    ...day,
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  }).format(at);
 }
 
 /** A length of time in its two largest units: "1 h 5 min", "42 s". */
 export function duration(seconds: number, language: Language): string {
   const units = language === 'en' ? ['d', 'h', 'min', 's'] : ['天', '小时', '分钟', '秒'];
   const whole = Math.max(0, Math.round(seconds));
-  const amounts = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
-  const first = Math.max(0, amounts.findIndex((amount) => amount > 0));
+  const amounts = [
+    Math.floor(whole / 86400),
+    Math.floor(whole / 3600) % 24,
+    Math.floor(whole / 60) % 60,
+    whole % 60,
+  ];
+  const first = Math.max(
+    0,
+    amounts.findIndex((amount) => amount > 0),
+  );
   const start = whole === 0 ? 3 : first;
   return amounts
     .slice(start, start + 2)
-    .map((amount, at) => (amount > 0 || (whole === 0 && at === 0) ? `${amount} ${units[start + at] ?? ''}` : ''))
+    .map((amount, at) =>
+      amount > 0 || (whole === 0 && at === 0) ? `${amount} ${units[start + at] ?? ''}` : '',
+    )
     .filter((part) => part !== '')
     .join(' ');
 }

@@ -1,3 +1,4 @@
+import { dashboard } from './zh/dashboard';
 import { components } from './zh/components';
 import { errors } from './zh/errors';
 import { layout } from './zh/layout';
@@ -5,4 +6,10 @@ import { signin } from './zh/signin';
 import type { MessageKey } from './en';
 
 /** All messages in Chinese. A missing key does not compile. */
-export const zh: Record<MessageKey, string> = { ...components, ...errors, ...layout, ...signin };
+export const zh: Record<MessageKey, string> = {
+  ...components,
+  ...dashboard,
+  ...errors,
+  ...layout,
+  ...signin,
+};

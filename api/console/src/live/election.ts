@@ -1,9 +1,5 @@
 /** Part of BroadcastChannel that an election needs. */
-export interface Channel {
-  postMessage: (message: unknown) => void;
-  onmessage: ((event: { data: unknown }) => void) | null;
-  close: () => void;
-}
+export type Channel = Pick<BroadcastChannel, 'postMessage' | 'onmessage' | 'close'>;
 
 /** What leaders say to the other tabs. */
 interface Beat {

@@ -57,7 +57,12 @@ export class EventStream {
       heard();
       const headers: Record<string, string> = { Accept: 'text/event-stream' };
       if (this.lastId !== '') headers['Last-Event-ID'] = this.lastId;
-      const init: RequestInit = { headers, signal: controller.signal, credentials: 'same-origin', cache: 'no-store' };
+      const init: RequestInit = {
+        headers,
+        signal: controller.signal,
+        credentials: 'same-origin',
+        cache: 'no-store',
+      };
       const response = await this.fetcher(this.url, init);
       if (response.status === 401 || response.status === 403) {
         this.tell({ type: 'ended' });

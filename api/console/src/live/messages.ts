@@ -18,4 +18,5 @@ export type LiveMessage =
   | { type: 'change'; change: Change };
 
 /** What a tab tells the shared worker. */
-export type TabMessage = { type: 'hello'; url: string } | { type: 'alive' } | { type: 'bye' } | { type: 'again' };
+export type TabMessage =
+  { type: 'hello'; url: string } | { type: 'alive' } | { type: 'bye' } | { type: 'again' };

@@ -1,9 +1,6 @@
 /** What is shown of the connection. */
 export type Phase =
-  | { name: 'connecting' }
-  | { name: 'live' }
-  | { name: 'reconnecting' }
-  | { name: 'away'; since: Date };
+  { name: 'connecting' } | { name: 'live' } | { name: 'reconnecting' } | { name: 'away'; since: Date };
 
 const RECONNECTING_AFTER = 3000;
 const AWAY_AFTER = 15_000;

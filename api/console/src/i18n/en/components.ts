@@ -64,7 +64,7 @@ export const components = {
   'failure.retry': 'Try again',
   'failure.retry.in': 'Try again in {seconds} s',
   'failure.reference': '{code} · request {id}',
-  'loading': 'Loading',
+  loading: 'Loading',
   'toast.region': 'Messages',
   'toast.close': 'Close message',
   'form.save': 'Save',

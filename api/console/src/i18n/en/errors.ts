@@ -49,7 +49,8 @@ export const errors = {
   'error.not_managed': 'This image does not belong to the managed repository.',
   'error.not_pulled': 'The repository has not been pulled yet.',
   'error.not_signed_in': 'Your session has ended. Sign in again.',
-  'error.not_whitelisted': 'Your password is right, but your account is not on the list of those who may sign in. Ask an administrator.',
+  'error.not_whitelisted':
+    'Your password is right, but your account is not on the list of those who may sign in. Ask an administrator.',
   'error.origin_refused': 'Requests of this page are refused. Set web.public_url or web.allowed_origins.',
   'error.other_file_system': 'It lies on another file system and cannot be moved.',
   'error.paused': 'Reconciliation is paused. Resume it first.',

@@ -11,7 +11,6 @@ export const signin = {
   'signin.submitting': 'Signing in…',
   'signin.with': 'Sign in with {provider}',
   'signin.again.with': 'Sign in again with {provider} (new tab)',
-  'signin.or': 'or',
   'signin.mode.failed': 'How to sign in here could not be asked.',
   'signin.retry': 'Try again',
   'signin.wait': 'Try again in {seconds, plural, one {# second} other {# seconds}}.',
@@ -20,5 +19,4 @@ export const signin = {
   'signin.theme': 'Theme',
   'theme.light': 'Light',
   'theme.dark': 'Dark',
-  'signin.loading': 'Loading…',
 } as const;

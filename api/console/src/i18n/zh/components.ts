@@ -64,7 +64,7 @@ export const components = {
   'failure.retry': '重试',
   'failure.retry.in': '{seconds} 秒后重试',
   'failure.reference': '{code} · 请求 {id}',
-  'loading': '正在加载',
+  loading: '正在加载',
   'toast.region': '消息',
   'toast.close': '关闭消息',
   'form.save': '保存',

@@ -11,7 +11,6 @@ export const signin = {
   'signin.submitting': '正在登录…',
   'signin.with': '使用 {provider} 登录',
   'signin.again.with': '使用 {provider} 重新登录（新标签页）',
-  'signin.or': '或',
   'signin.mode.failed': '无法获取登录方式。',
   'signin.retry': '重试',
   'signin.wait': '请在 {seconds} 秒后重试。',
@@ -20,5 +19,4 @@ export const signin = {
   'signin.theme': '主题',
   'theme.light': '浅色',
   'theme.dark': '深色',
-  'signin.loading': '正在加载…',
 } satisfies Record<keyof typeof import('../en/signin').signin, string>;
