@@ -18,9 +18,35 @@ const accent: MantineColorsTuple = [
   '#233a92',
 ];
 
+/** Mantine's greys, so that what it takes from them fits the tokens. */
+const gray: MantineColorsTuple = [
+  '#f7f8fa',
+  '#f1f3f6',
+  '#e9ecf0',
+  '#e3e6ea',
+  '#ced4da',
+  '#adb5bd',
+  '#868e99',
+  '#5c6570',
+  '#343a40',
+  '#1b1f24',
+];
+const dark: MantineColorsTuple = [
+  '#e6e9ed',
+  '#c9ced4',
+  '#9aa4af',
+  '#737d89',
+  '#2d333b',
+  '#262c33',
+  '#1b1f24',
+  '#1b1f24',
+  '#14171b',
+  '#101317',
+];
+
 /** Mantine's theme: sizes and fonts of the console; colours come from the tokens. */
 export const theme = createTheme({
-  colors: { accent },
+  colors: { accent, gray, dark },
   primaryColor: 'accent',
   primaryShade: { light: 6, dark: 4 },
   fontFamily: shared.font,

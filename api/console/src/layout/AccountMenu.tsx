@@ -10,6 +10,7 @@ import { useT, useTranslation } from '../i18n';
 import { LANGUAGE_NAMES, LANGUAGES } from '../i18n/language';
 import { ownUrl } from '../prefix';
 import { type Scheme, storedScheme, storeScheme } from '../scheme';
+import styles from './layout.module.css';
 
 const SCHEMES = [undefined, 'light', 'dark'] as const;
 const SCHEME_KEYS = { system: 'layout.theme.system', light: 'theme.light', dark: 'theme.dark' } as const;
@@ -32,7 +33,8 @@ export function AccountMenu({ name, children }: { name: string; children?: React
       toasts.fail(t('layout.signout.failed'), Failure.from(thrown));
     }
   };
-  const mark = (chosen: boolean): ReactNode => (chosen ? <IconCheck size={16} aria-hidden /> : <span />);
+  const mark = (chosen: boolean): ReactNode =>
+    chosen ? <IconCheck size={16} aria-hidden /> : <span className={styles.noCheck} />;
   return (
     <Menu position="bottom-end" width={210}>
       <Menu.Target>

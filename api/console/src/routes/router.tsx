@@ -3,6 +3,7 @@ import { createRouter } from '@tanstack/react-router';
 
 import { BrokenPage } from '../layout/BrokenPage';
 import { MissingPage } from '../layout/MissingPage';
+import { queryText } from '../api/client';
 import { prefix } from '../prefix';
 import { adminPages } from './admin-pages';
 import { adminRoute, homeRoute, rootRoute, userRoute } from './parents';
@@ -14,12 +15,25 @@ const tree = rootRoute.addChildren([
   userRoute.addChildren([...userPages]),
 ]);
 
+/** Reads the query of an address. */
+function readSearch(text: string): Record<string, string | string[]> {
+  const search = new URLSearchParams(text);
+  const all = [...new Set(search.keys())].map((name): [string, string | string[]] => {
+    const values = search.getAll(name);
+    return [name, values.length === 1 ? (values[0] ?? '') : values];
+  });
+  return Object.fromEntries(all);
+}
+
 /** Makes the router of all pages behind the sign-in. */
 export function createAppRouter(client: QueryClient) {
   return createRouter({
     routeTree: tree,
     basepath: prefix === '' ? '/' : prefix,
     context: { client },
+    // Fields of the query are text, once or repeated: what stands there is what was typed.
+    parseSearch: readSearch,
+    stringifySearch: queryText,
     defaultPreload: 'intent',
     defaultPreloadStaleTime: 0,
     defaultErrorComponent: BrokenPage,

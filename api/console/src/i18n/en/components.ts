@@ -18,6 +18,7 @@ export const components = {
   'sentence.reason': '{reason} since {time}',
   'sentence.failures': '{count, plural, one {# failure} other {# failures}}',
   'sentence.next': 'next attempt {when}',
+  'object.more': 'More actions for {name}',
   'compare.desired': 'Desired',
   'compare.observed': 'Observed',
   'compare.property': 'Property',

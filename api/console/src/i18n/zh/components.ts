@@ -18,6 +18,7 @@ export const components = {
   'sentence.reason': '{reason}，自 {time} 起',
   'sentence.failures': '失败 {count} 次',
   'sentence.next': '下次尝试：{when}',
+  'object.more': '{name} 的更多操作',
   'compare.desired': '期望',
   'compare.observed': '实际',
   'compare.property': '属性',
