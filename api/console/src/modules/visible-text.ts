@@ -1,5 +1,4 @@
 // Control characters but tab, and those that turn the direction of the text.
-// eslint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /** Makes characters visible that would change how a text of others looks: `\u202e`. */

@@ -67,11 +67,11 @@ export function LogView({ lines, fileName, className }: Props): ReactNode {
         onDownload={() => saveFile(logFile(lines), fileName)}
       />
       {/* A region that scrolls has to be reached by keyboard. */}
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div
         ref={frame}
         className={`${styles.frame ?? ''} ${className ?? ''}`}
         onScroll={follow.onScroll}
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         tabIndex={0}
         role="region"
         aria-label={t('log.label')}

@@ -79,6 +79,7 @@ export const components = {
   'form.secret.remove': 'Remove',
   'form.secret.keep': 'Keep as it is',
   'form.secret.removed': 'Will be removed when you save',
+  'form.secret.show': 'Show or hide what is typed',
   'form.required': 'Required',
   'form.refused': '{count, plural, one {# field was refused} other {# fields were refused}}',
   'form.lines': 'One entry a line',

@@ -79,6 +79,7 @@ export const components = {
   'form.secret.remove': '移除',
   'form.secret.keep': '保持不变',
   'form.secret.removed': '保存时将被移除',
+  'form.secret.show': '显示或隐藏输入内容',
   'form.required': '必填',
   'form.refused': '{count} 个字段未被接受',
   'form.lines': '每行一项',
