@@ -96,6 +96,7 @@ export const theme = createTheme({
       defaultProps: { transitionProps: { duration: 100 }, events: { hover: true, focus: true, touch: true } },
     },
     Popover: { defaultProps: { transitionProps: { duration: 100 }, shadow: 'md' } },
+    Checkbox: { defaultProps: { radius: 'xs' } },
     Loader: { defaultProps: { type: 'dots' } },
   },
 });

@@ -58,7 +58,7 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
       {data !== undefined && typedName !== undefined && (
         <TypedName name={typedName} value={typed} onChange={setTyped} hintId={reasonId} />
       )}
-      {action.error && <ErrorState failure={Failure.from(action.error)} />}
+      {action.error && <ErrorState title={t('preview.failed')} failure={Failure.from(action.error)} />}
       <div className={dialog.buttons}>
         <Button onClick={close} disabled={action.isPending}>
           {t('preview.cancel')}

@@ -21,10 +21,14 @@ export function DialogFrame({ opened, title, onClose, size = 440, children }: Pr
   useEffect(() => {
     if (!opened) return;
     open += 1;
-    document.documentElement.classList.add(styles.locked ?? '');
+    const { classList, clientWidth } = document.documentElement;
+    const [locked = '', gutter = ''] = [styles.locked, styles.gutter];
+    // The place of a scroll bar stays, so that nothing jumps.
+    if (innerWidth > clientWidth) classList.add(gutter);
+    classList.add(locked);
     return () => {
       open -= 1;
-      if (open === 0) document.documentElement.classList.remove(styles.locked ?? '');
+      if (open === 0) classList.remove(locked, gutter);
     };
   }, [opened]);
   return (

@@ -37,7 +37,10 @@ export function Sentence({ condition, failures = 0, nextAttempt, action }: Props
       {remedy === '' && condition.remedy ? <div lang="en">{condition.remedy}</div> : null}
       <small>
         {since ? (
-          <Rich k="sentence.reason" values={{ reason: condition.reason, time: <Time at={since} /> }} />
+          <Rich
+            k="sentence.reason"
+            values={{ reason: condition.reason, time: <Time at={since} as="clock" /> }}
+          />
         ) : (
           condition.reason
         )}

@@ -11,6 +11,7 @@ export function copyText(text: string, beside: HTMLElement): boolean {
   field.setAttribute('aria-hidden', 'true');
   // Within a dialog the focus may not leave it.
   beside.append(field);
+  field.focus({ preventScroll: true });
   field.select();
   let copied = false;
   try {

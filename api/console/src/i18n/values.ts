@@ -9,13 +9,19 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', Infinity],
 ];
 
+/** English abbreviations without a stop. */
+const SHORT: Record<string, string> = { sec: 's', hr: 'h' };
+
 /** How long ago, or until when: "3 min ago", "in 42 s". */
 export function relativeTime(at: Date, now: Date, language: Language): string {
   let amount = (at.getTime() - now.getTime()) / 1000;
   for (const [unit, size] of UNITS) {
     if (Math.abs(amount) < size || unit === 'year') {
       const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' });
-      return format.format(Math.trunc(amount), unit);
+      const text = format.format(Math.trunc(amount), unit);
+      return language === 'en'
+        ? text.replace(/\b(sec|min|hr|mo|yr)\./, (_, short: string) => SHORT[short] ?? short)
+        : text;
     }
     amount /= size;
   }

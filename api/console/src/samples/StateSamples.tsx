@@ -81,7 +81,8 @@ export function StateSamples(): ReactNode {
       </div>
       <div className="card row">
         <Time at={since} />
-        <Time at={since} exact />
+        <Time at={since} as="clock" />
+        <Time at={since} as="exact" />
         <Bytes value={1_288_490_188} />
         <Bytes value={356_515_840} />
         <Bytes value={12} />

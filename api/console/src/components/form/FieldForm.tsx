@@ -96,7 +96,7 @@ export function FieldForm({ name, fields, onSave, saveLabel }: Props): ReactNode
           />
         ),
       )}
-      {unplaced && <ErrorState failure={failure} />}
+      {unplaced && <ErrorState title={t('form.failed')} failure={failure} />}
       <div className="row">
         <Button type="submit" variant="filled" disabled={!dirty || saving}>
           {saving ? t('form.saving') : (saveLabel ?? t('form.save'))}

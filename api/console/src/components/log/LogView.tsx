@@ -76,6 +76,7 @@ export function LogView({ lines, fileName, className }: Props): ReactNode {
         role="region"
         aria-label={t('log.label')}
         data-wrap={wrap || undefined}
+        data-empty={lines.length === 0 || undefined}
       >
         {lines.length === 0 && <p className={styles.empty}>{t('log.empty')}</p>}
         <div className={styles.lines} style={{ height: virtualizer.getTotalSize() }}>
