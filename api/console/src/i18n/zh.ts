@@ -2,6 +2,7 @@ import { dashboard } from './zh/dashboard';
 import { components } from './zh/components';
 import { errors } from './zh/errors';
 import { layout } from './zh/layout';
+import { objects } from './zh/objects';
 import { signin } from './zh/signin';
 import type { MessageKey } from './en';
 
@@ -11,5 +12,6 @@ export const zh: Record<MessageKey, string> = {
   ...dashboard,
   ...errors,
   ...layout,
+  ...objects,
   ...signin,
 };

@@ -14,4 +14,11 @@ export interface Section {
 }
 
 /** The sections that have a page, in the order of the menu. */
-export const SECTIONS: readonly Section[] = [{ id: 'dashboard', label: 'section.dashboard', group: '' }];
+export const SECTIONS: readonly Section[] = [
+  { id: 'dashboard', label: 'section.dashboard', group: '' },
+  { id: 'containers', label: 'section.containers', group: 'agents', counts: 'container' },
+  { id: 'images', label: 'section.images', group: 'agents', counts: 'image' },
+  { id: 'agent', label: 'section.agent', group: 'agents', counts: 'adapter' },
+  { id: 'skills', label: 'section.skills', group: 'agents', counts: 'skill' },
+  { id: 'archives', label: 'section.archives', group: 'operations', counts: 'archive' },
+];

@@ -34,6 +34,8 @@ interface Props<R> {
   columns: Column<R>[];
   rows: R[] | undefined;
   page: Page | undefined;
+  /** The rows are those of before, while others are loading. */
+  isPrevious?: boolean;
   rowId: (row: R) => string;
   control: ListControl;
   failure?: Failure;
@@ -51,7 +53,7 @@ const features = tableFeatures({});
 export function ServerTable<R extends object>(props: Props<R>): ReactNode {
   const { columns, control, failure, label, onRetry, page, rowId, selection } = props;
   const t = useT();
-  const key = JSON.stringify(writeListState(control.state));
+  const key = `${props.isPrevious === true ? 'previous ' : ''}${JSON.stringify(writeListState(control.state))}`;
   const held = useHeldRows(props.rows, rowId, key);
   const definitions = useMemo(
     () =>
@@ -71,68 +73,70 @@ export function ServerTable<R extends object>(props: Props<R>): ReactNode {
   return (
     <>
       {failure && <ErrorState failure={failure} onRetry={onRetry} />}
-      <div className={styles.frame} aria-busy={held.rows === undefined}>
-        {props.bulk}
+      <div className={styles.outer}>
         {held.changed > 0 && (
           <Button className={styles.changed} variant="light" size="compact-sm" onClick={held.update}>
             {t('live.changed', { count: held.changed })}
           </Button>
         )}
-        {held.rows === undefined && <LoadingState rows={8} />}
-        {rows.length > 0 && (
-          <Table aria-label={label} className={styles.table} verticalSpacing={7} horizontalSpacing={10}>
-            <Table.Thead>
-              {table.getHeaderGroups().map((group) => (
-                <Table.Tr key={group.id}>
-                  {selection && (
-                    <Table.Th className={styles.check}>
-                      <Checkbox
-                        size="xs"
-                        aria-label={t('table.select.page')}
-                        checked={chosen === ids.length}
-                        indeterminate={chosen > 0 && chosen < ids.length}
-                        onChange={(event) => selection.setMany(ids, event.currentTarget.checked)}
-                      />
-                    </Table.Th>
-                  )}
-                  {group.headers.map((header) => {
-                    const column = byId.get(header.column.id);
-                    return column && <HeaderCell key={header.id} column={column} control={control} />;
-                  })}
-                </Table.Tr>
-              ))}
-            </Table.Thead>
-            <Table.Tbody>
-              {table.getRowModel().rows.map((row) => (
-                <Table.Tr key={row.id} data-chosen={selection?.has(row.id) === true || undefined}>
-                  {selection && (
-                    <Table.Td className={styles.check}>
-                      <Checkbox
-                        size="xs"
-                        aria-label={t('table.select.row', { name: row.id })}
-                        checked={selection.has(row.id)}
-                        onChange={() => selection.toggle(row.id)}
-                      />
-                    </Table.Td>
-                  )}
-                  {row.getAllCells().map((cell) => {
-                    const column = byId.get(cell.column.id);
-                    return (
-                      <Table.Td
-                        key={cell.id}
-                        data-drop={column?.drop}
-                        className={column?.numeric ? 'num' : undefined}
-                      >
-                        {column?.cell(row.original)}
+        <div className={styles.frame} aria-busy={held.rows === undefined || props.isPrevious}>
+          {props.bulk}
+          {held.rows === undefined && <LoadingState rows={8} />}
+          {rows.length > 0 && (
+            <Table aria-label={label} className={styles.table} verticalSpacing={7} horizontalSpacing={10}>
+              <Table.Thead>
+                {table.getHeaderGroups().map((group) => (
+                  <Table.Tr key={group.id}>
+                    {selection && (
+                      <Table.Th className={styles.check}>
+                        <Checkbox
+                          size="xs"
+                          aria-label={t('table.select.page')}
+                          checked={chosen === ids.length}
+                          indeterminate={chosen > 0 && chosen < ids.length}
+                          onChange={(event) => selection.setMany(ids, event.currentTarget.checked)}
+                        />
+                      </Table.Th>
+                    )}
+                    {group.headers.map((header) => {
+                      const column = byId.get(header.column.id);
+                      return column && <HeaderCell key={header.id} column={column} control={control} />;
+                    })}
+                  </Table.Tr>
+                ))}
+              </Table.Thead>
+              <Table.Tbody>
+                {table.getRowModel().rows.map((row) => (
+                  <Table.Tr key={row.id} data-chosen={selection?.has(row.id) === true || undefined}>
+                    {selection && (
+                      <Table.Td className={styles.check}>
+                        <Checkbox
+                          size="xs"
+                          aria-label={t('table.select.row', { name: row.id })}
+                          checked={selection.has(row.id)}
+                          onChange={() => selection.toggle(row.id)}
+                        />
                       </Table.Td>
-                    );
-                  })}
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        )}
-        {held.rows !== undefined && rows.length === 0 && <NoRows control={control} empty={props.empty} />}
+                    )}
+                    {row.getAllCells().map((cell) => {
+                      const column = byId.get(cell.column.id);
+                      return (
+                        <Table.Td
+                          key={cell.id}
+                          data-drop={column?.drop}
+                          className={column?.numeric ? 'num' : undefined}
+                        >
+                          {column?.cell(row.original)}
+                        </Table.Td>
+                      );
+                    })}
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          )}
+          {held.rows !== undefined && rows.length === 0 && <NoRows control={control} empty={props.empty} />}
+        </div>
       </div>
       {page && <Pager page={page} onPage={(next) => control.change({ page: next })} />}
     </>
