@@ -1,6 +1,7 @@
-import { dashboard } from './zh/dashboard';
 import { components } from './zh/components';
+import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
+import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { objects } from './zh/objects';
 import { signin } from './zh/signin';
@@ -11,6 +12,7 @@ export const zh: Record<MessageKey, string> = {
   ...components,
   ...dashboard,
   ...errors,
+  ...initializing,
   ...layout,
   ...objects,
   ...signin,

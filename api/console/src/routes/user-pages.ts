@@ -8,5 +8,11 @@ const manage = createRoute({
   component: lazyRouteComponent(() => import('../pages/manage/ManagePage'), 'ManagePage'),
 });
 
+const initializing = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/initializing',
+  component: lazyRouteComponent(() => import('../pages/initializing/InitializingPage'), 'InitializingPage'),
+});
+
 /** A user's own pages. */
-export const userPages = [manage] as const;
+export const userPages = [manage, initializing] as const;

@@ -5,11 +5,11 @@ import { type ReactNode, useMemo } from 'react';
 import type { Failure } from '../../api/failure';
 import type { Page } from '../../api/types';
 import { useT } from '../../i18n';
-import { EmptyState } from '../EmptyState';
 import { ErrorState } from '../ErrorState';
 import { LoadingState } from '../LoadingState';
 import { HeaderCell } from './HeaderCell';
-import { isNarrowed, writeListState } from './list-state';
+import { writeListState } from './list-state';
+import { NoRows } from './NoRows';
 import { Pager } from './Pager';
 import styles from './table.module.css';
 import { useHeldRows } from './useHeldRows';
@@ -141,14 +141,4 @@ export function ServerTable<R extends object>(props: Props<R>): ReactNode {
       {page && <Pager page={page} onPage={(next) => control.change({ page: next })} />}
     </>
   );
-}
-
-/** Tells an empty list from filters that nothing fits. */
-function NoRows({ control, empty }: { control: ListControl; empty: ReactNode }): ReactNode {
-  const t = useT();
-  if (!isNarrowed(control.state)) return empty;
-  const clear = (
-    <Button onClick={() => control.change({ search: '', filters: {} })}>{t('table.filters.clear')}</Button>
-  );
-  return <EmptyState title={t('table.no.match')} text={t('table.no.match.text')} action={clear} />;
 }

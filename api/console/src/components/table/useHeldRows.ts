@@ -33,9 +33,10 @@ export function useHeldRows<R>(rows: R[] | undefined, rowId: (row: R) => string,
   return { rows: shown, changed: countChanges(held.ids, ids), update: take };
 }
 
-/** Counts the ids that are in only one of two lists; when there are none, those at another place. */
+/** Counts the ids that came or went, whichever are more; when there are none, those at another place. */
 export function countChanges(before: string[], after: string[]): number {
   const [old, now] = [new Set(before), new Set(after)];
-  const different = before.filter((id) => !now.has(id)).length + after.filter((id) => !old.has(id)).length;
-  return different > 0 ? different : before.filter((id, at) => after[at] !== id).length;
+  const gone = before.filter((id) => !now.has(id)).length;
+  const come = after.filter((id) => !old.has(id)).length;
+  return Math.max(gone, come) || before.filter((id, at) => after[at] !== id).length;
 }

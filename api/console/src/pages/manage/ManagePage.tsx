@@ -1,21 +1,14 @@
-import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 
-import { get } from '../../api/client';
 import { Failure } from '../../api/failure';
-import { keys } from '../../api/keys';
-import type { Schemas } from '../../api/types';
+import { initStatusQuery } from '../../api/queries/own';
 import { ErrorState } from '../../components/ErrorState';
 import { LoadingState } from '../../components/LoadingState';
 import { Sentence } from '../../components/Sentence';
 import { StatusPill } from '../../components/StatusPill';
 import { useReasons } from '../../i18n/reasons';
 import { readyOf, shownState } from '../../modules/state';
-
-const initStatusQuery = queryOptions({
-  queryKey: keys.initStatus,
-  queryFn: ({ signal }) => get<Schemas['InitStatus']>('/api/user/init-status', {}, { signal }),
-});
 
 /** The user's page: the state of the own agent. */
 export function ManagePage(): ReactNode {
