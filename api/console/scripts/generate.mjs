@@ -1,0 +1,28 @@
+// Writes src/generated/: types of the API from openapi.json, and theme.css from src/theme.ts.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import openapi, { astToString } from 'openapi-typescript';
+import { runnerImport } from 'vite';
+
+const root = new URL('../', import.meta.url);
+const out = new URL('src/generated/', root);
+mkdirSync(out, { recursive: true });
+
+const write = (name, text) => {
+  const file = new URL(name, out);
+  let old = '';
+  try {
+    old = readFileSync(file, 'utf8');
+  } catch {
+    // The file does not exist yet.
+  }
+  if (old !== text) writeFileSync(file, text);
+};
+
+const types = await openapi(new URL('openapi.json', root), { silent: true });
+write('schema.d.ts', astToString(types));
+
+const { module } = await runnerImport(fileURLToPath(new URL('src/theme-css.ts', root)), {
+  configFile: false,
+});
+write('theme.css', module.themeCss());

@@ -1,0 +1,12 @@
+/**
+ * Keys of all queries. A key begins with what it shows, so that a change of an object can invalidate
+ * everything that shows it: `['object', kind, name, …]` for one object, `['list', kind, …]` for lists.
+ */
+export const keys = {
+  session: ['session'] as const,
+  loginMode: ['login-mode'] as const,
+  initStatus: ['object', 'container', 'own', 'init'] as const,
+  object: (kind: string, name: string) => ['object', kind, name] as const,
+  list: (kind: string, query: Record<string, unknown> = {}) => ['list', kind, query] as const,
+  reconcile: ['list', 'reconcile'] as const,
+};

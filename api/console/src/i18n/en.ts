@@ -1,0 +1,21 @@
+import { components } from './en/components';
+import { dashboard } from './en/dashboard';
+import { errors } from './en/errors';
+import { initializing } from './en/initializing';
+import { layout } from './en/layout';
+import { objects } from './en/objects';
+import { signin } from './en/signin';
+
+/** All messages in English; pages add their own file. */
+export const en = {
+  ...components,
+  ...dashboard,
+  ...errors,
+  ...initializing,
+  ...layout,
+  ...objects,
+  ...signin,
+};
+
+/** Key of a message. */
+export type MessageKey = keyof typeof en;

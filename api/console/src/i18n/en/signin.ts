@@ -1,0 +1,22 @@
+/** Sign-in page and the dialog of an ended session. */
+export const signin = {
+  'signin.title': 'Sign in',
+  'signin.product': 'Agentyard',
+  'signin.directory': 'with the user name and password of your organisation’s directory',
+  'signin.sso': 'Your organisation’s single sign-on tells Agentyard who you are.',
+  'signin.sso.admin': 'Administrator? Sign in with a password',
+  'signin.username': 'User name',
+  'signin.password': 'Password',
+  'signin.submit': 'Sign in',
+  'signin.submitting': 'Signing in…',
+  'signin.with': 'Sign in with {provider}',
+  'signin.again.with': 'Sign in again with {provider} (new tab)',
+  'signin.mode.failed': 'How to sign in here could not be asked.',
+  'signin.retry': 'Try again',
+  'signin.wait': 'Try again in {seconds, plural, one {# second} other {# seconds}}.',
+  'signin.required': 'Enter your user name and your password.',
+  'signin.language': 'Language',
+  'signin.theme': 'Theme',
+  'theme.light': 'Light',
+  'theme.dark': 'Dark',
+} as const;

@@ -1,0 +1,19 @@
+import { components } from './zh/components';
+import { dashboard } from './zh/dashboard';
+import { errors } from './zh/errors';
+import { initializing } from './zh/initializing';
+import { layout } from './zh/layout';
+import { objects } from './zh/objects';
+import { signin } from './zh/signin';
+import type { MessageKey } from './en';
+
+/** All messages in Chinese. A missing key does not compile. */
+export const zh: Record<MessageKey, string> = {
+  ...components,
+  ...dashboard,
+  ...errors,
+  ...initializing,
+  ...layout,
+  ...objects,
+  ...signin,
+};

@@ -1,0 +1,22 @@
+/** Sign-in page and the dialog of an ended session. */
+export const signin = {
+  'signin.title': '登录',
+  'signin.product': 'Agentyard',
+  'signin.directory': '请使用贵组织目录账号的用户名和密码',
+  'signin.sso': '身份由贵组织的单点登录确认。',
+  'signin.sso.admin': '管理员？用密码登录',
+  'signin.username': '用户名',
+  'signin.password': '密码',
+  'signin.submit': '登录',
+  'signin.submitting': '正在登录…',
+  'signin.with': '使用 {provider} 登录',
+  'signin.again.with': '使用 {provider} 重新登录（新标签页）',
+  'signin.mode.failed': '无法获取登录方式。',
+  'signin.retry': '重试',
+  'signin.wait': '请在 {seconds} 秒后重试。',
+  'signin.required': '请输入用户名和密码。',
+  'signin.language': '语言',
+  'signin.theme': '主题',
+  'theme.light': '浅色',
+  'theme.dark': '深色',
+} satisfies Record<keyof typeof import('../en/signin').signin, string>;

@@ -1,0 +1,20 @@
+import './styles/mantine';
+import './styles/base.css';
+
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+
+import { App } from './app/App';
+import { noticeNewVersion } from './app/new-version';
+import { followSystem } from './scheme';
+
+followSystem();
+noticeNewVersion();
+const root = document.getElementById('root');
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,43 @@
+import type { components } from '../generated/schema';
+
+/** Why a condition has its status: a stable word. */
+export type Reason = components['schemas']['Reason'];
+
+/** For each reason a sentence, and what to do about it. */
+export type ReasonTexts = Record<Reason, readonly [title: string, remedy: string]>;
+
+/** Reasons that pass only by manual action, as the server's list of reasons has them. */
+export const MANUAL: ReadonlySet<Reason> = new Set<Reason>([
+  'EngineTooOld',
+  'DataDirMismatch',
+  'NetworkInUse',
+  'NetworkFull',
+  'ImageMissing',
+  'ImagePullFailed',
+  'PullFailed',
+  'ImageInUse',
+  'RolloutPaused',
+  'RolloutFailed',
+  'InvalidUserConfig',
+  'NoMigrationPath',
+  'InvalidGlobalConfig',
+  'AdapterSourceFailed',
+  'AdapterInvalid',
+  'ProviderFailed',
+  'DirectoryFailed',
+  'MassRemoval',
+  'NameConflict',
+  'SkillMissing',
+  'CloneFailed',
+  'HostKeyChanged',
+  'HomeConflict',
+  'CrashLoop',
+  'ReplacementFailed',
+  'NeedsRoot',
+  'HostOpen',
+  'InvalidSettings',
+  'QuotaExceeded',
+  'StorageFull',
+  'Failed',
+  'PausedByOperator',
+]);

@@ -1,0 +1,23 @@
+import type { ReactNode } from 'react';
+
+import type { Condition } from '../../api/types';
+import { useReasons } from '../../i18n/reasons';
+import { readyOf } from '../../modules/state';
+import styles from './objects.module.css';
+
+/** Why an object is not ready, with the server's sentence; nothing when it is. */
+export function Why({ conditions }: { conditions: Condition[] }): ReactNode {
+  const explain = useReasons();
+  const ready = readyOf(conditions);
+  if (ready === undefined || ready.status === 'True') return <span className="dim">–</span>;
+  return (
+    <>
+      {explain(ready.reason).title}
+      {ready.message !== '' && (
+        <small lang="en" className={styles.message}>
+          {ready.message}
+        </small>
+      )}
+    </>
+  );
+}
