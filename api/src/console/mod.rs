@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use schema::user::Role;
 
 use self::pages::Pages;
-use self::place::Place;
+pub(crate) use self::place::Place;
 use crate::error::{ApiError, Result};
 use crate::reply::Response;
 
