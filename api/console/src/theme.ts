@@ -18,13 +18,13 @@ const accent: MantineColorsTuple = [
   '#233a92',
 ];
 
-/** Mantine's greys, so that what it takes from them fits the tokens. */
+/** Mantine's greys, so that what it takes from them fits the tokens; the fifth is the border of its fields. */
 const gray: MantineColorsTuple = [
   '#f7f8fa',
   '#f1f3f6',
   '#e9ecf0',
   '#e3e6ea',
-  '#ced4da',
+  '#868e99',
   '#adb5bd',
   '#868e99',
   '#5c6570',
@@ -36,7 +36,7 @@ const dark: MantineColorsTuple = [
   '#c9ced4',
   '#9aa4af',
   '#737d89',
-  '#2d333b',
+  '#737d89',
   '#262c33',
   '#1b1f24',
   '#1b1f24',
