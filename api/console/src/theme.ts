@@ -18,13 +18,13 @@ const accent: MantineColorsTuple = [
   '#233a92',
 ];
 
-/** Mantine's greys, so that what it takes from them fits the tokens; the fifth is the border of its fields. */
+/** Mantine's greys, so that what it takes from them fits the tokens. */
 const gray: MantineColorsTuple = [
   '#f7f8fa',
   '#f1f3f6',
   '#e9ecf0',
   '#e3e6ea',
-  '#868e99',
+  '#ced4da',
   '#adb5bd',
   '#868e99',
   '#5c6570',
@@ -36,7 +36,7 @@ const dark: MantineColorsTuple = [
   '#c9ced4',
   '#9aa4af',
   '#737d89',
-  '#737d89',
+  '#2d333b',
   '#262c33',
   '#1b1f24',
   '#1b1f24',
@@ -87,7 +87,14 @@ export const theme = createTheme({
   },
   components: {
     Button: { defaultProps: { size: 'sm', variant: 'default' } },
-    Menu: { defaultProps: { transitionProps: { duration: 100 }, shadow: 'md', withinPortal: true } },
+    Menu: {
+      defaultProps: {
+        withInitialFocusPlaceholder: false,
+        transitionProps: { duration: 100 },
+        shadow: 'md',
+        withinPortal: true,
+      },
+    },
     Modal: {
       defaultProps: { lockScroll: false, transitionProps: { duration: 120 }, centered: true, radius: 'lg' },
     },
