@@ -87,7 +87,14 @@ export const theme = createTheme({
   },
   components: {
     Button: { defaultProps: { size: 'sm', variant: 'default' } },
-    Menu: { defaultProps: { transitionProps: { duration: 100 }, shadow: 'md', withinPortal: true } },
+    Menu: {
+      defaultProps: {
+        withInitialFocusPlaceholder: false,
+        transitionProps: { duration: 100 },
+        shadow: 'md',
+        withinPortal: true,
+      },
+    },
     Modal: {
       defaultProps: { lockScroll: false, transitionProps: { duration: 120 }, centered: true, radius: 'lg' },
     },

@@ -1,5 +1,4 @@
 import { Button, Menu } from '@mantine/core';
-import IconCheck from '@tabler/icons-react/icons/IconCheck';
 import IconChevronDown from '@tabler/icons-react/icons/IconChevronDown';
 import { type ReactNode, useState } from 'react';
 
@@ -7,12 +6,11 @@ import { post } from '../api/client';
 import { Failure } from '../api/failure';
 import { useToasts } from '../components/toast-store';
 import { useT, useTranslation } from '../i18n';
-import { LANGUAGE_NAMES, LANGUAGES } from '../i18n/language';
+import { type Language, LANGUAGE_NAMES, LANGUAGES } from '../i18n/language';
 import { ownUrl } from '../prefix';
 import { type Scheme, storedScheme, storeScheme } from '../scheme';
-import styles from './layout.module.css';
 
-const SCHEMES = [undefined, 'light', 'dark'] as const;
+const SCHEMES = ['system', 'light', 'dark'] as const;
 const SCHEME_KEYS = { system: 'layout.theme.system', light: 'theme.light', dark: 'theme.dark' } as const;
 
 /** Menu of the account: language, theme, sign out; `children` are further entries. */
@@ -21,9 +19,10 @@ export function AccountMenu({ name, children }: { name: string; children?: React
   const { language, setLanguage } = useTranslation();
   const [scheme, setScheme] = useState(storedScheme);
   const toasts = useToasts();
-  const choose = (value: Scheme | undefined): void => {
-    storeScheme(value);
-    setScheme(value);
+  const choose = (value: string): void => {
+    const chosen = value === 'system' ? undefined : (value as Scheme);
+    storeScheme(chosen);
+    setScheme(chosen);
   };
   const signOut = async (): Promise<void> => {
     try {
@@ -33,8 +32,6 @@ export function AccountMenu({ name, children }: { name: string; children?: React
       toasts.fail(t('layout.signout.failed'), Failure.from(thrown));
     }
   };
-  const mark = (chosen: boolean): ReactNode =>
-    chosen ? <IconCheck size={16} aria-hidden /> : <span className={styles.noCheck} />;
   return (
     <Menu position="bottom-end" width={210}>
       <Menu.Target>
@@ -51,22 +48,21 @@ export function AccountMenu({ name, children }: { name: string; children?: React
       <Menu.Dropdown>
         {children}
         <Menu.Label>{t('layout.language')}</Menu.Label>
-        {LANGUAGES.map((one) => (
-          <Menu.Item
-            key={one}
-            lang={one}
-            leftSection={mark(one === language)}
-            onClick={() => setLanguage(one)}
-          >
-            {LANGUAGE_NAMES[one]}
-          </Menu.Item>
-        ))}
+        <Menu.RadioGroup value={language} onChange={(value) => setLanguage(value as Language)}>
+          {LANGUAGES.map((one) => (
+            <Menu.RadioItem key={one} value={one} lang={one}>
+              {LANGUAGE_NAMES[one]}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
         <Menu.Label>{t('layout.theme')}</Menu.Label>
-        {SCHEMES.map((one) => (
-          <Menu.Item key={one ?? 'system'} leftSection={mark(one === scheme)} onClick={() => choose(one)}>
-            {t(SCHEME_KEYS[one ?? 'system'])}
-          </Menu.Item>
-        ))}
+        <Menu.RadioGroup value={scheme ?? 'system'} onChange={choose}>
+          {SCHEMES.map((one) => (
+            <Menu.RadioItem key={one} value={one}>
+              {t(SCHEME_KEYS[one])}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
         <Menu.Divider />
         <Menu.Item onClick={() => void signOut()}>{t('layout.signout')}</Menu.Item>
       </Menu.Dropdown>

@@ -23,10 +23,10 @@ export function AdminLayout(): ReactNode {
     <LiveProvider path="/api/admin/watch">
       <SkipLink />
       <div className={styles.admin}>
-        <div className={styles.side}>
+        <aside className={styles.side} aria-label={t('app.name')}>
           <div className={`brand ${styles.brand}`}>{t('app.name')}</div>
           <SectionMenu />
-        </div>
+        </aside>
         <Drawer
           opened={open}
           onClose={close}

@@ -52,13 +52,17 @@ function joinWorker(url: string, tell: (message: LiveMessage) => void): Connecti
 function joinElection(url: string, tell: (message: LiveMessage) => void): Connection {
   const id = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
   let leads = false;
+  let connected = false;
   let stream: EventStream | undefined;
   const everywhere = (message: LiveMessage): void => {
+    if (message.type === 'connected') connected = true;
+    else if (message.type === 'lost' || message.type === 'ended') connected = false;
     election.send(message);
     tell(message);
   };
   const changed = (now: boolean): void => {
     leads = now;
+    connected = false;
     if (now) {
       stream = new EventStream(url, everywhere);
       stream.start();
@@ -72,9 +76,12 @@ function joinElection(url: string, tell: (message: LiveMessage) => void): Connec
   const received = (message: unknown): void => {
     const { type } = message as LiveMessage | TabMessage;
     if (type === 'again') stream?.start();
+    else if (type === 'hello' && connected) election.send({ type: 'connected' } satisfies LiveMessage);
     else if (type !== 'hello' && type !== 'alive' && type !== 'bye') tell(message as LiveMessage);
   };
   const election = new Election(new BroadcastChannel(`agentyard ${url}`), id, changed, received);
+  // Asks the leader, if there is one, whether it is connected.
+  election.send({ type: 'hello', url } satisfies TabMessage);
   const close = (): void => {
     stream?.stop();
     election.close();

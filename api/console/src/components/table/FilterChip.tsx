@@ -1,5 +1,4 @@
 import { Menu } from '@mantine/core';
-import IconCheck from '@tabler/icons-react/icons/IconCheck';
 import IconChevronDown from '@tabler/icons-react/icons/IconChevronDown';
 import IconX from '@tabler/icons-react/icons/IconX';
 import type { ReactNode } from 'react';
@@ -53,15 +52,13 @@ export function FilterChip({ filter, values, onChange }: Props): ReactNode {
           {options.map(({ value, text }) => {
             const on = values.includes(value);
             return (
-              <Menu.Item
+              <Menu.CheckboxItem
                 key={value}
-                role="menuitemcheckbox"
-                aria-checked={on}
-                leftSection={on ? <IconCheck size={16} aria-hidden /> : <span className={styles.noCheck} />}
-                onClick={() => onChange(on ? values.filter((one) => one !== value) : [...values, value])}
+                checked={on}
+                onChange={() => onChange(on ? values.filter((one) => one !== value) : [...values, value])}
               >
                 {text}
-              </Menu.Item>
+              </Menu.CheckboxItem>
             );
           })}
         </Menu.Dropdown>

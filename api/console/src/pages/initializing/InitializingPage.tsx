@@ -28,9 +28,11 @@ export function InitializingPage(): ReactNode {
   const ready = readyOf(data.conditions);
   return (
     <>
-      <div className="card">
-        <h1>{t('initializing.title')}</h1>
-        <small>{t('initializing.text')}</small>
+      <div className="card stack">
+        <div>
+          <h1>{t('initializing.title')}</h1>
+          <small>{t('initializing.text')}</small>
+        </div>
         <Steps steps={steps} />
       </div>
       {ready && <Sentence condition={{ ...ready, since: ready.last_transition_at }} />}
