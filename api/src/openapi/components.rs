@@ -17,10 +17,18 @@ GET, and OPTIONS with 204 and `Allow`. A target without a path, and HTTP/1.1 wit
 
 **Envelopes.** Success is `{\"success\": true, \"message\": …}` with further fields, failure is `{\"success\": false, \
 \"error\": …, \"code\": …}`: `error` is a sentence for people, `code` is stable for programs. Some routes answer with \
-a bare resource, text, or an event stream.
+a bare resource, text, or an event stream. Every answer has `X-Request-Id`.
 
-**Fields.** A POST takes a form, multipart with text parts, or a JSON object, with the same names. Numbers and \
-switches may be sent as text. Its parameters never come from the query. No text of a field, a query or a path may \
+**Failures.** An operation fails with the codes of its `x-failures`, by status, and with those of its \
+`x-failure-groups`, which are listed once in the components.
+
+**Descriptions.** `GET /api/openapi.json?descriptions=true` adds descriptions and examples of all fields, and \
+`x-failure-codes`, which says when each code comes.
+
+**Fields.** A POST takes a JSON object, of at most 1 MiB unless its operation says otherwise. Unknown fields are \
+ignored. The same fields may come as `application/x-www-form-urlencoded` or `multipart/form-data` with text parts: \
+numbers and switches as text, lists separated by commas, and `csrf_token` in place of the header. Its parameters \
+never come from the query. No text of a field, a query or a path may \
 contain NUL: 400 `invalid_parameter`.
 
 **Accepted, then converged.** A POST that changes desired state commits it at once and then holds its answer back \
@@ -31,7 +39,9 @@ for at most `wait` seconds: 200 with `state` `converged`, 202 with `pending`, or
 directory, without session and token.";
 
 /// The document without its paths.
-pub(super) fn frame(schemas: Map<String, Value>) -> Value {
+pub(super) fn frame(schemas: Map<String, Value>, shared: Map<String, Value>) -> Value {
+    let mut responses = failures();
+    responses.extend(shared);
     let tags = Area::VARIANTS.iter();
     let tags =
         tags.map(|area| json!({"name": area.to_string(), "description": area.description()}));
@@ -47,6 +57,7 @@ pub(super) fn frame(schemas: Map<String, Value>) -> Value {
         "tags": tags.collect::<Vec<_>>(),
         "components": {
             "schemas": schemas,
+            "responses": responses,
             "parameters": parameters(),
             "headers": headers(),
             "securitySchemes": {
@@ -68,7 +79,7 @@ pub(super) fn frame(schemas: Map<String, Value>) -> Value {
 }
 
 /// The envelopes, and the fields that many routes take.
-pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
+pub(super) fn own_schemas() -> [(&'static str, Value); 5] {
     [
         (
             "Success",
@@ -143,10 +154,6 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
             }),
         ),
         (
-            "CsrfTokenField",
-            json!({"type": "string", "description": "The CSRF token, unless it is sent in the header `X-CSRF-Token`"}),
-        ),
-        (
             "WaitField",
             json!({
                 "type": "integer", "minimum": 0, "maximum": MAX_WAIT.as_secs(),
@@ -163,8 +170,32 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
     ]
 }
 
+/// The responses of failures.
+fn failures() -> Map<String, Value> {
+    let headers = json!({
+        "X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"},
+        "Retry-After": {"$ref": "#/components/headers/Retry-After"},
+    });
+    let failure = json!({
+        "description": "Refused or failed; `x-failures` and `x-failure-groups` of the operation name the codes",
+        "headers": headers,
+        "content": failure_content(),
+    });
+    let mut page = failure.clone();
+    page["content"]["text/html"] = json!({"schema": {"type": "string"}});
+    Map::from_iter([
+        ("Failure".to_owned(), failure),
+        ("FailureOrPage".to_owned(), page),
+    ])
+}
+
+/// The content of failures.
+pub(super) fn failure_content() -> Value {
+    json!({"application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}})
+}
+
 fn parameters() -> Value {
-    let parameter = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "required": false, "description": description, "schema": schema});
+    let parameter = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "description": description, "schema": schema});
     json!({
         "page": parameter(
             "page",
@@ -192,7 +223,7 @@ fn headers() -> Value {
             "Identifies this request in the log; the client's own value, if it sent a valid one",
             json!({"type": "string"}),
         ),
-        "Retry-After": header("Seconds to wait before retrying", json!({"type": "integer", "minimum": 1})),
+        "Retry-After": header("With 429 and 503: seconds to wait before retrying", json!({"type": "integer", "minimum": 1})),
         "Allow": header("With 405 and OPTIONS: the supported methods", json!({"type": "string"})),
         "Set-Cookie": header("The session cookie", json!({"type": "string"})),
         "Location": header("Where to go", json!({"type": "string", "format": "uri-reference"})),

@@ -1,6 +1,6 @@
 //! Compares what handlers answer in tests with what the document says of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use http::Response;
@@ -51,16 +51,41 @@ pub(crate) fn check_response(method: &str, response: &Response<bytes::Bytes>) {
     check_parts(method, route, status, content_type, &body);
 }
 
+/// Returns the part of the document that a reference leads to, or the part itself.
+pub(crate) fn resolve<'a>(document: &'a Value, part: &'a Value) -> &'a Value {
+    let reference = part["$ref"].as_str();
+    let target = reference.and_then(|reference| document.pointer(reference.strip_prefix('#')?));
+    target.unwrap_or(part)
+}
+
+/// Returns the codes with which an operation may fail, by status.
+pub(crate) fn failures(document: &Value, operation: &Value) -> BTreeMap<u16, BTreeSet<String>> {
+    let groups = operation["x-failure-groups"].as_array().unwrap();
+    let groups = groups.iter().map(|group| group.as_str().unwrap());
+    let groups = groups.map(|group| &document["components"]["x-failure-groups"][group]);
+    let mut all: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for codes in groups.chain(operation.get("x-failures")) {
+        let codes: BTreeMap<u16, BTreeSet<String>> = serde_json::from_value(codes.clone()).unwrap();
+        for (status, codes) in codes {
+            all.entry(status).or_default().extend(codes);
+        }
+    }
+    all
+}
+
 #[track_caller]
 pub(crate) fn check_parts(method: &str, route: &str, status: u16, content_type: &str, body: &str) {
     let what = format!("{method} {route} {status}");
     let document = path_document(route);
     let operation = &document["paths"][route][method.to_lowercase()];
-    let response = &operation["responses"][status.to_string()];
-    assert!(response.is_object(), "{what} is not documented: {body}");
+    let codes = failures(document, operation).remove(&status);
+    let own = operation["responses"].get(status.to_string());
+    let response = own.or(codes.as_ref().map(|_| &operation["responses"]["default"]));
+    let response = response.unwrap_or_else(|| panic!("{what} is not documented: {body}"));
+    let response = resolve(document, response);
     let essence = content_type.split(';').next().unwrap_or_default();
     if essence.is_empty() {
-        assert_eq!((&response["content"], body), (&json!({}), ""), "{what}");
+        assert_eq!((&response["content"], body), (&Value::Null, ""), "{what}");
         return;
     }
     let media = &response["content"][essence];
@@ -79,4 +104,9 @@ pub(crate) fn check_parts(method: &str, route: &str, status: u16, content_type: 
         .map(|error| format!("{error} at {}", error.instance_path()))
         .collect();
     assert!(errors.is_empty(), "{what}: {errors:?}: {body:.2000}");
+    if media["schema"]["$ref"] == "#/components/schemas/Failure" {
+        let code = body["code"].as_str().unwrap();
+        let documented = codes.is_some_and(|codes| codes.contains(code));
+        assert!(documented, "{what} {code} is not documented: {body:.2000}");
+    }
 }

@@ -1,8 +1,7 @@
-//! How a route can fail: statuses with the codes that come with them.
+//! Failures of routes: statuses with their codes. Those that many routes have are documented once, as groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::route::{Access, BodyKind, Failure, Modes, Route, Waits};
@@ -53,77 +52,110 @@ const STORAGE: Failure = Failure(
 );
 const FULL: Failure = Failure(507, "storage_full", "the database has no space left");
 
-/// Codes with when they come, by status.
-pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
+/// Failures that many routes have, by group.
+const GROUPS: [(&str, &[Failure]); 9] = [
+    ("always", &[INTERNAL, DATABASE, STORAGE, FULL]),
+    ("query", &[ENCODING, PARAMETER, BODY]),
+    (
+        "body",
+        &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY],
+    ),
+    ("csrf", &[CSRF]),
+    ("session", &[NOT_SIGNED_IN]),
+    ("role", &[NOT_SIGNED_IN, ROLE]),
+    ("token", &[TOKEN, ROLE]),
+    ("mode", &[MODE]),
+    ("generation", &[STALE]),
+];
 
-/// How a route can fail, by its row.
-pub(super) fn of(route: &Route) -> Failures {
-    let mut all = vec![INTERNAL, DATABASE, STORAGE, FULL];
-    if route.changes() && route.access != Access::McpToken {
-        all.push(CSRF);
-    } else {
-        all.extend([ENCODING, PARAMETER, BODY]);
-    }
-    all.extend_from_slice(match route.access {
-        Access::Public | Access::Visitor => &[],
-        Access::Login => &[NOT_SIGNED_IN],
-        Access::OrdinaryUser | Access::Superadmin => &[NOT_SIGNED_IN, ROLE],
-        Access::McpToken => &[TOKEN, ROLE],
-    });
-    all.extend_from_slice(match route.modes {
-        Modes::Any => &[],
-        Modes::LocalOnly | Modes::LdapOnly => &[MODE],
-    });
-    all.extend_from_slice(match route.body {
-        BodyKind::None => &[],
-        BodyKind::Fields
-        | BodyKind::Upload
-        | BodyKind::SpooledUpload
-        | BodyKind::Files
-        | BodyKind::Message => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY],
-    });
-    if route.guarded {
-        all.push(STALE);
-    }
-    all.extend_from_slice(route.failures);
-    let mut failures = Failures::new();
-    for Failure(status, code, when) in all {
-        let codes = failures.entry(status).or_default();
-        codes.insert(code.to_owned(), when.to_owned());
-    }
-    if route.waits == Waits::ForObject {
-        for (status, code, remedy) in wait::object_failures() {
-            let codes = failures.entry(status.as_u16()).or_default();
-            codes.entry(code).or_insert_with(|| remedy.to_owned());
-        }
-    }
-    failures
+/// The group of the failures of an object that an answer waits for.
+const OBJECT: &str = "object";
+
+/// Codes by status.
+type Codes = BTreeMap<u16, BTreeSet<String>>;
+
+/// Returns the groups of a route's failures.
+pub(super) fn groups_of(route: &Route) -> Vec<&'static str> {
+    let input = match route.changes() && route.access != Access::McpToken {
+        true => "csrf",
+        false => "query",
+    };
+    let access = match route.access {
+        Access::Public | Access::Visitor => None,
+        Access::Login => Some("session"),
+        Access::OrdinaryUser | Access::Superadmin => Some("role"),
+        Access::McpToken => Some("token"),
+    };
+    let rules = [
+        (route.modes != Modes::Any, "mode"),
+        (route.body != BodyKind::None, "body"),
+        (route.guarded, "generation"),
+        (route.waits == Waits::ForObject, OBJECT),
+    ];
+    let by_rule = rules
+        .into_iter()
+        .filter_map(|(has, name)| has.then_some(name));
+    let named = ["always", input].into_iter().chain(access);
+    named.chain(by_rule).collect()
 }
 
-/// The response object of one status.
-pub(super) fn response(status: u16, codes: &BTreeMap<String, String>) -> Value {
-    let reason = StatusCode::from_u16(status).ok();
-    let reason = reason.and_then(|status| status.canonical_reason());
-    let mut description = reason.unwrap_or("Failure").to_owned();
-    for (code, when) in codes {
-        let when = when.trim_end_matches('.');
-        description.push_str(&format!("\n- `{code}`: {when}"));
+/// Returns the codes of a route that no group of it has.
+pub(super) fn own_codes(route: &Route) -> Value {
+    let groups = groups_of(route);
+    let mut codes = codes_of(route.failures.iter().copied());
+    for (name, group) in all_groups() {
+        if groups.contains(&name) {
+            for (status, grouped) in group {
+                let own = codes.entry(status).or_default();
+                own.retain(|code| !grouped.contains(code));
+            }
+        }
     }
-    let (code, when) = codes.first_key_value().unzip();
-    let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}});
-    if [429, 503].contains(&status) {
-        headers["Retry-After"] = json!({"$ref": "#/components/headers/Retry-After"});
+    codes.retain(|_, codes| !codes.is_empty());
+    json!(codes)
+}
+
+/// Returns the groups: codes by name and status.
+pub(super) fn groups() -> Value {
+    json!(BTreeMap::from_iter(all_groups()))
+}
+
+/// Returns the circumstances of every code of these routes, by status and code.
+pub(super) fn codes(routes: &[Route]) -> Value {
+    let mut codes: BTreeMap<u16, BTreeMap<String, BTreeSet<&str>>> = BTreeMap::new();
+    let mut add = |status, code: &str, when| {
+        let codes = codes.entry(status).or_default();
+        codes.entry(code.to_owned()).or_default().insert(when);
+    };
+    let rows = routes.iter().flat_map(|route| route.failures);
+    for Failure(status, code, when) in rows.chain(GROUPS.iter().flat_map(|group| group.1)) {
+        add(*status, code, *when);
     }
-    let names: Vec<_> = codes.keys().collect();
-    json!({
-        "description": description,
-        "headers": headers,
-        "content": {"application/json": {
-            "schema": {"allOf": [
-                {"$ref": "#/components/schemas/Failure"},
-                {"type": "object", "properties": {"code": {"enum": names}}},
-            ]},
-            "example": {"success": false, "error": when, "code": code},
-        }},
-    })
+    for (status, code, remedy) in wait::object_failures() {
+        add(status.as_u16(), &code, remedy);
+    }
+    let join = |when: BTreeSet<&str>| Vec::from_iter(when).join("; ");
+    let codes = codes.into_iter().map(|(status, codes)| {
+        let codes = codes.into_iter().map(|(code, when)| (code, join(when)));
+        (status, BTreeMap::from_iter(codes))
+    });
+    json!(BTreeMap::from_iter(codes))
+}
+
+fn all_groups() -> impl Iterator<Item = (&'static str, Codes)> {
+    let groups = GROUPS.iter();
+    let groups = groups.map(|(name, failures)| (*name, codes_of(failures.iter().copied())));
+    let mut object = Codes::new();
+    for (status, code, _) in wait::object_failures() {
+        object.entry(status.as_u16()).or_default().insert(code);
+    }
+    groups.chain([(OBJECT, object)])
+}
+
+fn codes_of(failures: impl Iterator<Item = Failure>) -> Codes {
+    let mut codes = Codes::new();
+    for Failure(status, code, _) in failures {
+        codes.entry(status).or_default().insert(code.to_owned());
+    }
+    codes
 }

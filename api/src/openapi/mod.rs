@@ -3,29 +3,24 @@
 mod components;
 #[cfg(test)]
 pub(crate) mod conformance;
-mod example;
 mod failure;
 mod operation;
 mod schemas;
+mod serve;
+mod share;
+mod shorten;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
-
-use bytes::Bytes;
 use serde_json::{Value, json};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 pub use schemas::Schemas;
+pub(crate) use serve::routes;
+pub use shorten::shorten;
 
-use crate::answer::{Answers, Body, Resource};
-use crate::deps::Deps;
-use crate::dispatch::Anyone;
-use crate::error::{ApiError, Result};
-use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::answer::{Answers, Body};
+use crate::route::Route;
 
 /// The types of a route's handler.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,55 +59,20 @@ pub fn document(routes: &[Route]) -> Result<Value, SchemaTwice> {
     schemas.reference::<crate::routes::config::Purging>();
     let describe = |route: &Route| route.handler.describe(&mut schemas);
     let shapes: Vec<Shape> = routes.iter().map(describe).collect();
-    let schemas = schemas.finish().map_err(SchemaTwice)?;
+    let mut schemas = schemas.finish().map_err(SchemaTwice)?;
+    if let Some(configuration) = schemas.get_mut("Configuration") {
+        // A save leaves what is not sent; generated clients would send a default in its place.
+        shorten::remove(configuration, &["title", "default"]);
+    }
     let mut paths = json!({});
     for (route, shape) in routes.iter().zip(&shapes) {
         let method = route.method().as_str().to_lowercase();
-        paths[route.path][method] = operation::of(route, shape, &schemas).into();
+        paths[route.path][method] = operation::of(route, shape).into();
     }
-    let mut document = components::frame(schemas);
+    let shared = share::take_shared_responses(&mut paths);
+    let mut document = components::frame(schemas, shared);
+    document["components"]["x-failure-groups"] = failure::groups();
+    document["components"]["x-failure-codes"] = failure::codes(routes);
     document["paths"] = paths;
     Ok(document)
-}
-
-/// The document of the service. It is the same for as long as the process runs.
-static DOCUMENT: LazyLock<Result<Bytes, SchemaTwice>> =
-    LazyLock::new(|| Ok(document(&crate::routes::all())?.to_string().into()));
-
-/// The routes of this file.
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        Route::get("api_document", "/api/openapi.json", serve)
-            .title(Area::Service, "Get this document")
-            .about("OpenAPI 3.1 of every route."),
-    ]
-}
-
-async fn serve(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<ApiDocument>> {
-    match &*DOCUMENT {
-        Ok(text) => Ok(Resource::ready_made(text.clone())),
-        Err(error) => Err(ApiError::internal(error.clone())),
-    }
-}
-
-/// An OpenAPI document.
-pub struct ApiDocument;
-
-impl ToSchema for ApiDocument {}
-
-impl PartialSchema for ApiDocument {
-    fn schema() -> RefOr<Schema> {
-        let part = |of| ObjectBuilder::new().schema_type(of);
-        ObjectBuilder::new()
-            .property("openapi", part(Type::String).examples(["3.1.0"]))
-            .property("info", part(Type::Object))
-            .property("paths", part(Type::Object))
-            .property("components", part(Type::Object))
-            .property("servers", part(Type::Array))
-            .property("tags", part(Type::Array))
-            .required("openapi")
-            .required("info")
-            .required("paths")
-            .into()
-    }
 }

@@ -2,28 +2,29 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Shape, example, failure};
+use super::{Shape, failure};
 use crate::answer::Body;
 use crate::input::{FILE, MOST_FILES};
-use crate::route::{Access, BodyKind, Route, Waits};
-
-/// How fields may be sent.
-const FIELD_TYPES: [&str; 3] = [
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "application/json",
-];
+use crate::route::{Access, BodyKind, DEFAULT_BODY_LIMIT, Route, Waits};
 
 /// The operation object.
-pub(super) fn of(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Map<String, Value> {
+pub(super) fn of(route: &Route, shape: &Shape) -> Map<String, Value> {
     let mut operation = Map::from_iter([
         ("operationId".to_owned(), json!(route.id)),
         ("tags".to_owned(), json!([route.area.to_string()])),
         ("summary".to_owned(), json!(route.title)),
         ("description".to_owned(), json!(route.description)),
         ("security".to_owned(), security(route)),
-        ("responses".to_owned(), responses(route, shape, schemas)),
+        ("responses".to_owned(), responses(route, shape)),
+        (
+            "x-failure-groups".to_owned(),
+            json!(failure::groups_of(route)),
+        ),
     ]);
+    let own_codes = failure::own_codes(route);
+    if own_codes != json!({}) {
+        operation.insert("x-failures".to_owned(), own_codes);
+    }
     if route.access == Access::Superadmin {
         operation.insert("x-admin-socket".to_owned(), json!(true));
     }
@@ -35,7 +36,7 @@ pub(super) fn of(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> 
         BodyKind::None => None,
         BodyKind::Message => operation.insert("requestBody".to_owned(), message(route)),
         BodyKind::Fields | BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => {
-            operation.insert("requestBody".to_owned(), body(route, shape, schemas))
+            operation.insert("requestBody".to_owned(), body(route, shape))
         }
     };
     operation
@@ -68,8 +69,10 @@ fn parameters(route: &Route, shape: &Shape) -> Vec<Value> {
         let mut parameter = json!({
             "name": name,
             "in": if in_path { "path" } else { "query" },
-            "required": in_path || is_required(shape, name),
         });
+        if in_path || is_required(shape, name) {
+            parameter["required"] = json!(true);
+        }
         // Said of the parameter, and not of its schema once more.
         for word in ["description", "example"] {
             let said = schema
@@ -102,72 +105,56 @@ fn message(route: &Route) -> Value {
         "description": format!("JSON-RPC 2.0, at most {} bytes.", route.body_limit),
         "required": true,
         "content": {"application/json": {
-            "schema": {"type": ["object", "array"]},
+            "schema": {"type": ["object", "array"], "items": {}},
             "example": example,
         }},
     })
 }
 
-/// The fields of a POST, in the three ways in which they may be sent.
-fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
-    let mut properties = Map::new();
-    let mut encoding = Map::new();
-    for (name, schema) in shape.fields["properties"].as_object().into_iter().flatten() {
-        let schema = without_null(schema);
-        if schema["type"] == "array" {
-            // A list is one field, separated by commas: no field appears twice.
-            encoding.insert(name.clone(), json!({"style": "form", "explode": false}));
+/// The fields of a POST: those of a form, with a file, or of a JSON object, which a form may stand for.
+fn body(route: &Route, shape: &Shape) -> Value {
+    let fields = shape.fields["properties"].as_object();
+    let fields = fields.into_iter().flatten();
+    let properties: Map<_, _> = fields
+        .map(|(name, schema)| (name.clone(), without_null(schema)))
+        .collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if let Some(required) = shape.fields.get("required") {
+        schema["required"] = required.clone();
+    }
+    let content_type = match route.body {
+        BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => {
+            let file = json!({
+                "type": "string",
+                "format": "binary",
+                "contentMediaType": "application/octet-stream",
+                "example": "the bytes of the file",
+            });
+            schema["properties"][FILE] = match route.body {
+                BodyKind::Files => json!({"type": "array", "items": file, "maxItems": MOST_FILES}),
+                _ => file,
+            };
+            schema["required"] = json!([FILE]);
+            "multipart/form-data"
         }
-        properties.insert(name.clone(), schema);
-    }
-    let mut schema = json!({
-        "type": "object",
-        "properties": properties,
-        "required": shape.fields.get("required").cloned().unwrap_or(json!([])),
-    });
-    if matches!(
-        route.body,
-        BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files
-    ) {
-        let file = json!({
-            "type": "string",
-            "contentMediaType": "application/octet-stream",
-            "example": "the bytes of the file",
-        });
-        schema["properties"][FILE] = match route.body {
-            BodyKind::Files => json!({"type": "array", "items": file, "maxItems": MOST_FILES}),
-            _ => file,
-        };
-        schema["required"] = json!([FILE]);
-    }
-    let example = example::of_request(&schema, schemas);
+        BodyKind::None | BodyKind::Fields | BodyKind::Message => "application/json",
+    };
     let shared = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
-    if route.csrf() {
-        schema["properties"]["csrf_token"] = shared("CsrfTokenField");
-    }
     if route.waits != Waits::No {
         schema["properties"]["wait"] = shared("WaitField");
     }
     if route.guarded {
         schema["properties"]["if_generation"] = shared("IfGenerationField");
     }
-    let types: &[&str] = match route.body {
-        BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => &["multipart/form-data"],
-        BodyKind::None | BodyKind::Fields | BodyKind::Message => &FIELD_TYPES,
-    };
-    let content = types.iter().map(|&content_type| {
-        let mut media = json!({"schema": schema, "example": example});
-        if content_type != "application/json" && !encoding.is_empty() {
-            media["encoding"] = json!(encoding);
-        }
-        (content_type.to_owned(), media)
-    });
     let required = schema["required"].as_array();
-    json!({
-        "description": format!("At most {} bytes. Unknown fields are ignored.", route.body_limit),
+    let mut body = json!({
         "required": required.is_some_and(|names| !names.is_empty()),
-        "content": Map::from_iter(content),
-    })
+        "content": {content_type: {"schema": schema}},
+    });
+    if route.body_limit != DEFAULT_BODY_LIMIT {
+        body["description"] = json!(format!("At most {} bytes.", route.body_limit));
+    }
+    body
 }
 
 /// The schema of an optional field: it is left out, not sent as null.
@@ -193,47 +180,36 @@ fn without_null(schema: &Value) -> Value {
     }
 }
 
-fn responses(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
-    let mut responses = Map::new();
-    for (status, codes) in failure::of(route) {
-        let mut response = failure::response(status, &codes);
-        if route.for_browsers {
-            response["content"]["text/html"] = json!({"schema": {"type": "string"}});
-        }
-        responses.insert(status.to_string(), response);
-    }
+fn responses(route: &Route, shape: &Shape) -> Value {
+    let failure = match route.for_browsers {
+        true => "#/components/responses/FailureOrPage",
+        false => "#/components/responses/Failure",
+    };
+    let mut responses = Map::from_iter([("default".to_owned(), json!({"$ref": failure}))]);
     for body in &shape.bodies {
-        add_body(&mut responses, body.status.as_u16(), route, body, schemas);
+        add_body(&mut responses, body.status.as_u16(), route, body);
         if route.waits != Waits::No {
-            add_body(&mut responses, 202, route, body, schemas);
+            add_body(&mut responses, 202, route, body);
         }
     }
     Value::Object(responses)
 }
 
 /// Adds what a handler answers with; several bodies of one status are several content types.
-fn add_body(
-    responses: &mut Map<String, Value>,
-    status: u16,
-    route: &Route,
-    body: &Body,
-    schemas: &Map<String, Value>,
-) {
+fn add_body(responses: &mut Map<String, Value>, status: u16, route: &Route, body: &Body) {
     let response = responses.entry(status.to_string()).or_insert_with(|| {
-        let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}});
+        let mut response = json!({"description": meaning(status)});
         for name in route.headers {
-            headers[*name] = json!({"$ref": format!("#/components/headers/{name}")});
+            response["headers"][*name] = json!({"$ref": format!("#/components/headers/{name}")});
         }
-        json!({"description": meaning(status), "headers": headers, "content": {}})
+        if status >= 400 {
+            response["content"] = super::components::failure_content();
+        }
+        response
     });
-    if body.content_type.is_empty() {
-        return;
+    if !body.content_type.is_empty() {
+        response["content"][body.content_type] = json!({"schema": body.schema});
     }
-    let mut media = json!({"schema": body.schema});
-    if body.content_type == "application/json" {
-        media["example"] = example::of_answer(&body.schema, schemas);
-    }
-    response["content"][body.content_type] = media;
 }
 
 fn meaning(status: u16) -> &'static str {

@@ -74,6 +74,32 @@ impl Schemas {
     }
 }
 
+/// Calls a function with a schema and with each schema in it.
+pub(super) fn for_each_schema(schema: &mut Value, call: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    call(schema);
+    for (keyword, part) in schema {
+        match (keyword.as_str(), part) {
+            ("properties", Value::Object(parts)) => {
+                parts
+                    .values_mut()
+                    .for_each(|part| for_each_schema(part, call));
+            }
+            ("allOf" | "oneOf" | "anyOf", Value::Array(parts)) => {
+                parts
+                    .iter_mut()
+                    .for_each(|part| for_each_schema(part, call));
+            }
+            ("items" | "additionalProperties" | "propertyNames", part) => {
+                for_each_schema(part, call);
+            }
+            _ => {}
+        }
+    }
+}
+
 fn value_of(schema: &RefOr<Schema>) -> Value {
     // A schema is made of JSON; there is nothing in it that has no JSON form.
     let mut schema = serde_json::to_value(schema).unwrap_or_default();

@@ -85,7 +85,7 @@ pub(crate) enum Waits {
 }
 
 /// The default limit of a request body, in bytes.
-const DEFAULT_BODY_LIMIT: u64 = 1024 * 1024;
+pub(crate) const DEFAULT_BODY_LIMIT: u64 = 1024 * 1024;
 
 /// The limit of what anybody may send without being known, in bytes: a name, a password and room
 /// for how they are written.

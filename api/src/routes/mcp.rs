@@ -136,7 +136,11 @@ impl Answers for Answered {
 
     fn describe(_: &mut Schemas) -> Vec<Body> {
         vec![
-            Body::json(json!({"type": ["object", "array"], "description": "JSON-RPC 2.0"})),
+            Body::json(json!({
+                "type": ["object", "array"],
+                "items": {},
+                "description": "JSON-RPC 2.0",
+            })),
             Body::events(),
             Body {
                 content_type: "",

@@ -25,7 +25,7 @@ pub fn object_uid() -> Uid {
 
 /// What was last seen in the archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = ObservedArchive, title = "archive")]
+#[schema(as = ObservedArchive)]
 pub struct ArchiveFacts {
     /// How many archives there are.
     pub count: u64,

@@ -210,7 +210,7 @@ pub struct Held {
 
 /// What the directory reconciler remembers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = ObservedDirectory, title = "directory")]
+#[schema(as = ObservedDirectory)]
 pub struct DirectoryFacts {
     /// The newest request that was answered.
     #[serde(default)]

@@ -107,7 +107,6 @@ pub enum Planned {
     /// What it would do.
     Plan(DryRun),
     /// Why that is unknown.
-    #[schema(title = "unknown")]
     Unknown {
         /// A sentence.
         error: String,

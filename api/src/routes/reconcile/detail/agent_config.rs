@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// What a user's agent files follow from.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredAgentConfig, title = "agent-config")]
+#[schema(as = DesiredAgentConfig)]
 pub struct Desired {
     /// Its tag says which agent reads the files; null once the container is gone.
     #[schema(required = true)]
@@ -26,7 +26,7 @@ pub struct Desired {
 
 /// What was last written to a user's agent files.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedAgentConfig, title = "agent-config")]
+#[schema(as = ObservedAgentConfig)]
 pub struct Observed {
     /// The newest generation that the files were brought to, or refused for.
     files_generation: Generation,

@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// What is desired of the archive.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredArchive, title = "archive")]
+#[schema(as = DesiredArchive)]
 pub struct Desired {
     /// Seconds for which archives are kept; null = forever.
     #[schema(required = true)]

@@ -23,7 +23,7 @@ const MEBIBYTE: i64 = 1024 * 1024;
 
 /// What is desired of a container. Limits are those in force: its own, or the configured ones.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredContainer, title = "container")]
+#[schema(as = DesiredContainer)]
 pub struct Desired {
     /// True if it is to run: that is desired, its user is not disabled, and the quota does not stop it.
     running: bool,
@@ -72,7 +72,7 @@ impl Desired {
 
 /// What was observed of a container: what the reconciler remembers, and what the engine reports now.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedContainer, title = "container")]
+#[schema(as = ObservedContainer)]
 pub struct Observed {
     /// The engine's id of the container last observed ready.
     engine_id: Option<String>,

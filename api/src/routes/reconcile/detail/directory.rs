@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// What is desired of the directory.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredDirectory, title = "directory")]
+#[schema(as = DesiredDirectory)]
 pub struct Desired {
     /// Where users come from.
     auth_mode: AuthMode,

@@ -10,7 +10,7 @@ use crate::ports::Network;
 
 /// What is desired of the engine.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredEngine, title = "engine")]
+#[schema(as = DesiredEngine)]
 pub struct Desired {
     /// Addresses of the agent network.
     network_subnet: String,
@@ -18,7 +18,7 @@ pub struct Desired {
 
 /// What was observed of the engine.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedEngine, title = "engine")]
+#[schema(as = ObservedEngine)]
 pub struct Observed {
     /// The engine was reachable.
     available: bool,

@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// What is desired of an image.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredImageState, title = "image")]
+#[schema(as = DesiredImageState)]
 pub struct Desired {
     /// The full reference, or the id of an image to be removed.
     image: String,
@@ -22,7 +22,7 @@ pub struct Desired {
 
 /// What was observed of an image when it was last pulled.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedImage, title = "image")]
+#[schema(as = ObservedImage)]
 pub struct Observed {
     /// The full reference, or the id of an image to be removed.
     reference: String,

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// What is desired of a rollout.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredRolloutState, title = "rollout")]
+#[schema(as = DesiredRolloutState)]
 pub struct Desired {
     /// The full reference of the new image.
     image: String,
@@ -32,7 +32,7 @@ pub struct Desired {
 
 /// What was observed of a rollout.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedRollout, title = "rollout")]
+#[schema(as = ObservedRollout)]
 pub struct Observed {
     /// The full reference of the new image.
     image: String,

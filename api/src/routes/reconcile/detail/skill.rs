@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// The version of a skill in effect.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredSkill, title = "skill")]
+#[schema(as = DesiredSkill)]
 pub struct Desired {
     /// Its number.
     #[schema(example = 1)]
@@ -26,7 +26,7 @@ pub struct Desired {
 
 /// What lies in workspaces.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedSkill, title = "skill")]
+#[schema(as = ObservedSkill)]
 pub struct Observed {
     /// Digests that lie in workspaces, or are about to.
     deployed_digests: Vec<TreeDigest>,

@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// What is desired of a repository.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredSkillRepository, title = "skill-repository")]
+#[schema(as = DesiredSkillRepository)]
 pub struct Desired {
     /// Where it is.
     url: RepositoryUrl,
@@ -25,7 +25,7 @@ pub struct Desired {
 
 /// What was pulled.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedSkillRepository, title = "skill-repository")]
+#[schema(as = ObservedSkillRepository)]
 pub struct Observed {
     /// The commit.
     #[schema(required = true)]

@@ -50,7 +50,7 @@ impl From<Binding> for Given {
 
 /// What a user gets.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredSkillSet, title = "skill-set")]
+#[schema(as = DesiredSkillSet)]
 pub struct Desired {
     /// By skill, once for each binding that gives it.
     bindings: Vec<Given>,
@@ -72,7 +72,7 @@ pub struct Deployed {
 
 /// What was put into the user's workspace.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedSkillSet, title = "skill-set")]
+#[schema(as = ObservedSkillSet)]
 pub struct Observed {
     /// By skill.
     deployed: Vec<Deployed>,

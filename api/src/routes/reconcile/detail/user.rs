@@ -13,7 +13,7 @@ use crate::error::{ApiError, Result};
 
 /// What is desired of a user.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DesiredUser, title = "user")]
+#[schema(as = DesiredUser)]
 pub struct Desired {
     /// What the account may do.
     role: Role,
@@ -29,7 +29,7 @@ pub struct Desired {
 
 /// What was observed of a user.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ObservedUser, title = "user")]
+#[schema(as = ObservedUser)]
 pub struct Observed {
     /// Below the data directory; null while it is not as it should be.
     #[schema(required = true)]
