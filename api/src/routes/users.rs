@@ -27,10 +27,13 @@ use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
-use crate::wait::{self, Change, Converging, Until};
+use crate::wait::{self, Change, Changed, Converging, State, Until};
+use removal::Removal;
 
 mod batch;
+mod bulk;
 mod list;
+mod removal;
 mod sessions;
 
 pub(super) use list::Standing;
@@ -53,11 +56,12 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Users, "Delete a user")
 .about(
                 "Removes the container, archives the directory and frees the name. Repeating the \
-                 request waits for the same removal.",
+                 request waits for the same removal. With `dry_run` nothing is removed, and `removal` \
+                 says what would be.",
             )
             .waits()
             .guarded()
-            .fails(&[Failure::NO_USER]),
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("users_reset_password", "/api/admin/users/reset-password", reset_password)
             .title(Area::Users, "Reset a local user's password")
 .about(
@@ -82,6 +86,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes.extend(list::routes());
     routes.extend(sessions::routes());
     routes.extend(batch::routes());
+    routes.extend(bulk::routes());
     routes
 }
 
@@ -189,15 +194,43 @@ async fn create_local(
     ))
 }
 
+/// A user to delete.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = UserDelete)]
+pub struct Deletion {
+    /// The user's name.
+    username: UserName,
+    /// Report what would be removed, without removing it.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// A user that is deleted, or would be.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UserDeleted)]
+pub struct Deleted {
+    /// How far it is; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
+    /// With `dry_run`: what would be removed, and what becomes of the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removal: Option<Removal>,
+}
+
 /// `POST /api/admin/users/delete`: the container goes, the directory is archived, the name becomes
 /// free. Asking again for what is under way waits for the same removal.
 ///
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+async fn delete(_: Superadmin, input: Input<Deletion>, deps: Deps) -> Result<Answer<Deleted>> {
     let name = &input.params.username;
     let back = coming_back(deps.settings().auth_mode);
+    if input.params.dry_run {
+        return preview_removal(&deps, name, back).await;
+    }
     let mut tx = input.meta.begin(&deps).await?;
     let user = ordinary_user(&mut tx, name).await?;
     if user.deleted_at.is_none() && input.if_generation.is_some() {
@@ -209,7 +242,29 @@ async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<C
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let done = format!("user {name} deleted and the directory archived; {back}");
     let under_way = format!("deletion of user {name} requested; once it is done, {back}");
-    wait::reply(&change, settled, done, under_way)
+    let answer = wait::reply(&change, settled, done, under_way)?;
+    Ok(answer.map(|Converging { state, changed }| Deleted {
+        state: Some(state),
+        changed: Some(changed),
+        removal: None,
+    }))
+}
+
+async fn preview_removal(
+    deps: &Deps,
+    name: &UserName,
+    back: &'static str,
+) -> Result<Answer<Deleted>> {
+    let mut snapshot = deps.db.snapshot().await?;
+    let user = present_user(&mut snapshot, name).await?;
+    let removal = Removal::read(&mut snapshot, deps, &user, back).await?;
+    let message = removal.message();
+    let deleted = Deleted {
+        state: None,
+        changed: None,
+        removal: Some(removal),
+    };
+    Ok(Answer::ok(message, deleted))
 }
 
 /// Records the removal, or finds the one that is under way. Returns the user's generation.

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::container::Desired;
 use schema::home::Measured;
 use schema::session;
 use schema::usage::{self, Attempt};
@@ -325,7 +326,7 @@ async fn a_user_is_listed_with_its_container() {
     let expected = json!({
         "username": "alice", "source": "local", "role": "user", "disabled": false,
         "status": "running", "image": "registry:5000/agent:v1", "image_tag": "v1",
-        "image_ready": false, "ip": null, "groups": [], "desired": "running",
+        "image_ready": false, "observed_image": null, "observed_image_id": null, "ip": null, "groups": [], "desired": "running",
         "generation": 1, "observed_generation": 1, "conditions": [condition],
         "created_at": NOW.to_rfc3339(), "last_login_at": null,
         "used_bytes": null, "used": null, "standstill": null,
@@ -401,15 +402,6 @@ async fn the_space_that_a_workspace_takes_is_shown_as_it_was_measured() {
         "problem": "it failed",
     });
     assert_eq!(body["observed"]["workspace"], expected);
-}
-
-#[test]
-fn a_registry_port_is_no_tag() {
-    assert_eq!(tag_of("host:5000/a/b:v1"), "v1");
-    assert_eq!(tag_of("host:5000/a/b"), "latest");
-    let digest = format!("sha256:{}", "0".repeat(64));
-    assert_eq!(tag_of(&format!("a:v1@{digest}")), "v1");
-    assert_eq!(tag_of(&format!("a@{digest}")), "");
 }
 
 #[tokio::test]
@@ -690,4 +682,28 @@ async fn an_empty_password_is_none_so_a_random_one_is_made() {
     let given = "username=alice&password=correct+horse";
     let body = yard.post(path, given).await.is(200);
     assert_eq!(body.get("password"), None);
+}
+
+#[tokio::test]
+async fn dry_run_of_a_removal_names_what_goes_and_the_way_back() {
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    session(&yard, &uid).await;
+    let dry_run = async || yard.post(DELETE, "username=Alice&dry_run=true").await;
+    let body = dry_run().await.is(200);
+    assert_eq!(body["state"], Value::Null);
+    assert_eq!(
+        body["removal"],
+        json!({
+            "sessions": 1, "executors": 0, "groups": [], "channels": [], "cookies": 0, "used_bytes": null,
+            "archive": {
+                "directory": "alice-<time>", "kept": null,
+                "restore": "agentyard archive restore alice@<time> --to alice",
+            },
+            "afterwards": "the name is free for a new user",
+        })
+    );
+    assert!(yard.account("alice").await.unwrap().deleted_at.is_none());
+    yard.post(DELETE, "username=alice&wait=0").await.is(202);
+    dry_run().await.fails(409, "name_being_removed");
 }
