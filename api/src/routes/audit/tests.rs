@@ -101,7 +101,7 @@ impl Yard {
         if id == "skills_install" {
             skills::tests::pulled_repository(&self.world, &mut tx).await;
         }
-        if id == "executors_disconnect" {
+        if matches!(id, "executors_disconnect" | "user_executors_disconnect") {
             let user = self.find("alice").await.unwrap();
             let key = executors::Key {
                 user: user.uid,
@@ -177,6 +177,11 @@ fn case(id: &str) -> Case {
         "own_container_restart" => (&[("wait", "0")], "container/alice", ""),
         "own_sessions_revoke" => (&[], "user/alice", "sessions ended: "),
         "executors_disconnect" => (&[("id", "{id}")], "user/alice", "computer executor "),
+        "user_executors_disconnect" => (
+            &[("kind", "desktop"), ("id", "{id}")],
+            "user/alice",
+            "computer executor ",
+        ),
         "mcp_token_rotate" => (&[("wait", "0")], "user/alice", ""),
         // Allowed by what is saved for all, before the first case.
         "chat_app_save" => (
@@ -236,6 +241,11 @@ fn case(id: &str) -> Case {
             "task ",
         ),
         "users_delete" => (&[("username", "bob"), ("wait", "0")], "user/bob", ""),
+        "users_bulk" => (
+            &[("action", "restart"), ("users", "alice,bob")],
+            "user/alice",
+            "restart: 1 user; task ",
+        ),
         "users_reset_password" => (
             &[("username", "ALICE"), ("password", CANARY)],
             "user/alice",
