@@ -682,6 +682,10 @@ async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(yard: 
         ..all()
     };
     assert_eq!(found(of_object, 9, 0).await, told("removed 100%", 1));
+    let user = Some("ALICE".to_owned());
+    assert_eq!(found(event::Filter { user, ..all() }, 9, 0).await.1, 3);
+    let user = Some("ali".to_owned());
+    assert_eq!(found(event::Filter { user, ..all() }, 9, 0).await.1, 0);
     let reason = Some(Reason::StorageFull);
     assert_eq!(
         found(event::Filter { reason, ..all() }, 9, 0).await,
