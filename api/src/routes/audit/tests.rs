@@ -119,6 +119,14 @@ impl Yard {
             let hub = &self.world.deps.mcp.hub;
             return executors::connected(hub, key, about).0.to_string();
         }
+        if id == "files_restore" {
+            tx.commit().await.unwrap();
+            let workspace = self.world.data_dir().join("users/alice/.agent/workspace");
+            let mut trash = std::fs::read_dir(workspace.join(".trash")).unwrap();
+            let is_entry = |entry: &std::fs::DirEntry| entry.file_type().unwrap().is_dir();
+            let entry = trash.find_map(|entry| entry.ok().filter(is_entry)).unwrap();
+            return entry.file_name().into_string().unwrap();
+        }
         let rollouts = schema::rollout::unfinished(&mut tx).await.unwrap();
         tx.commit().await.unwrap();
         rollouts
@@ -410,6 +418,7 @@ fn case(id: &str) -> Case {
         ),
         "files_upload" => (&[], "workspace/alice", "files: 1, bytes: "),
         "files_delete" => (&[("path", "a.zip")], "workspace/alice", ""),
+        "files_restore" => (&[("id", "{id}")], "workspace/alice", ""),
         "files_mkdir" => (&[("name", "d")], "workspace/alice", ""),
         "files_move" => (&[("from", "d"), ("to", "e")], "workspace/alice", ""),
         "files_edit_save" => (
