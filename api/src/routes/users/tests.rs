@@ -446,6 +446,44 @@ async fn a_batch_is_one_task_with_a_result_for_each_name() {
 }
 
 #[tokio::test]
+async fn a_batch_takes_passwords_image_and_groups() {
+    let yard = yard().await;
+    let path = "/api/admin/users/batch-create";
+    for name in ["staff", "core"] {
+        let form = format!("name={name}");
+        yard.post("/api/admin/groups/create", &form).await.is(200);
+    }
+    let form = "usernames=bob,carol,dave&passwords=correct,+horse%0A%0Ashort&image_tag=v9&groups=staff,core";
+    let body = yard.post(path, form).await.is(202);
+    let results = &body["results"];
+    assert_eq!(results[0]["password"], "correct, horse");
+    assert!(password_fits(&yard, "bob", &json!("correct, horse")).await);
+    assert_eq!(results[1]["password"].as_str().unwrap().len(), 16);
+    assert_eq!(
+        (&results[2]["success"], &results[2]["code"]),
+        (&json!(false), &json!("invalid_parameter"))
+    );
+    assert!(!results[2].to_string().contains("short"));
+    let users = yard.get(LIST).await.is(200);
+    assert_eq!(names(&users), ["bob", "carol"]);
+    for user in users["users"].as_array().unwrap() {
+        assert_eq!(
+            (&user["image_tag"], &user["groups"]),
+            (&json!("v9"), &json!(["core", "staff"]))
+        );
+    }
+    for (form, code) in [
+        ("usernames=eve&passwords=a%0Ab", 200),
+        ("usernames=eve,fay&passwords=correct+horse", 400),
+        ("usernames=eve&image_tag=a+b", 400),
+        ("usernames=eve&groups=none", 404),
+    ] {
+        yard.post(path, form).await.is(code);
+    }
+    assert!(yard.account("eve").await.is_none());
+}
+
+#[tokio::test]
 async fn a_batch_can_be_waited_for() {
     let yard = yard().await;
     let ready = async {
