@@ -203,6 +203,12 @@ statements! {
     COUNT = concat!("SELECT count(*) FROM users u ", join_all!(), matching!(""));
     /// The same if the filter is one of names only.
     COUNT_BY_NAME = "SELECT count(*) FROM users u WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' AND u.name_key LIKE $2 ESCAPE '!'";
+    /// How many users are not ready.
+    COUNT_UNREADY = concat!(
+        "SELECT count(DISTINCT o.uid) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
+         WHERE o.kind IN ('user', 'container', 'agent-config', 'skill-set') AND ",
+        is_unready!("o", "s")
+    );
     /// One user, as `LIST` gives it.
     LISTING = select_listing!("WHERE u.role = 'user' AND u.uid = $1");
 }
@@ -415,6 +421,11 @@ pub async fn count(connection: &mut Connection, filter: &UserFilter) -> Result<i
         return scalar!(connection, COUNT_BY_NAME, &values.search, &values.name);
     }
     filtered!(query_scalar.fetch_one(connection, COUNT, &values))
+}
+
+/// How many users of all are not ready.
+pub async fn count_unready(connection: &mut Connection) -> Result<i64, DbError> {
+    scalar!(connection, COUNT_UNREADY)
 }
 
 /// One user, as lists have it.

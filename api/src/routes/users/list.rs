@@ -312,11 +312,7 @@ async fn list(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answer<
     let (users, page) = read_page!(paging, window => {
         user::list_filtered(&mut connection, &filter, order, window.limit, window.offset)
     });
-    let not_ready = UserFilter {
-        ready: Some(false),
-        ..UserFilter::default()
-    };
-    let not_ready = user::count(&mut connection, &not_ready).await?;
+    let not_ready = user::count_unready(&mut connection).await?;
     let standing = Standing {
         paused: object::paused_reconcilers(&mut connection).await?,
         grace: deps.settings().removal_grace,
