@@ -46,6 +46,8 @@ pub struct Dependencies {
     pub audit_check: Semaphore,
     /// The right to read an uploaded adapter package: one at a time, since that takes many times its size.
     pub adapter_check: Arc<Semaphore>,
+    /// The right to plan the next reconciliation of a user's container for that user: a few at a time, since that asks the engine.
+    pub plans: Semaphore,
     /// The store of skills.
     pub skills: Arc<SkillStore>,
     /// The files of repositories.

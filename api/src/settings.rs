@@ -39,6 +39,8 @@ pub struct WebSettings {
     /// The path below which browsers find the sign-in through an identity provider: that of `oidc.redirect_url` without its
     /// end.
     pub provider_path: String,
+    /// `oidc.display_name`.
+    pub provider_name: String,
     /// The origin of `web.public_url`, when set.
     pub public_origin: Option<Origin>,
     /// Its path without a slash at the end: what a proxy that says nothing takes off the beginning of paths.
@@ -82,6 +84,7 @@ impl WebSettings {
                 .and_then(|url| url.parse::<http::Uri>().ok())
                 .and_then(|url| Some(url.path().strip_suffix("/callback")?.to_owned()))
                 .unwrap_or_default(),
+            provider_name: config.get(&oidc::DISPLAY_NAME),
             public_origin: config
                 .get(&web::PUBLIC_URL)
                 .as_deref()
@@ -265,6 +268,7 @@ mod tests {
             whitelist_enabled: true,
             public_path: "/base".to_owned(),
             provider_path: "/base/api/login/oidc".to_owned(),
+            provider_name: "Single sign-on".to_owned(),
             public_origin: Origin::of_url("https://a.example"),
             allowed_origins: vec!["https://tools.example".parse().unwrap()],
             trusted_proxies: ["10.0.0.7", "10.1.0.0/16"]

@@ -366,6 +366,7 @@ pub(crate) async fn world() -> World {
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
+        plans: Semaphore::new(1),
         skills: Arc::new(SkillStore::open(dir.path()).unwrap()),
         checkouts: Arc::new(Checkouts::open(dir.path()).unwrap()),
         files: Files::new(Arc::new(Homes::open(dir.path(), "test").unwrap()), true),

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{ApiError, Result, chain};
 use crate::reply::Event;
+use crate::tally::{Place, Tally};
 
 /// When whoever was turned away may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -34,6 +35,10 @@ const JOIN: Duration = Duration::from_secs(5);
 pub struct Bounds {
     /// Most watchers at once.
     pub watchers: usize,
+    /// Most watchers at once of own objects, beside those.
+    pub own_watchers: usize,
+    /// Most of these that one account has.
+    pub own_per_account: usize,
     /// Most changes of one batch, and of one read of a watcher that comes back.
     pub page: u16,
     /// Most batches that a watcher may be behind.
@@ -48,6 +53,8 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             watchers: 2000,
+            own_watchers: 2000,
+            own_per_account: 8,
             page: 256,
             backlog: 128,
             gap: Duration::from_millis(100),
@@ -146,6 +153,8 @@ struct State {
 struct Inner {
     bounds: Bounds,
     permits: Arc<Semaphore>,
+    own_permits: Arc<Semaphore>,
+    own_of_accounts: Tally<Uid>,
     state: watch::Sender<State>,
     batches: broadcast::Sender<Batch>,
     looks: AtomicU64,
@@ -179,6 +188,8 @@ impl WatchHub {
         Self(Arc::new(Inner {
             bounds,
             permits: Arc::new(Semaphore::new(bounds.watchers)),
+            own_permits: Arc::new(Semaphore::new(bounds.own_watchers)),
+            own_of_accounts: Tally::default(),
             state: watch::Sender::default(),
             batches: broadcast::Sender::new(bounds.backlog),
             looks: AtomicU64::new(0),
@@ -210,9 +221,35 @@ impl WatchHub {
     /// # Errors
     /// 503 with `Retry-After` when [`Bounds::watchers`] watch already, or when the database cannot be read.
     pub(crate) async fn join(&self) -> Result<Watching> {
-        let permit = self.0.permits.clone().try_acquire_owned();
+        let bounds = self.0.bounds;
+        self.join_by(&self.0.permits, bounds.watchers, None).await
+    }
+
+    /// The same for the objects of one account, which do not keep administrators from watching.
+    ///
+    /// # Errors
+    /// As [`Self::join`]; 429 when the account has [`Bounds::own_per_account`] watchers.
+    pub(crate) async fn join_own(&self, account: &Uid) -> Result<Watching> {
+        let bounds = self.0.bounds;
+        let most = bounds.own_per_account;
+        let place = self.0.own_of_accounts.enter(account, most);
+        let place = place.ok_or(ApiError::TooManyStreams {
+            most,
+            retry_after: RETRY_AFTER,
+        })?;
+        let own = &self.0.own_permits;
+        self.join_by(own, bounds.own_watchers, Some(place)).await
+    }
+
+    async fn join_by(
+        &self,
+        permits: &Arc<Semaphore>,
+        most: usize,
+        place: Option<Place<Uid>>,
+    ) -> Result<Watching> {
+        let permit = Arc::clone(permits).try_acquire_owned();
         let permit = permit.map_err(|_| ApiError::TooManyWatchers {
-            most: self.0.bounds.watchers,
+            most,
             retry_after: RETRY_AFTER,
         })?;
         self.0.state.send_modify(|state| state.watchers += 1);
@@ -221,6 +258,7 @@ impl WatchHub {
             batches: self.0.batches.subscribe(),
             hub: self.clone(),
             _permit: permit,
+            _place: place,
         };
         let mut states = self.0.state.subscribe();
         let begun = timeout(JOIN, states.wait_for(|state| state.from.is_some())).await;
@@ -323,6 +361,7 @@ pub(crate) struct Watching {
     batches: broadcast::Receiver<Batch>,
     hub: WatchHub,
     _permit: OwnedSemaphorePermit,
+    _place: Option<Place<Uid>>,
 }
 
 impl Watching {

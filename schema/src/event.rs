@@ -39,6 +39,7 @@ macro_rules! matching {
     ($rest:literal) => {
         concat!(
             "WHERE last_at >= $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR lower(name) = $3) AND ($4 = '' OR reason = $4) \
+             AND ($6 = '' OR (lower(name) = $6 AND kind IN ('user', 'container', 'agent-config', 'skill-set'))) \
              AND (lower(name) LIKE $5 ESCAPE '!' OR lower(message) LIKE $5 ESCAPE '!' OR lower(reason) LIKE $5 ESCAPE '!') ",
             $rest
         )
@@ -56,7 +57,7 @@ statements! {
     /// Newest first; empty kind or uid = all.
     LIST = select_event!("WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR uid = $2) AND last_at >= $3 ORDER BY last_at DESC, id DESC LIMIT $4");
     /// Newest first; empty kind, name (of the present or a former object) or reason = all; `$5` is a LIKE pattern.
-    PAGE = select_event!(matching!("ORDER BY last_at DESC, id DESC LIMIT $6 OFFSET $7"));
+    PAGE = select_event!(matching!("ORDER BY last_at DESC, id DESC LIMIT $7 OFFSET $8"));
     /// How many events `PAGE` would give without paging.
     COUNT = concat!("SELECT count(*) FROM events ", matching!(""));
     /// Forgets old events.
@@ -185,6 +186,8 @@ pub struct Filter {
     /// Only those of objects that have or had this name (case-insensitively): what happened to an
     /// object that is gone can still be shown.
     pub name: Option<String>,
+    /// Only those of what belongs, or belonged, to a user of this name (case-insensitively).
+    pub user: Option<String>,
     /// Only events with this reason.
     pub reason: Option<Reason>,
     /// Case-insensitive substring of name, reason or message; empty matches all.
@@ -204,9 +207,13 @@ pub async fn page(
     let name = name.to_ascii_lowercase();
     let reason = filter.reason.map_or("", Reason::as_str);
     let pattern = like_pattern(&filter.search);
-    let total = scalar!(connection, COUNT, since, kind, &name, reason, &pattern)?;
+    let user = filter.user.as_deref().unwrap_or_default();
+    let user = user.to_ascii_lowercase();
+    let total = scalar!(
+        connection, COUNT, since, kind, &name, reason, &pattern, &user
+    )?;
     let events = fetch_all!(
-        connection, PAGE, since, kind, &name, reason, &pattern, limit, offset
+        connection, PAGE, since, kind, &name, reason, &pattern, &user, limit, offset
     )?;
     Ok((events, total))
 }

@@ -169,6 +169,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::skill_repository::query::STATEMENTS,
         crate::skill_set::query::STATEMENTS,
         crate::usage::query::STATEMENTS,
+        crate::user::listing::STATEMENTS,
         crate::user::query::STATEMENTS,
         crate::whitelist::query::STATEMENTS,
     ]

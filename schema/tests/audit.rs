@@ -482,6 +482,27 @@ async fn entries_are_found_by_what_they_tell(yard: Yard) {
         ),
         (
             Filter {
+                user: text("ALICE"),
+                ..filter()
+            },
+            &[3, 2, 1],
+        ),
+        (
+            Filter {
+                user: text("al_ce"),
+                ..filter()
+            },
+            &[],
+        ),
+        (
+            Filter {
+                user: text("bob"),
+                ..filter()
+            },
+            &[3],
+        ),
+        (
+            Filter {
                 object: text("user/alice"),
                 ..filter()
             },

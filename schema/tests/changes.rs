@@ -367,7 +367,7 @@ async fn changes_come_in_pages_and_by_object(yard: Yard) {
         (
             Filter {
                 kind: Some(Kind::User),
-                name: None,
+                ..Filter::default()
             },
             vec!["user/Alice", "user/bob", "user/carol"],
         ),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::{Changes, query as config};
-use schema::container::{self, ContainerEnd, ContainerFacts, Desired};
+use schema::container::{self, ContainerEnd, ContainerFacts, Desired, StatusWord};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::{self, Dirty, StatusRow};
 use schema::session;
-use schema::user::{self, NewUser, Role, Source};
+use schema::user::{self, ImageFilter, NewUser, Role, Source, UserFilter, UserOrder, UserSort};
 use schema::{event, lease, meta, operation};
 use secrecy::SecretString;
 use serde_json::json;
@@ -42,6 +42,7 @@ on_both_databases!(
     events_are_found_by_what_they_say_even_when_their_object_is_gone,
     progress_is_computed_from_the_objects,
     search_treats_wildcards_as_text,
+    users_are_filtered_and_ordered,
     facts_come_back_as_saved,
     three_newest_ends_of_a_container_are_kept,
     pausing_is_listed,
@@ -682,6 +683,10 @@ async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(yard: 
         ..all()
     };
     assert_eq!(found(of_object, 9, 0).await, told("removed 100%", 1));
+    let user = Some("ALICE".to_owned());
+    assert_eq!(found(event::Filter { user, ..all() }, 9, 0).await.1, 3);
+    let user = Some("ali".to_owned());
+    assert_eq!(found(event::Filter { user, ..all() }, 9, 0).await.1, 0);
     let reason = Some(Reason::StorageFull);
     assert_eq!(
         found(event::Filter { reason, ..all() }, 9, 0).await,
@@ -796,6 +801,159 @@ async fn search_treats_wildcards_as_text(yard: Yard) {
     );
     let (page, total) = user::list(&mut connection, "", 2, 2).await.unwrap();
     assert_eq!((page[0].name.as_str(), total), ("axb", 4));
+}
+
+async fn users_are_filtered_and_ordered(yard: Yard) {
+    for n in ["alice", "bob", "carol"] {
+        create(&yard, n).await.unwrap();
+    }
+    let mut tx = yard.db.begin().await.unwrap();
+    let bob = user::find(&mut tx, &name("bob"))
+        .await
+        .unwrap()
+        .unwrap()
+        .uid;
+    let failed = StatusRow {
+        observed_generation: Generation(1),
+        conditions: vec![Condition::not_ready(Reason::ImageMissing, "no such image")],
+        ..StatusRow::default()
+    };
+    let saved = object::save_status(&mut tx, Kind::Container, &bob, &failed, Epoch(1));
+    assert!(saved.await.unwrap());
+    user::set_last_login(&mut tx, &bob, NOW, None)
+        .await
+        .unwrap();
+    let present = user::listing(&mut tx, &bob)
+        .await
+        .unwrap()
+        .unwrap()
+        .image_ref;
+    tx.commit().await.unwrap();
+    let all = UserFilter::default;
+    let image = |reference: &str| {
+        let image = ImageFilter {
+            reference: reference.to_owned(),
+            id: "sha256:ab".to_owned(),
+        };
+        UserFilter {
+            image: Some(image),
+            ..all()
+        }
+    };
+    let everybody = "alice bob carol";
+    let mut connection = yard.db.read().await.unwrap();
+    for (filter, expected) in [
+        (all(), everybody),
+        (UserFilter::search("B"), "bob"),
+        (
+            UserFilter {
+                name: "a".to_owned(),
+                ..all()
+            },
+            "alice carol",
+        ),
+        (
+            UserFilter {
+                ready: Some(true),
+                ..all()
+            },
+            "",
+        ),
+        (
+            UserFilter {
+                ready: Some(false),
+                ..all()
+            },
+            everybody,
+        ),
+        (
+            UserFilter {
+                status: Some(StatusWord::Failed),
+                ..all()
+            },
+            "bob",
+        ),
+        (
+            UserFilter {
+                status: Some(StatusWord::Starting),
+                ..all()
+            },
+            "alice carol",
+        ),
+        (
+            UserFilter {
+                reason: Some(Reason::ImageMissing),
+                ..all()
+            },
+            "bob",
+        ),
+        (
+            UserFilter {
+                reason: Some(Reason::PausedByOperator),
+                ..all()
+            },
+            "",
+        ),
+        (
+            UserFilter {
+                group: Some(Uid::random()),
+                ..all()
+            },
+            "",
+        ),
+        (image(&present), everybody),
+        (image("other:1"), ""),
+        (
+            UserFilter {
+                source: Some(Source::Local),
+                ..all()
+            },
+            everybody,
+        ),
+        (
+            UserFilter {
+                disabled: Some(true),
+                ..all()
+            },
+            "",
+        ),
+        (
+            UserFilter {
+                disabled: Some(false),
+                ..all()
+            },
+            everybody,
+        ),
+    ] {
+        let order = UserOrder::default();
+        let found = user::list_filtered(&mut connection, &filter, order, 9, 0).await;
+        let (rows, total) = found.unwrap();
+        let names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names.join(" "), expected, "{filter:?}");
+        assert_eq!(total, i64::try_from(rows.len()).unwrap());
+        assert_eq!(user::count(&mut connection, &filter).await.unwrap(), total);
+    }
+    assert_eq!(user::count_unready(&mut connection).await.unwrap(), 3);
+    for (by, descending, expected) in [
+        (UserSort::Name, true, "carol bob"),
+        (UserSort::Status, false, "bob alice"),
+        (UserSort::Status, true, "alice carol"),
+        (UserSort::Image, false, "alice bob"),
+        (UserSort::CreatedAt, true, "alice bob"),
+        (UserSort::LastLoginAt, false, "alice carol"),
+        (UserSort::LastLoginAt, true, "bob alice"),
+        (UserSort::Used, true, "alice bob"),
+    ] {
+        let order = UserOrder { by, descending };
+        let found = user::list_filtered(&mut connection, &all(), order, 2, 0).await;
+        let (rows, total) = found.unwrap();
+        let names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(
+            (names.join(" "), total),
+            (expected.to_owned(), 3),
+            "{order:?}"
+        );
+    }
 }
 
 async fn three_newest_ends_of_a_container_are_kept(yard: Yard) {

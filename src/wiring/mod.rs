@@ -101,6 +101,8 @@ const READINESS_TIMEOUT: Duration = Duration::from_secs(120);
 const VERIFY_EVERY: Duration = Duration::from_secs(600);
 /// Where git keeps what it fetches, inside the data directory.
 const GIT_SCRATCH: &str = "skill-repositories/.git";
+/// Most plans of users' own containers that are made at once.
+const PLANS: usize = 16;
 
 /// Builds everything and starts it.
 ///
@@ -222,6 +224,7 @@ pub async fn build(
         ),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
+        plans: Semaphore::new(PLANS),
         skills: Arc::new(skills),
         checkouts: Arc::new(Checkouts::open(&settings.data_dir)?),
         files: Files::new(homes, is_beside_users(settings, prepared)),

@@ -106,7 +106,7 @@ impl Person {
     }
 
     async fn delete(&self, name: &str) -> Value {
-        let form = [("path", name)];
+        let form = [("path", name), ("permanent", "1")];
         let deleted = self.browser.post("/api/files/delete", &form).await;
         deleted.expect(200)
     }

@@ -111,6 +111,22 @@ impl Fields {
         }
     }
 
+    /// Refuses fields other than these.
+    ///
+    /// # Errors
+    /// 400 that names the first one.
+    pub(crate) fn check_known(&self, names: &[&str]) -> Result<()> {
+        let mut keys = self.values.keys();
+        match keys.find(|key| !names.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(unknown) => {
+                let unknown = shown(unknown);
+                let rule = format!("{unknown} is not one of {}", names.join(", "));
+                Err(ApiError::invalid(unknown, rule))
+            }
+        }
+    }
+
     /// Types the fields. Fields the struct does not know are ignored.
     ///
     /// # Errors

@@ -54,6 +54,10 @@ pub struct Wanted {
     /// Only entries about this object: `kind/name`.
     #[schema(example = "user/alice")]
     object: Option<String>,
+    /// Only entries about what belongs, or belonged, to a user of this name: the account, its container, configuration, skills and
+    /// workspace.
+    #[schema(example = "alice")]
+    user: Option<String>,
     /// Only entries of this action.
     #[schema(example = "users_create")]
     action: Option<String>,
@@ -125,6 +129,7 @@ fn filter(wanted: Wanted, search: &str) -> Result<Filter> {
     Ok(Filter {
         actor: wanted.actor.unwrap_or_default(),
         object: wanted.object.unwrap_or_default(),
+        user: wanted.user.unwrap_or_default(),
         action: wanted.action.unwrap_or_default(),
         since: since.unwrap_or(Timestamp::from_millis(0)),
         search: search.to_owned(),

@@ -84,8 +84,9 @@ pub struct LoginMode {
 /// # Errors
 /// None.
 async fn login_mode(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Answer<LoginMode>> {
-    let auth_mode = deps.settings().auth_mode;
-    let provider = provider(auth_mode);
+    let settings = deps.settings();
+    let auth_mode = settings.auth_mode;
+    let provider = provider(auth_mode, &settings);
     let mode = LoginMode {
         auth_mode,
         provider,
@@ -147,12 +148,14 @@ mod tests {
         assert_eq!(local["provider"]["has_password"], true);
         let settings = WebSettings {
             auth_mode: AuthMode::Oidc,
+            provider_name: "Example SSO".to_owned(),
             ..WebSettings::default()
         };
         world.settings.send(Arc::new(settings)).unwrap();
         let oidc = get(&world, "/api/login/mode").await;
         assert_eq!(oidc["auth_mode"], "oidc");
         assert_eq!(oidc["provider"]["has_browser"], true);
+        assert_eq!(oidc["provider"]["display_name"], "Example SSO");
         assert_eq!(oidc["provider"]["has_password"], false);
     }
 

@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
-use crate::executors::{Close, Connected, ConnectionId, Protocol, Service};
+use crate::executors::{Close, Connected, ConnectionId, Key, Protocol, Service};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::page::{self, Page};
@@ -35,6 +35,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("user_executors", "/api/user/executors", own)
             .title(Area::Account, "List my connected executors")
             .about("The caller's own browsers and desktops."),
+        Route::post(
+            "user_executors_disconnect",
+            "/api/user/executors/disconnect",
+            disconnect_own,
+        )
+        .title(Area::Account, "Disconnect my browser or desktop")
+        .about("All of one kind, or the one with this id. Calls under way there fail. It may connect again.")
+        .fails(&[Failure(404, "not_found", "no such executor is connected")]),
     ]
 }
 
@@ -149,6 +157,74 @@ async fn own(
         "your connected executors",
         OwnExecutors { executors },
     ))
+}
+
+/// A kind of executors, as users call them.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ExecutorKind)]
+enum OwnKind {
+    /// Browsers.
+    Browser,
+    /// Desktops.
+    #[serde(alias = "computer")]
+    Desktop,
+}
+
+/// Executors to disconnect.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = OwnExecutorsDisconnect)]
+pub struct OwnWhich {
+    kind: OwnKind,
+    /// Only the one with this id.
+    id: Option<u64>,
+}
+
+/// Executors that were disconnected.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OwnExecutorsDisconnected)]
+pub struct Disconnected {
+    /// How many.
+    #[schema(example = 1)]
+    disconnected: usize,
+}
+
+/// `POST /api/user/executors/disconnect`.
+///
+/// # Errors
+/// 404 when none is connected.
+async fn disconnect_own(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<OwnWhich>,
+    deps: Deps,
+) -> Result<Answer<Disconnected>> {
+    let OwnWhich { kind, id } = input.params;
+    let (service, called) = match kind {
+        OwnKind::Browser => (Service::Browser, "browser"),
+        OwnKind::Desktop => (Service::Computer, "desktop"),
+    };
+    let key = Key {
+        user: session.account.uid,
+        service,
+    };
+    let mut found = deps.mcp.hub.of_key(&key);
+    found.retain(|executor| id.is_none_or(|id| executor.connection.0 == id));
+    if found.is_empty() {
+        return Err(ApiError::not_found(format!("connected {called}")));
+    }
+    let ids: Vec<String> = found
+        .iter()
+        .map(|one| one.connection.0.to_string())
+        .collect();
+    let detail = format!("{service} executor {}", ids.join(", "));
+    let about = About::object(Kind::User, &session.account.name).detail(detail);
+    input.meta.begin(&deps).await?.commit(about).await?;
+    for executor in &found {
+        deps.mcp.hub.dismiss(executor.connection, Close::Dismissed);
+    }
+    let disconnected = found.len();
+    let message = format!("{called} disconnected");
+    Ok(Answer::ok(message, Disconnected { disconnected }))
 }
 
 /// `POST /api/admin/executors/disconnect`.

@@ -476,7 +476,7 @@ async fn by_id_or_name(connection: &mut Connection, text: &str) -> Result<Group>
 }
 
 /// A group that is managed here.
-fn own(group: Group) -> Result<Group> {
+pub(super) fn own(group: Group) -> Result<Group> {
     match group.source {
         Source::Local => Ok(group),
         Source::Ldap | Source::Oidc => Err(ApiError::ModeForbidden(

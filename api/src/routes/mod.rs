@@ -18,6 +18,7 @@ mod mcp;
 mod mcp_token;
 mod own_account;
 mod own_container;
+mod own_skills;
 mod page;
 mod params;
 mod reconcile;
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Route> {
         login::routes(),
         own_account::routes(),
         own_container::routes(),
+        own_skills::routes(),
         mcp_token::routes(),
         mcp::routes(),
         executors::routes(),

@@ -1,5 +1,7 @@
 //! What everybody may see and change of their own account.
 
+use std::time::Duration;
+
 use http::header::SET_COOKIE;
 use schema::audit::About;
 use schema::condition::{self, ConditionStatus, ConditionType, Reason};
@@ -11,6 +13,7 @@ use schema::user::Role;
 use schema::{object, session, user};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::answer::Answer;
@@ -113,6 +116,32 @@ pub struct InitStatus {
     has_config: bool,
     /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
+    /// What the next reconciliation of the container would do; null once it is ready, and while that is not known.
+    #[schema(required = true)]
+    plan: Option<NextSteps>,
+}
+
+/// Steps of the next reconciliation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NextSteps {
+    /// In their order, in words.
+    #[schema(example = json!(["create the container", "start it"]))]
+    actions: Vec<String>,
+}
+
+/// How long the container may be observed for its plan.
+const PLAN_TIME: Duration = Duration::from_secs(3);
+
+/// The steps that are next, unless too many ask for them.
+async fn read_plan(deps: &Deps, uid: &Uid) -> Option<NextSteps> {
+    let _turn = deps.plans.try_acquire().ok()?;
+    let plan = deps
+        .reconcilers
+        .dry_run(Kind::Container.as_str(), uid.as_str());
+    let plan = timeout(PLAN_TIME, plan).await.ok()?.ok()??;
+    Some(NextSteps {
+        actions: plan.actions,
+    })
 }
 
 /// `GET /api/user/init-status`: what a page shows while the first container starts.
@@ -132,12 +161,18 @@ async fn init_status(
     drop(snapshot);
     let (row, container) = row.zip(container).ok_or(ApiError::NotSignedIn)?;
     let word = word(&row, &container);
+    let ready = word == StatusWord::Running || was_ready(&container);
+    let plan = match ready {
+        true => None,
+        false => read_plan(&deps, uid).await,
+    };
     let status = InitStatus {
-        ready: word == StatusWord::Running || was_ready(&container),
+        ready,
         status: word,
         image_ready: row.pinned_image().is_some(),
         has_config: config.is_some_and(|config| is_ready(&config) || was_ready(&config)),
         conditions: explained(&container.status.conditions),
+        plan,
     };
     Ok(Answer::ok("state of your container", status))
 }

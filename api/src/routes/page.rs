@@ -153,7 +153,7 @@ mod tests {
                 "images_upgrade_candidates" => "?tag=1",
                 _ => "",
             };
-            let who = match route.path.starts_with("/api/user/") || route.id == "files" {
+            let who = match route.path.starts_with("/api/user/") || route.id.starts_with("files") {
                 true => ("alice", &alice),
                 false => ("root", &root),
             };

@@ -355,6 +355,9 @@ pub struct EventFilter {
     /// Only events of this object: `kind/name`, even if removed. `service/agentyard` is the service itself.
     #[schema(example = "container/alice")]
     object: Option<String>,
+    /// Only events of what belongs, or belonged, to a user of this name: the account, its container, configuration and skills.
+    #[schema(example = "alice")]
+    user: Option<String>,
     /// Only events of objects of this kind.
     #[schema(example = "container")]
     kind: Option<String>,
@@ -403,6 +406,7 @@ impl EventFilter {
             since: since.unwrap_or_default(),
             kind,
             name,
+            user: params::given(&self.user).map(str::to_owned),
             reason,
             search: search.to_owned(),
         })

@@ -124,9 +124,20 @@ impl Yard {
 
     /// What a reconciler would save; wakes whoever waits.
     pub(crate) async fn saw(&self, kind: Kind, uid: &Uid, generation: i64, said: Condition) {
+        self.saw_all(kind, uid, generation, vec![said]).await;
+    }
+
+    /// The same with all of its conditions.
+    pub(crate) async fn saw_all(
+        &self,
+        kind: Kind,
+        uid: &Uid,
+        generation: i64,
+        conditions: Vec<Condition>,
+    ) {
         let status = StatusRow {
             observed_generation: Generation(generation),
-            conditions: vec![said],
+            conditions,
             ..StatusRow::default()
         };
         let mut tx = self.world.db.begin().await.unwrap();

@@ -1,57 +1,47 @@
 //! Ordinary users, as administrators manage them.
 
-use std::time::Duration;
-
 use schema::audit::About;
-use schema::change::{self, Position};
 use schema::config::history::SavedBy;
 use schema::config::{Config, keys, query as config_query};
-use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
 use schema::directory;
 use schema::error::DbError;
-use schema::group;
-use schema::ids::{Generation, Kind, PlainName, Timestamp, UserName};
-use schema::image::ImageReference;
+use schema::ids::{Generation, Kind, Timestamp, UserName};
 use schema::object;
-use schema::user::{self, Health, Role, Source, Standstill, Template, User, UserListing};
+use schema::user::{self, Source, Template, User};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::images::size_text;
-use super::page::{Page, read_page, search};
 use super::params::{
-    Credentials, NewPassword, PasswordReset, ResetForm, Who, by_rule_of, flag, ordinary_user,
+    Credentials, NewPassword, PasswordReset, ResetForm, Who, by_rule_of, ordinary_user,
     present_user,
 };
 use crate::answer::{Answer, Answers, Body};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
-use crate::explain::{Explained, explained_owned};
 use crate::input::Input;
 use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
-use crate::wait::{self, Change, Converging, Until};
+use crate::wait::{self, Change, Changed, Converging, State, Until};
+use removal::Removal;
 
 mod batch;
+mod bulk;
+mod list;
+mod removal;
 mod sessions;
+
+pub(super) use list::Standing;
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
     let mut routes =
         vec![
-        Route::get("users_list", "/api/admin/users", list)
-            .title(Area::Users, "List users and their containers")
-.about(
-                "All users, or one page. The engine is not asked. `health` is that of the worst of \
-                 container, configuration, skills and directory.",
-            )
-            .paged(),
         Route::post("users_create", "/api/admin/users/create", create)
             .title(Area::Users, "Create a local user")
 .about(
@@ -66,11 +56,12 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Users, "Delete a user")
 .about(
                 "Removes the container, archives the directory and frees the name. Repeating the \
-                 request waits for the same removal.",
+                 request waits for the same removal. With `dry_run` nothing is removed, and `removal` \
+                 says what would be.",
             )
             .waits()
             .guarded()
-            .fails(&[Failure::NO_USER]),
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("users_reset_password", "/api/admin/users/reset-password", reset_password)
             .title(Area::Users, "Reset a local user's password")
 .about(
@@ -92,199 +83,11 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
     ];
+    routes.extend(list::routes());
     routes.extend(sessions::routes());
     routes.extend(batch::routes());
+    routes.extend(bulk::routes());
     routes
-}
-
-/// A user with its container, in a list.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = UserItem)]
-pub struct Item {
-    /// The account's name.
-    #[schema(example = "alice")]
-    username: String,
-    /// Where the account comes from.
-    #[schema(value_type = Source)]
-    source: String,
-    /// What the account may do.
-    role: Role,
-    /// The account is disabled.
-    disabled: bool,
-    /// The state of the container in one word.
-    status: StatusWord,
-    /// The full reference of the image.
-    #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
-    image: String,
-    /// The image's tag; empty when it has none.
-    #[schema(example = "1.2.3")]
-    image_tag: String,
-    /// The user's image is fixed: the engine has had it.
-    image_ready: bool,
-    /// Address in the agent network.
-    #[schema(example = "10.88.0.2")]
-    ip: Option<String>,
-    /// Groups of the user.
-    groups: Vec<PlainName>,
-    /// The desired state of the container; stopped while the account is disabled.
-    desired: Desired,
-    /// The health of the user: that of the worst of container, configuration, skills and directory.
-    health: Health,
-    /// Reason, time and author of the decision that the container does not run; null if it is to run.
-    standstill: Option<Standstill>,
-    /// How often the container's desired state was changed.
-    generation: Generation,
-    /// The generation that was last observed.
-    observed_generation: Generation,
-    /// Its conditions, each with its remedy.
-    conditions: Vec<Explained>,
-    /// When it was created.
-    created_at: Timestamp,
-    /// When it last signed in.
-    last_login_at: Option<Timestamp>,
-    /// Bytes that the workspace takes on the disk, as last measured; null before that.
-    used_bytes: Option<u64>,
-    /// The same as people say it; `at least` when not everything could be counted.
-    #[schema(example = "1.2 GB")]
-    used: Option<String>,
-}
-
-impl Item {
-    fn new(mut user: UserListing, groups: Vec<PlainName>, standing: &Standing) -> Self {
-        let (health, standstill) = standing.of(&user);
-        if standing.is_paused(Kind::Container) {
-            user.status.pause();
-        }
-        let desired = user.desired.filter(|_| !user.disabled);
-        let desired = desired.unwrap_or(Desired::Stopped);
-        let desired_running = desired == Desired::Running;
-        let deleted = user.deleted_at.is_some();
-        let used_bytes = user.used_bytes.and_then(|bytes| u64::try_from(bytes).ok());
-        Self {
-            used: used_bytes.map(|bytes| used_text(bytes, user.used_complete)),
-            used_bytes,
-            status: status_word(desired_running, deleted, user.generation, &user.status),
-            username: user.name,
-            source: user.source,
-            role: Role::User,
-            disabled: user.disabled,
-            image_tag: tag_of(&user.image_ref),
-            image: user.image_ref,
-            image_ready: user.image_id.is_some(),
-            ip: user.ip,
-            groups,
-            desired,
-            health,
-            standstill,
-            generation: user.generation,
-            observed_generation: user.status.observed_generation,
-            conditions: explained_owned(user.status.conditions),
-            created_at: user.created_at,
-            last_login_at: user.last_login_at,
-        }
-    }
-}
-
-/// Settings that decide the health of all users.
-pub(super) struct Standing {
-    /// Names of paused reconcilers.
-    pub(super) paused: Vec<String>,
-    /// How long users may be missing from the directory.
-    pub(super) grace: Option<Duration>,
-}
-
-impl Standing {
-    /// Returns the health of a user, and why the container is not to run.
-    pub(super) fn of(&self, user: &UserListing) -> (Health, Option<Standstill>) {
-        let standstill = Standstill::of(user, self.grace);
-        let health = Health::of(user, standstill.as_ref(), &self.paused);
-        (health, standstill)
-    }
-
-    fn is_paused(&self, kind: Kind) -> bool {
-        let mut names = self.paused.iter();
-        names.any(|name| name == "*" || name == kind.as_str())
-    }
-}
-
-/// Filter of the list of users.
-#[derive(Debug, Deserialize, ToSchema)]
-pub struct Filter {
-    /// Only users of whom something is not ready, or was not observed since its last change.
-    #[serde(default, deserialize_with = "flag")]
-    not_ready: bool,
-}
-
-/// What a workspace takes, as people say it.
-fn used_text(bytes: u64, complete: bool) -> String {
-    let size = size_text(bytes);
-    match complete {
-        true => size,
-        false => format!("at least {size}"),
-    }
-}
-
-/// The tag of an image reference; empty when it is known by its digest only.
-fn tag_of(reference: &str) -> String {
-    let parsed: Result<ImageReference, _> = reference.parse();
-    let tag = parsed.ok().and_then(|image| image.tag().map(str::to_owned));
-    tag.unwrap_or_default()
-}
-
-/// Users and their containers.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Users)]
-pub struct Listing {
-    users: Vec<Item>,
-    /// The id to start watching from, for changes after this list.
-    #[schema(value_type = String, example = "5f0c2a-41")]
-    watch_id: Position,
-    /// Where ordinary users come from.
-    auth_mode: AuthMode,
-    /// Accounts and passwords are managed by a directory or an identity provider.
-    unified_auth: bool,
-    #[serde(flatten)]
-    page: Page,
-}
-
-/// `GET /api/admin/users`: everybody, or one page; no engine is asked.
-///
-/// # Errors
-/// Only when the database fails.
-async fn list(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answer<Listing>> {
-    let paging = input.paging.as_ref();
-    let mut connection = deps.db.snapshot().await?;
-    let watch_id = change::position(&mut connection).await?;
-    let (users, page) = if input.params.not_ready {
-        read_page!(paging, window => {
-            user::list_unready(&mut connection, search(paging), window.limit, window.offset)
-        })
-    } else {
-        read_page!(paging, window => {
-            user::list(&mut connection, search(paging), window.limit, window.offset)
-        })
-    };
-    let standing = Standing {
-        paused: object::paused_reconcilers(&mut connection).await?,
-        grace: deps.settings().removal_grace,
-    };
-    let mut groups = group::names_of_users(&mut connection).await?;
-    drop(connection);
-    let mode = deps.settings().auth_mode;
-    let listing = Listing {
-        users: users
-            .into_iter()
-            .map(|user| {
-                let groups = groups.remove(&user.uid).unwrap_or_default();
-                Item::new(user, groups, &standing)
-            })
-            .collect(),
-        watch_id,
-        auth_mode: mode,
-        unified_auth: mode != AuthMode::Local,
-        page,
-    };
-    Ok(Answer::ok("users and their containers", listing))
 }
 
 /// A user to create.
@@ -391,14 +194,43 @@ async fn create_local(
     ))
 }
 
+/// A user to delete.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = UserDelete)]
+pub struct Deletion {
+    /// The user's name.
+    username: UserName,
+    /// Report what would be removed, without removing it.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// A user that is deleted, or would be.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UserDeleted)]
+pub struct Deleted {
+    /// How far it is; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
+    /// With `dry_run`: what would be removed, and what becomes of the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removal: Option<Removal>,
+}
+
 /// `POST /api/admin/users/delete`: the container goes, the directory is archived, the name becomes
 /// free. Asking again for what is under way waits for the same removal.
 ///
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+async fn delete(_: Superadmin, input: Input<Deletion>, deps: Deps) -> Result<Answer<Deleted>> {
     let name = &input.params.username;
+    let back = coming_back(deps.settings().auth_mode);
+    if input.params.dry_run {
+        return preview_removal(&deps, name, back).await;
+    }
     let mut tx = input.meta.begin(&deps).await?;
     let user = ordinary_user(&mut tx, name).await?;
     if user.deleted_at.is_none() && input.if_generation.is_some() {
@@ -408,10 +240,31 @@ async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<C
     let change = Change::of_user(Kind::User, &user, generation);
     tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
-    let back = coming_back(deps.settings().auth_mode);
     let done = format!("user {name} deleted and the directory archived; {back}");
     let under_way = format!("deletion of user {name} requested; once it is done, {back}");
-    wait::reply(&change, settled, done, under_way)
+    let answer = wait::reply(&change, settled, done, under_way)?;
+    Ok(answer.map(|Converging { state, changed }| Deleted {
+        state: Some(state),
+        changed: Some(changed),
+        removal: None,
+    }))
+}
+
+async fn preview_removal(
+    deps: &Deps,
+    name: &UserName,
+    back: &'static str,
+) -> Result<Answer<Deleted>> {
+    let mut snapshot = deps.db.snapshot().await?;
+    let user = present_user(&mut snapshot, name).await?;
+    let removal = Removal::read(&mut snapshot, deps, &user, back).await?;
+    let message = removal.message();
+    let deleted = Deleted {
+        state: None,
+        changed: None,
+        removal: Some(removal),
+    };
+    Ok(Answer::ok(message, deleted))
 }
 
 /// Records the removal, or finds the one that is under way. Returns the user's generation.

@@ -1,4 +1,4 @@
-//! `GET /api/admin/watch`: changes of objects as an event stream that can be resumed.
+//! `GET /api/admin/watch` and `GET /api/user/watch`: changes of objects as an event stream that can be resumed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,17 +7,20 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::HeaderMap;
 use schema::change::{self, Filter, News, Position};
-use schema::ids::Kind;
+use schema::ids::{Kind, Uid};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
 use super::{live, params};
 use crate::answer::Events;
 use crate::deps::Deps;
-use crate::dispatch::Superadmin;
+use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
+use crate::executors::{Key, Service};
 use crate::input::Input;
+use crate::reply::Event;
 use crate::route::{Area, Failure, Route};
 use crate::watch::{Batch, Report, Watching, position_event};
 
@@ -40,11 +43,32 @@ pub(super) fn routes() -> Vec<Route> {
                  disconnected.",
             )
             .fails(&[
-                Failure(503, "too_many_watchers", "too many watchers"),
+                TOO_MANY,
+                Failure::BUSY,
+            ]),
+        Route::get("own_watch", "/api/user/watch", watch_own)
+            .title(
+                Area::Account,
+                "Watch my container, configuration, skills and executors (event stream that can be resumed)",
+            )
+            .about(
+                "As `/api/admin/watch`, of `container/…`, `agent-config/…` and `skill-set/…` of the caller. Besides, an event \
+                 `executors` says how many browsers and desktops are connected: `{\"browser\":1,\"computer\":0}`, at the \
+                 beginning and whenever that changes.",
+            )
+            .fails(&[
+                TOO_MANY,
+                Failure(
+                    429,
+                    "too_many_streams",
+                    "the account already has 8 such streams",
+                ),
                 Failure::BUSY,
             ]),
     ]
 }
+
+const TOO_MANY: Failure = Failure(503, "too_many_watchers", "too many watchers");
 
 /// How long a browser waits before it comes back, in milliseconds.
 const RETRY: &str = "retry:2000\n";
@@ -74,29 +98,29 @@ impl WatchParams {
             }
             (None, Some(kind)) => Ok(Filter {
                 kind: Some(params::kind("kind", kind)?),
-                name: None,
+                ..Filter::default()
             }),
             (Some(_), Some(_)) => Err(params::kind_beside_object()),
         }
     }
+}
 
-    /// Where the client has come to; `None`: it begins.
-    fn since(&self, headers: &HeaderMap) -> Result<Option<Position>> {
-        let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str());
-        let text = match header {
-            Some(text) => text.unwrap_or("?"),
-            None => self.last_event_id.as_deref().unwrap_or_default(),
-        };
-        if text.is_empty() {
-            return Ok(None);
-        }
-        text.parse().map(Some).map_err(|_| {
-            ApiError::invalid(
-                "last_event_id",
-                "Last-Event-ID (or last_event_id) is an id as this server has sent it",
-            )
-        })
+/// Where a client has come to, by its header or else its parameter; `None`: it begins.
+fn read_position(headers: &HeaderMap, last_event_id: Option<&str>) -> Result<Option<Position>> {
+    let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str());
+    let text = match header {
+        Some(text) => text.unwrap_or("?"),
+        None => last_event_id.unwrap_or_default(),
+    };
+    if text.is_empty() {
+        return Ok(None);
     }
+    text.parse().map(Some).map_err(|_| {
+        ApiError::invalid(
+            "last_event_id",
+            "Last-Event-ID (or last_event_id) is an id as this server has sent it",
+        )
+    })
 }
 
 /// `GET /api/admin/watch`: the present state of each object that changes.
@@ -114,11 +138,77 @@ async fn watch(
     deps: Deps,
 ) -> Result<Events> {
     let filter = input.params.filter()?;
-    let since = input.params.since(&input.meta.headers)?;
+    let since = read_position(&input.meta.headers, input.params.last_event_id.as_deref())?;
     let watching = deps.watch.join().await?;
     let watcher = Watcher::begin(deps.clone(), watching, filter, since).await?;
     let dead = live::death(deps, actor.session().cloned());
     Ok(Events::frames(watcher.frames().take_until(dead)))
+}
+
+/// From where on own objects are watched.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub struct OwnWatchParams {
+    /// Resume after this event, for clients that cannot send the header `Last-Event-ID`, which takes precedence.
+    last_event_id: Option<String>,
+}
+
+/// `GET /api/user/watch`: the same of the caller's own objects, and of executors that come and go.
+///
+/// # Errors
+/// 400 for a bad position; 429 when the account has too many such streams, 503 when too many watch.
+async fn watch_own(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<OwnWatchParams>,
+    deps: Deps,
+) -> Result<Events> {
+    let last = input.params.last_event_id.as_deref();
+    let since = read_position(&input.meta.headers, last)?;
+    let uid = session.account.uid.clone();
+    let watching = deps.watch.join_own(&uid).await?;
+    let executors = executor_counts(&deps, uid.clone());
+    let filter = Filter::of_user(uid);
+    let watcher = Watcher::begin(deps.clone(), watching, filter, since).await?;
+    let dead = live::death(deps, Some(session));
+    // The watcher ends when its client reads too slowly; then all of it ends.
+    let frames = watcher.frames().map(Some).chain(stream::iter([None]));
+    let frames = stream::select(frames, executors.map(Some));
+    let frames = frames.take_while(|frame| std::future::ready(frame.is_some()));
+    let frames = frames.filter_map(std::future::ready);
+    Ok(Events::frames(frames.take_until(dead)))
+}
+
+/// Events that say how many executors of each service a user has, now and whenever that changes.
+fn executor_counts(deps: &Deps, uid: Uid) -> impl Stream<Item = Bytes> + Send + 'static {
+    let hub = deps.mcp.hub.clone();
+    let keys = Service::ALL.map(|service| Key {
+        user: uid.clone(),
+        service,
+    });
+    // Before the first count: what changes from now on is heard.
+    let news = keys.clone().map(|key| hub.news(key));
+    stream::unfold(
+        (hub, keys, news, None),
+        |(hub, keys, mut news, before)| async move {
+            loop {
+                let counts = keys.each_ref().map(|key| hub.of_key(key).len());
+                if before != Some(counts) {
+                    let pairs = keys.iter().zip(counts);
+                    let pairs = pairs.map(|(key, count)| (key.service.to_string(), json!(count)));
+                    let event = Event {
+                        name: Some("executors".to_owned()),
+                        data: Value::Object(pairs.collect()).to_string(),
+                        ..Event::default()
+                    };
+                    return Some((event.to_frame(), (hub, keys, news, Some(counts))));
+                }
+                let [browser, computer] = &mut news;
+                tokio::select! {
+                    () = browser.changed() => {}
+                    () = computer.changed() => {}
+                }
+            }
+        },
+    )
 }
 
 /// One client's stream.

@@ -11,6 +11,7 @@ use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
+use schema::home::workspace::FileError;
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes,
     Measurement, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook, Walked,
@@ -197,6 +198,13 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         begun: Option<Measurement>,
     ) -> Result<Walked, HomeError>;
+    /// Removes for good what was deleted from a user's workspace before a time. Returns how much.
+    async fn empty_trash(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        before: Timestamp,
+    ) -> Result<usize, FileError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
@@ -564,6 +572,21 @@ impl DataDir for LocalDataDir {
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError> {
         let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
         blocking(move || checkouts.remove(&uid)).await
+    }
+
+    async fn empty_trash(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        before: Timestamp,
+    ) -> Result<usize, FileError> {
+        let homes = Arc::clone(&self.homes);
+        let (name, uid) = (name.clone(), uid.clone());
+        blocking(move || match homes.workspace(&name, &uid)? {
+            Some(workspace) => workspace.empty_trash(before),
+            None => Ok(0),
+        })
+        .await
     }
 
     async fn measure(

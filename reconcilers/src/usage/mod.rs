@@ -1,7 +1,8 @@
 //! The usage reconciler: how much space users' directories take is known, and judged against the quota.
 //!
 //! Owns: `workspace_usage`, but for the count of changes in it, which requests raise. Key: the one object of this kind. It reads
-//! directories through [`DataDir`] and changes nothing there, but for what a killed service has left. What is to be measured is found by the resync.
+//! directories through [`DataDir`] and changes nothing there, but for what a killed service has left and what has been in a workspace's
+//! trash for longer than it is kept. What is to be measured is found by the resync.
 //!
 //! Invariants: no request walks through a directory; one walk runs at a time, and each is bounded; a directory that cannot be measured
 //! keeps its number and what the quota said of it, is reported, and holds up no other; what a request changes during a walk is measured
@@ -19,8 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use schema::clock::Cautious;
 use schema::condition::Reason;
 use schema::error::{DbError, chain};
+use schema::home::workspace::TRASH_KEPT;
 use schema::home::{Measurement, Walked};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::usage::{Attempt, Due, Quota, object_uid};
@@ -55,6 +58,8 @@ pub fn register(
 pub struct UsageReconciler {
     store: Arc<dyn UsageStore>,
     shared: Arc<Shared>,
+    /// What time it is at least: a clock that is set forward must empty no trash.
+    today: Cautious,
     /// Walks that take longer than a pass, and how often requests had changed the directory when they began.
     begun: Mutex<BTreeMap<Uid, (i64, Measurement)>>,
     /// Number of saves: passes that follow each other are no fight.
@@ -83,6 +88,7 @@ impl UsageReconciler {
     pub fn new(store: Arc<dyn UsageStore>, shared: Arc<Shared>) -> Self {
         Self {
             store,
+            today: Cautious::new(Arc::clone(&shared.clock)),
             shared,
             begun: Mutex::default(),
             rounds: AtomicU64::new(0),
@@ -91,9 +97,13 @@ impl UsageReconciler {
 
     /// Measures one directory, or says why that cannot be done; `None` when it has only gone on with it.
     async fn measure(&self, due: &Due) -> Option<Attempt> {
-        let (changes, begun) = match self.begun().remove(&due.uid) {
+        let begun = self.begun().remove(&due.uid);
+        let (changes, begun) = match begun {
             Some((changes, begun)) => (changes, Some(begun)),
-            None => (due.changes, None),
+            None => {
+                self.empty_trash(due).await;
+                (due.changes, None)
+            }
         };
         let data_dir = &self.shared.data_dir;
         let outcome = match data_dir.measure(&due.name, &due.uid, begun).await {
@@ -118,6 +128,22 @@ impl UsageReconciler {
             changes,
             outcome,
         })
+    }
+
+    /// Empties the trash of a workspace before it is measured. What cannot be removed now is removed the next time.
+    async fn empty_trash(&self, due: &Due) {
+        let before = self.today.now().minus(TRASH_KEPT);
+        let data_dir = &self.shared.data_dir;
+        match data_dir.empty_trash(&due.name, &due.uid, before).await {
+            Ok(0) => {}
+            Ok(emptied) => {
+                tracing::info!(user = %due.name, emptied, "removed what had been in the trash long enough");
+            }
+            Err(error) => {
+                let problem = one_line(&chain(&error));
+                tracing::warn!(user = %due.name, %problem, "the trash of the workspace cannot be emptied");
+            }
+        }
     }
 
     fn begun(&self) -> MutexGuard<'_, BTreeMap<Uid, (i64, Measurement)>> {

@@ -197,6 +197,9 @@ fn sentence(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
         ValidationErrorKind::MinItems { limit: 1 }
         | ValidationErrorKind::MinLength { limit: 1 } => "must not be empty".to_owned(),
+        ValidationErrorKind::MaxLength { limit } => {
+            format!("must have at most {limit} characters")
+        }
         ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
         ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
         ValidationErrorKind::UniqueItems => "must not contain duplicates".to_owned(),

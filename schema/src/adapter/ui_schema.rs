@@ -63,6 +63,9 @@ pub struct Section {
     pub key: String,
     /// Its title.
     pub label: String,
+    /// How to get the values of its fields, in a few sentences.
+    #[serde(default)]
+    pub help: Option<String>,
     /// Its fields; each key once.
     pub fields: Vec<Field>,
 }

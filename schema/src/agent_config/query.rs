@@ -16,7 +16,9 @@ use crate::home::HomeId;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
 use crate::secrets::MasterKey;
-use crate::statement::{execute, fetch_all, fetch_optional, scalar, scalar_optional, statements};
+use crate::statement::{
+    execute, fetch_all, fetch_optional, scalar, scalar_optional, scalars, statements,
+};
 
 /// Columns of a user's agent configuration.
 macro_rules! select_config {
@@ -41,6 +43,8 @@ statements! {
     ALL = select_config!("ORDER BY o.uid");
     /// A user's values of all channels.
     CHANNELS = "SELECT channel, sealed FROM channel_values WHERE uid = $1 ORDER BY channel";
+    /// Channels of which a user has set something.
+    CHANNEL_NAMES = "SELECT channel FROM channel_values WHERE uid = $1 ORDER BY channel";
     /// A user's values of one channel.
     CHANNEL = "SELECT channel, sealed FROM channel_values WHERE uid = $1 AND channel = $2";
     /// Sets a user's values of one channel.
@@ -159,6 +163,11 @@ pub async fn values(
             .map(|cookie| (cookie.domain, cookie.value.expose_secret().to_owned()))
             .collect(),
     })
+}
+
+/// Names of the channels that a user has set.
+pub async fn set_channels(connection: &mut Connection, uid: &Uid) -> Result<Vec<String>, DbError> {
+    scalars!(connection, CHANNEL_NAMES, uid)
 }
 
 /// What a user has set for one channel, opened; empty when there is nothing.

@@ -196,6 +196,8 @@ pub struct Filter {
     pub actor: String,
     /// About this object, as `kind/name`.
     pub object: String,
+    /// About what belongs, or belonged, to a user of this name.
+    pub user: String,
     /// Of this action.
     pub action: String,
     /// Not older than this.

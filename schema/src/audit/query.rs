@@ -34,6 +34,9 @@ macro_rules! matching {
         concat!(
             "WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
              AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
+             AND ($6 = '' OR (',' || lower(object) || ',') LIKE ('%,user/' || $6 || ',%') ESCAPE '!' OR (',' || lower(object) || ',') LIKE ('%,container/' || $6 || ',%') ESCAPE '!' \
+             OR (',' || lower(object) || ',') LIKE ('%,agent-config/' || $6 || ',%') ESCAPE '!' OR (',' || lower(object) || ',') LIKE ('%,skill-set/' || $6 || ',%') ESCAPE '!' \
+             OR (',' || lower(object) || ',') LIKE ('%,workspace/' || $6 || ',%') ESCAPE '!') \
              AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!' ",
             $rest
         )
@@ -56,7 +59,7 @@ statements! {
     INSERT = "INSERT INTO audit (seq, at, actor, address, action, object, outcome, detail, request_id, hash) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     /// One page, newest first; the object is one of those named, and the texts are in lower case.
-    LIST = select_entry!(matching!("ORDER BY seq DESC LIMIT $6 OFFSET $7"));
+    LIST = select_entry!(matching!("ORDER BY seq DESC LIMIT $7 OFFSET $8"));
     /// How many `LIST` would give without paging.
     COUNT = concat!("SELECT count(*) FROM audit ", matching!(""));
     /// The next entries.
@@ -228,6 +231,7 @@ pub async fn list(
         filter.since,
         object_pattern(&filter.object),
         like_pattern(&filter.search),
+        escaped(&filter.user),
         limit,
         offset
     )
@@ -242,8 +246,15 @@ pub async fn found(connection: &mut Connection, filter: &Filter) -> Result<i64, 
         filter.action.to_ascii_lowercase(),
         filter.since,
         object_pattern(&filter.object),
-        like_pattern(&filter.search)
+        like_pattern(&filter.search),
+        escaped(&filter.user)
     )
+}
+
+/// A text in lower case, as a part of a LIKE pattern.
+fn escaped(text: &str) -> String {
+    let pattern = like_pattern(text);
+    pattern.trim_matches('%').to_owned()
 }
 
 /// Forgets the entries up to one.

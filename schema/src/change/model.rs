@@ -74,6 +74,8 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// Only those that have or had this name, in lower case.
     pub name: Option<String>,
+    /// Only container, configuration and skills of this user.
+    pub of_user: Option<Uid>,
 }
 
 impl Filter {
@@ -82,6 +84,15 @@ impl Filter {
         Self {
             kind: Some(kind),
             name: Some(name.to_ascii_lowercase()),
+            of_user: None,
+        }
+    }
+
+    /// Container, configuration and skills of a user.
+    pub fn of_user(uid: Uid) -> Self {
+        Self {
+            of_user: Some(uid),
+            ..Self::default()
         }
     }
 
@@ -92,6 +103,10 @@ impl Filter {
                 .name
                 .as_deref()
                 .is_none_or(|name| change.name.eq_ignore_ascii_case(name))
+            && self
+                .of_user
+                .as_ref()
+                .is_none_or(|uid| change.uid == *uid && change.kind != Kind::User.as_str())
     }
 }
 

@@ -35,7 +35,7 @@ statements! {
     STATE = "SELECT s.version, s.floor, coalesce(m.value, '') AS instance FROM change_state s LEFT JOIN meta m ON m.name = 'instance_id' WHERE s.id = 1";
     /// The newest version.
     NEWEST = "SELECT version FROM change_state WHERE id = 1";
-    /// Objects that changed after a version, as they are now; empty `$2` = every kind, empty `$3` = every name.
+    /// Objects that changed after a version, as they are now; empty `$2` = every kind, empty `$3` = every name, empty `$5` = every user's.
     AFTER = concat!("SELECT c.version, c.kind, c.uid, c.name, coalesce(c.last_generation, 0) AS last_generation, o.generation, \
              CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS deleted, ", status_columns!(), ", \
              CASE WHEN k.desired = 'running' AND coalesce(u.disabled, 0) = 0 THEN 1 ELSE 0 END AS container_desired, \
@@ -48,7 +48,7 @@ statements! {
              LEFT JOIN containers k ON k.uid = c.uid \
              LEFT JOIN objects ko ON ko.kind = 'container' AND ko.uid = c.uid \
              LEFT JOIN object_status ks ON ks.kind = 'container' AND ks.uid = c.uid \
-             WHERE c.version > $1 AND ($2 = '' OR c.kind = $2) AND ($3 = '' OR lower(c.name) = $3) ORDER BY c.version LIMIT $4");
+             WHERE c.version > $1 AND ($2 = '' OR c.kind = $2) AND ($3 = '' OR lower(c.name) = $3) AND ($5 = '' OR (c.uid = $5 AND c.kind <> 'user')) ORDER BY c.version LIMIT $4");
     /// The newest version to forget: of purged objects beyond the newest `$1`, or deleted before `$2`.
     TO_FORGET = "SELECT coalesce(max(version), 0) FROM changes WHERE last_generation IS NOT NULL AND (deleted_at < $2 OR version <= coalesce( \
                  (SELECT version FROM changes WHERE last_generation IS NOT NULL ORDER BY version DESC LIMIT 1 OFFSET $1), 0))";
@@ -181,7 +181,8 @@ pub async fn after(
         since.version,
         filter.kind.map_or("", Kind::as_str),
         filter.name.as_deref().unwrap_or_default(),
-        i64::from(limit)
+        i64::from(limit),
+        filter.of_user.as_ref().map_or("", Uid::as_str)
     )?;
     let more = raws.len() >= usize::from(limit);
     let changes: Vec<_> = raws.into_iter().map(Change::from).collect();

@@ -202,7 +202,20 @@ impl ContainerFacts {
 }
 
 /// A container's state in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, IntoStaticStr, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    serde::Deserialize,
+    Display,
+    IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+    ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[schema(as = ContainerStatus)]

@@ -101,8 +101,19 @@ pub async fn set_desired(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    execute!(tx, SET_DESIRED, uid, desired, i64::from(debug))?;
+    write_desired(tx, uid, desired, debug).await?;
     Ok(generation)
+}
+
+/// The same without a new generation.
+pub(crate) async fn write_desired(
+    tx: &mut Tx,
+    uid: &Uid,
+    desired: Desired,
+    debug: bool,
+) -> Result<(), DbError> {
+    execute!(tx, SET_DESIRED, uid, desired, i64::from(debug))?;
+    Ok(())
 }
 
 /// Records who has stopped a container, and when; nothing if it is to run.
@@ -121,8 +132,19 @@ pub async fn request_restart(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    execute!(tx, SET_RESTART_TOKEN, uid, token, i64::from(debug))?;
+    write_restart(tx, uid, token, debug).await?;
     Ok(generation)
+}
+
+/// The same without a new generation.
+pub(crate) async fn write_restart(
+    tx: &mut Tx,
+    uid: &Uid,
+    token: &str,
+    debug: bool,
+) -> Result<(), DbError> {
+    execute!(tx, SET_RESTART_TOKEN, uid, token, i64::from(debug))?;
+    Ok(())
 }
 
 /// Records that a container is to be replaced by a fresh one, once, if it is to run at all: a stopped one

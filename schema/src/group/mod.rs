@@ -6,6 +6,6 @@ pub(crate) mod query;
 pub use model::{Group, GroupListing, Member, NewGroup};
 pub(crate) use query::forget_user;
 pub use query::{
-    add_members, create, delete, find, get, list, lock, members, names_above, names_of_users,
-    remove_member, revision, set_parent, with_descendants,
+    add_members, create, delete, direct_members, find, get, list, lock, members, names_above,
+    names_of_users, remove_member, revision, set_parent, with_descendants,
 };

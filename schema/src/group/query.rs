@@ -81,6 +81,8 @@ statements! {
     /// The members of a group and of those below it, with the group that they are in themselves.
     MEMBERS = below!("SELECT u.name AS username, g.name AS via FROM below b JOIN group_members m ON m.group_uid = b.uid \
                       JOIN user_groups g ON g.uid = b.uid JOIN users u ON u.uid = m.user_uid ORDER BY u.name_key, g.name_key");
+    /// The users who are in a group themselves.
+    DIRECT_MEMBERS = "SELECT user_uid FROM group_members WHERE group_uid = $1";
     /// The users of a group and of those below it, each once.
     USERS_BELOW = below!("SELECT DISTINCT m.user_uid FROM below b JOIN group_members m ON m.group_uid = b.uid ORDER BY m.user_uid");
     /// Of all users the names of the groups that they are in themselves.
@@ -241,6 +243,11 @@ pub async fn forget_user(tx: &mut Tx, user: &Uid) -> Result<(), DbError> {
 /// The members of a group and of those below it; somebody in several is named for each.
 pub async fn members(connection: &mut Connection, group: &Uid) -> Result<Vec<Member>, DbError> {
     fetch_all!(connection, MEMBERS, group)
+}
+
+/// The users who are in a group themselves.
+pub async fn direct_members(connection: &mut Connection, group: &Uid) -> Result<Vec<Uid>, DbError> {
+    scalars!(connection, DIRECT_MEMBERS, group)
 }
 
 /// The users of a group and of those below it.

@@ -40,7 +40,7 @@ statements! {
                UNION ALL SELECT skill_uid, NULL, NULL, 1 FROM user_skills WHERE user_uid = $1 \
                UNION ALL SELECT b.skill_uid, g.name, v.name, 0 FROM up JOIN group_skills b ON b.group_uid = up.uid \
                JOIN user_groups g ON g.uid = up.uid JOIN user_groups v ON v.uid = up.via_uid) \
-               SELECT s.name AS skill, sv.digest, sv.file_count, sv.size, given.bound_group, given.via, CAST(given.own AS BIGINT) AS own \
+               SELECT s.name AS skill, sv.digest, sv.version, sv.description, sv.file_count, sv.size, given.bound_group, given.via, CAST(given.own AS BIGINT) AS own \
                FROM given JOIN skills s ON s.uid = given.skill_uid JOIN skill_versions sv ON sv.skill_uid = s.uid AND sv.number = s.number \
                ORDER BY s.name_key, given.own, given.bound_group, given.via";
 }

@@ -123,6 +123,10 @@ pub struct Binding {
     pub skill: SkillName,
     /// The digest in effect.
     pub digest: TreeDigest,
+    /// The version that its `SKILL.md` names; empty when it names none.
+    pub version: String,
+    /// What it is for.
+    pub description: String,
     /// How many files that has.
     pub file_count: i64,
     /// How many bytes.

@@ -298,6 +298,7 @@ mod tests {
             last_login_at: None,
             deleted_at: None,
             desired: Some(Desired::Running),
+            debug: false,
             image_ref: String::new(),
             generation: Generation(2),
             status: StatusRow {
@@ -306,6 +307,8 @@ mod tests {
                 ..StatusRow::default()
             },
             image_id: None,
+            observed_image: None,
+            observed_image_id: None,
             ip: None,
             used_bytes: None,
             used_complete: true,

@@ -5,17 +5,24 @@
 
 use crate::kind::{self, Column, Descriptor, Kind, Listing, Show};
 
+mod bulk;
 mod health;
+pub(crate) mod listing;
 mod model;
 pub(crate) mod query;
 mod template;
 
+pub use bulk::{BulkChange, change_in_bulk, lock_for_bulk};
 pub use health::{Health, Standstill, StandstillReason};
+pub use listing::{
+    ImageFilter, UserFilter, UserOrder, UserSort, count, count_unready, list, list_filtered,
+    listing,
+};
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{
-    create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins,
-    list_unready, listing, purge, record_disabling, replace_password, rotate_mcp_token, row, rows,
-    set_disabled, set_last_login, set_password, superadmin_count,
+    create, create_superadmin, delete, delete_superadmin, find, list_superadmins, purge,
+    record_disabling, replace_password, rotate_mcp_token, row, rows, set_disabled, set_last_login,
+    set_password, superadmin_count,
 };
 pub use template::Template;
 

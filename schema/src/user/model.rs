@@ -171,6 +171,9 @@ pub struct UserListing {
     pub deleted_at: Option<Timestamp>,
     /// Whether the container is to run; `None` once the container is gone.
     pub desired: Option<Desired>,
+    /// It runs the adapter's debug command.
+    #[sqlx(try_from = "Flag")]
+    pub debug: bool,
     /// Image reference of the container.
     pub image_ref: String,
     /// Generation of the container.
@@ -180,6 +183,10 @@ pub struct UserListing {
     pub status: StatusRow,
     /// The image that the container is pinned to.
     pub image_id: Option<String>,
+    /// Reference of the image that the present container has; `None` without one.
+    pub observed_image: Option<String>,
+    /// Its id.
+    pub observed_image_id: Option<String>,
     /// Address of the container in the agent network.
     pub ip: Option<String>,
     /// Bytes that the user's directory takes, as last measured.

@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::model::{NewUser, Role, Source, User, UserListing, UserRow};
+use super::model::{NewUser, Role, Source, User, UserRow};
 use crate::config::history::SavedBy;
 use crate::connection::Connection;
 use crate::container;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
-use crate::object::{is_unready, status_columns};
 use crate::statement::{
-    execute, fetch_all, fetch_optional, insert_rows, like_pattern, scalar, scalar_optional,
-    statements,
+    execute, fetch_all, fetch_optional, insert_rows, scalar, scalar_optional, statements,
 };
 use crate::{agent_config, group, meta, object, session, skill_set};
 
@@ -40,79 +38,6 @@ macro_rules! select_user_row {
              LEFT JOIN workspace_usage w ON w.uid = o.uid \
              WHERE o.kind = 'user' ",
             $rest
-        )
-    };
-}
-
-/// The objects that belong to a user, and their statuses.
-macro_rules! join_parts {
-    () => {
-        "LEFT JOIN objects co ON co.kind = 'container' AND co.uid = u.uid \
-         LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = u.uid \
-         LEFT JOIN object_status us ON us.kind = 'user' AND us.uid = u.uid \
-         LEFT JOIN objects ao ON ao.kind = 'agent-config' AND ao.uid = u.uid \
-         LEFT JOIN object_status acs ON acs.kind = 'agent-config' AND acs.uid = u.uid \
-         LEFT JOIN objects ko ON ko.kind = 'skill-set' AND ko.uid = u.uid \
-         LEFT JOIN object_status ks ON ks.kind = 'skill-set' AND ks.uid = u.uid "
-    };
-}
-
-/// True if one of them is there and not ready.
-macro_rules! any_unready {
-    () => {
-        concat!(
-            "(",
-            is_unready!("o", "us"),
-            " OR ",
-            is_unready!("co", "s"),
-            " OR ",
-            is_unready!("ao", "acs"),
-            " OR ",
-            is_unready!("ko", "ks"),
-            ")"
-        )
-    };
-}
-
-/// Reason of one that is not ready; NULL if it is.
-macro_rules! unready_part {
-    ($object:literal, $status:literal, $name:literal) => {
-        concat!(
-            "CASE WHEN ",
-            is_unready!($object, $status),
-            " THEN coalesce(",
-            $status,
-            ".conditions, '[]') END AS ",
-            $name,
-            ", CASE WHEN ",
-            $object,
-            ".generation > coalesce(",
-            $status,
-            ".observed_generation, 0) THEN 1 ELSE 0 END AS ",
-            $name,
-            "_behind, "
-        )
-    };
-}
-
-/// Columns of a user with all that belongs to it.
-macro_rules! select_listing {
-    ($($rest:expr),+) => {
-        concat!(
-            "SELECT u.uid, u.name, u.source, u.disabled, u.disabled & 1 AS disabled_here, u.disabled_at, u.disabled_by, d.missing_since, c.stopped_at, c.stopped_by, \
-             u.created_at, u.last_login_at, o.deleted_at, ",
-            unready_part!("o", "us", "user_part"),
-            unready_part!("ao", "acs", "agent_config_part"),
-            unready_part!("ko", "ks", "skill_set_part"),
-            "w.used_bytes, coalesce(w.complete, 0) AS used_complete, c.desired, coalesce(c.image_ref, '') AS image_ref, coalesce(co.generation, 0) AS generation, f.ip, ", status_columns!(), ", \
-             coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS image_id \
-             FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid ",
-            join_parts!(),
-            "LEFT JOIN containers c ON c.uid = u.uid \
-             LEFT JOIN container_facts f ON f.uid = u.uid \
-             LEFT JOIN workspace_usage w ON w.uid = u.uid \
-             LEFT JOIN directory_users d ON d.uid = u.uid ",
-            $($rest),+
         )
     };
 }
@@ -160,14 +85,6 @@ statements! {
     ROTATE_MCP_TOKEN = "UPDATE users SET mcp_token_version = mcp_token_version + 1 WHERE uid = $1";
     /// Removes an account's row.
     DELETE = "DELETE FROM users WHERE uid = $1";
-    /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name, `$4` = 1: only those who are not ready.
-    LIST = select_listing!("WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' AND ($4 = 0 OR ", any_unready!(), ") ORDER BY u.name_key LIMIT $2 OFFSET $3");
-    /// How many users `LIST` would give without paging.
-    COUNT = "SELECT count(*) FROM users WHERE role = 'user' AND name_key LIKE $1 ESCAPE '!'";
-    /// The same of those who are not ready.
-    COUNT_UNREADY = concat!("SELECT count(*) FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid ", join_parts!(), "WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' AND ", any_unready!());
-    /// One user, as `LIST` gives it.
-    LISTING = select_listing!("WHERE u.role = 'user' AND u.uid = $1");
 }
 
 /// Finds an account by its name, case-insensitively. Accounts that are being removed are found too.
@@ -411,11 +328,17 @@ pub async fn set_disabled(
     // Whoever takes many users at once takes this first: two that wait for each other's rows are one of them refused.
     group::lock(tx).await?;
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
+    write_disabled(tx, uid, disabled).await?;
+    Ok(generation)
+}
+
+/// The same without a new generation.
+pub(super) async fn write_disabled(tx: &mut Tx, uid: &Uid, disabled: bool) -> Result<(), DbError> {
     execute!(tx, SET_DISABLED, uid, i64::from(disabled))?;
     if disabled {
         session::revoke_all(tx, uid, None).await?;
     }
-    Ok(generation)
+    Ok(())
 }
 
 /// Records who has disabled an account, and when; nothing if it is enabled.
@@ -459,38 +382,4 @@ pub async fn row(connection: &mut Connection, uid: &Uid) -> Result<Option<UserRo
 /// All users, for their reconciler, in one scan.
 pub async fn rows(connection: &mut Connection) -> Result<Vec<UserRow>, DbError> {
     fetch_all!(connection, ROWS)
-}
-
-/// One page of users with their containers, with the total. `search` is a case-insensitive substring.
-pub async fn list(
-    connection: &mut Connection,
-    search: &str,
-    limit: i64,
-    offset: i64,
-) -> Result<(Vec<UserListing>, i64), DbError> {
-    let pattern = like_pattern(search);
-    let total = scalar!(connection, COUNT, &pattern)?;
-    let rows = fetch_all!(connection, LIST, &pattern, limit, offset, 0)?;
-    Ok((rows, total))
-}
-
-/// The same of users of whom something is not ready.
-pub async fn list_unready(
-    connection: &mut Connection,
-    search: &str,
-    limit: i64,
-    offset: i64,
-) -> Result<(Vec<UserListing>, i64), DbError> {
-    let pattern = like_pattern(search);
-    let total = scalar!(connection, COUNT_UNREADY, &pattern)?;
-    let rows = fetch_all!(connection, LIST, &pattern, limit, offset, 1)?;
-    Ok((rows, total))
-}
-
-/// One user, as lists have it.
-pub async fn listing(
-    connection: &mut Connection,
-    uid: &Uid,
-) -> Result<Option<UserListing>, DbError> {
-    fetch_optional!(connection, LISTING, uid)
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use schema::home::workspace::FileError;
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeId, HomeLook,
     HomeState, Measured, Measurement, NewFile, Owner, PreviousSkill, Seeded, SeenSkills,
@@ -399,6 +400,11 @@ impl DataDir for MemoryDataDir {
             Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
         })
         .await
+    }
+
+    /// Nothing is deleted here by users.
+    async fn empty_trash(&self, _: &UserName, _: &Uid, _: Timestamp) -> Result<usize, FileError> {
+        Ok(0)
     }
 
     /// Each byte of a file in the workspace takes one.

@@ -101,7 +101,7 @@ impl Yard {
         if id == "skills_install" {
             skills::tests::pulled_repository(&self.world, &mut tx).await;
         }
-        if id == "executors_disconnect" {
+        if matches!(id, "executors_disconnect" | "user_executors_disconnect") {
             let user = self.find("alice").await.unwrap();
             let key = executors::Key {
                 user: user.uid,
@@ -118,6 +118,14 @@ impl Yard {
             tx.commit().await.unwrap();
             let hub = &self.world.deps.mcp.hub;
             return executors::connected(hub, key, about).0.to_string();
+        }
+        if id == "files_restore" {
+            tx.commit().await.unwrap();
+            let workspace = self.world.data_dir().join("users/alice/.agent/workspace");
+            let mut trash = std::fs::read_dir(workspace.join(".trash")).unwrap();
+            let is_entry = |entry: &std::fs::DirEntry| entry.file_type().unwrap().is_dir();
+            let entry = trash.find_map(|entry| entry.ok().filter(is_entry)).unwrap();
+            return entry.file_name().into_string().unwrap();
         }
         let rollouts = schema::rollout::unfinished(&mut tx).await.unwrap();
         tx.commit().await.unwrap();
@@ -177,6 +185,11 @@ fn case(id: &str) -> Case {
         "own_container_restart" => (&[("wait", "0")], "container/alice", ""),
         "own_sessions_revoke" => (&[], "user/alice", "sessions ended: "),
         "executors_disconnect" => (&[("id", "{id}")], "user/alice", "computer executor "),
+        "user_executors_disconnect" => (
+            &[("kind", "desktop"), ("id", "{id}")],
+            "user/alice",
+            "computer executor ",
+        ),
         "mcp_token_rotate" => (&[("wait", "0")], "user/alice", ""),
         // Allowed by what is saved for all, before the first case.
         "chat_app_save" => (
@@ -236,6 +249,11 @@ fn case(id: &str) -> Case {
             "task ",
         ),
         "users_delete" => (&[("username", "bob"), ("wait", "0")], "user/bob", ""),
+        "users_bulk" => (
+            &[("action", "restart"), ("users", "alice,bob")],
+            "user/alice",
+            "restart: 1 user; task ",
+        ),
         "users_reset_password" => (
             &[("username", "ALICE"), ("password", CANARY)],
             "user/alice",
@@ -400,6 +418,7 @@ fn case(id: &str) -> Case {
         ),
         "files_upload" => (&[], "workspace/alice", "files: 1, bytes: "),
         "files_delete" => (&[("path", "a.zip")], "workspace/alice", ""),
+        "files_restore" => (&[("id", "{id}")], "workspace/alice", ""),
         "files_mkdir" => (&[("name", "d")], "workspace/alice", ""),
         "files_move" => (&[("from", "d"), ("to", "e")], "workspace/alice", ""),
         "files_edit_save" => (

@@ -10,7 +10,7 @@ use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
-use crate::settings::AuthMode;
+use crate::settings::{AuthMode, WebSettings};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -28,7 +28,7 @@ pub struct Provider {
     name: AuthMode,
     /// Its name for people.
     #[schema(example = "Local accounts")]
-    display_name: &'static str,
+    display_name: String,
     /// Name and password are asked for here.
     has_password: bool,
     /// The browser goes to the provider.
@@ -38,15 +38,15 @@ pub struct Provider {
 }
 
 /// What is said of a mode.
-pub(in crate::routes) fn provider(mode: AuthMode) -> Provider {
+pub(in crate::routes) fn provider(mode: AuthMode, settings: &WebSettings) -> Provider {
     let (display_name, has_password, has_browser, has_directory) = match mode {
         AuthMode::Local => ("Local accounts", true, false, false),
         AuthMode::Ldap => ("LDAP directory", true, false, true),
-        AuthMode::Oidc => ("Single sign-on", false, true, false),
+        AuthMode::Oidc => (&*settings.provider_name, false, true, false),
     };
     Provider {
         name: mode,
-        display_name,
+        display_name: display_name.to_owned(),
         has_password,
         has_browser,
         has_directory,
@@ -131,7 +131,7 @@ const LDAP_ACTIONS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-fn detail(mode: AuthMode, active: AuthMode) -> Detail {
+fn detail(mode: AuthMode, settings: &WebSettings) -> Detail {
     let section = match mode {
         AuthMode::Local => None,
         AuthMode::Ldap => Some("ldap."),
@@ -149,8 +149,8 @@ fn detail(mode: AuthMode, active: AuthMode) -> Detail {
         AuthMode::Local => Vec::new(),
     };
     Detail {
-        provider: provider(mode),
-        active: mode == active,
+        provider: provider(mode, settings),
+        active: mode == settings.auth_mode,
         fields: rows.map(|row| Field::of(row)).collect(),
         actions: actions
             .into_iter()
@@ -175,8 +175,8 @@ pub struct Listing {
 /// # Errors
 /// None of its own.
 async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
-    let active = deps.settings().auth_mode;
+    let settings = deps.settings();
     let modes = [AuthMode::Local, AuthMode::Ldap, AuthMode::Oidc];
-    let providers = modes.map(|mode| detail(mode, active)).into();
+    let providers = modes.map(|mode| detail(mode, &settings)).into();
     Ok(Answer::ok("authentication modes", Listing { providers }))
 }

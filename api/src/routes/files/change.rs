@@ -16,10 +16,6 @@ use crate::route::{Area, Route};
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::post("files_delete", "/api/files/delete", delete)
-            .title(Area::Files, "Delete a file or directory of my workspace")
-            .about("With everything in it. There is no way back.")
-            .fails(failures![]),
         Route::post("files_mkdir", "/api/files/mkdir", mkdir)
             .title(Area::Files, "Make a directory in my workspace")
             .about("The one that it lies in must be there.")
@@ -32,38 +28,6 @@ pub(super) fn routes() -> Vec<Route> {
             .about("Nothing is replaced.")
             .fails(failures![EXISTS, DISK, OTHER_FILE_SYSTEM]),
     ]
-}
-
-/// What to delete.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = FilesDelete)]
-pub struct Deleted {
-    /// Its path, relative to the workspace.
-    #[schema(example = "notes/todo.txt")]
-    path: String,
-}
-
-/// `POST /api/files/delete`.
-///
-/// # Errors
-/// 400 for the top of the workspace, 404 without such an entry.
-async fn delete(
-    OrdinaryUser(session): OrdinaryUser,
-    input: Input<Deleted>,
-    deps: Deps,
-) -> Result<Answer> {
-    let path = path("path", &input.params.path)?;
-    let message = format!("deleted {:?}", path.as_str());
-    let change = Change {
-        subject: path,
-        check: Workspace::can_remove,
-        make: Workspace::remove,
-        removes: true,
-        detail: String::new(),
-        room: None,
-    };
-    change.make(&deps, session, input.meta).await?;
-    Ok(Answer::plain(message))
 }
 
 /// Which directory to make.

@@ -11,6 +11,7 @@ mod list;
 mod recorded;
 #[cfg(test)]
 pub(in crate::routes) mod tests;
+mod trash;
 mod upload;
 
 use schema::home::workspace::WorkspacePath;
@@ -77,6 +78,7 @@ pub(super) fn routes() -> Vec<Route> {
         upload::routes(),
         download::routes(),
         change::routes(),
+        trash::routes(),
         edit::routes(),
     ];
     files.into_iter().flatten().collect()

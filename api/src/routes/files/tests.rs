@@ -242,7 +242,15 @@ async fn l23_names_come_back_as_they_went_in() {
         let deleted = own.post("/api/files/delete", &[("path", name)]).await;
         assert_eq!(deleted.status, 200, "{name:?}: {deleted:?}");
     }
-    assert_eq!(own.entries(), 0);
+    assert_eq!(own.names("").await, [".trash"]);
+    let trash = own.get("/api/files/trash").await.body["entries"].clone();
+    let trash: BTreeSet<_> = trash
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(trash, names.into_iter().collect());
 }
 
 #[tokio::test]
@@ -507,7 +515,7 @@ async fn entries_are_made_moved_and_deleted() {
         post("/api/files/delete", &[("path", "a")]).await,
         is(404, "not_found")
     );
-    assert_eq!(own.names("").await, ["c"]);
+    assert_eq!(own.names("").await, [".trash", "c"]);
 }
 
 /// Paths of all kinds that should lead nowhere, or not where they seem to.
@@ -699,7 +707,8 @@ async fn the_trail_records_that_something_was_changed_but_not_the_names_of_files
         .arg(&mounted)
         .status();
     assert!(mount.unwrap().success(), "mounting needs root");
-    let partly = own.post("/api/files/delete", &[("path", "dir")]).await;
+    let permanent = [("path", "dir"), ("permanent", "1")];
+    let partly = own.post("/api/files/delete", &permanent).await;
     let unmount = std::process::Command::new("umount").arg(&mounted).status();
     assert!(unmount.unwrap().success());
     assert_eq!(partly.verdict(), (409, "changed_meanwhile"));
@@ -725,7 +734,7 @@ async fn the_trail_records_that_something_was_changed_but_not_the_names_of_files
             "files: 1, bytes: 5",
         ),
         ("files_move", "workspace/alice", "ok", ""),
-        ("files_delete", "workspace/alice", "ok", ""),
+        ("files_delete", "workspace/alice", "ok", "permanent"),
         ("files_delete", "workspace/alice", "failed", ""),
     ];
     assert_eq!(entries, expected);
@@ -844,4 +853,47 @@ async fn l63_what_a_parser_cannot_end_is_not_collected() {
         (400, "invalid_body")
     );
     assert_eq!(own.entries(), 0);
+}
+
+#[tokio::test]
+async fn deleted_files_come_back_from_the_trash() {
+    let own = own().await;
+    assert_eq!(own.get("/api/files/trash").await.body["entries"], json!([]));
+    own.post("/api/files/mkdir", &[("name", "notes")]).await;
+    let edit = [("path", "notes/todo"), ("content", "text")];
+    own.post("/api/files/edit", &edit).await;
+    let path = [("path", "notes/todo")];
+    let deleted = own.post("/api/files/delete", &path).await;
+    let id = deleted.body["trash_id"].as_str().unwrap().to_owned();
+    let listed = own.get("/api/files/trash?search=TODO").await.body;
+    let entry = &listed["entries"][0];
+    assert_eq!((&listed["total"], &entry["id"]), (&json!(1), &json!(id)));
+    assert_eq!(
+        (&entry["path"], &entry["name"], &entry["size"]),
+        (&json!("notes/todo"), &json!("todo"), &json!(4))
+    );
+    assert_eq!(entry["removed_after"], "2026-05-18T11:46:40Z");
+    own.post("/api/files/edit", &edit).await;
+    let back = async |form: &[(&str, &str)]| own.post("/api/files/restore", form).await;
+    assert_eq!(
+        back(&[("id", &id)]).await.verdict(),
+        (409, "already_exists")
+    );
+    assert_eq!(
+        back(&[("id", &id), ("to", "/")]).await.verdict(),
+        (400, "invalid_parameter")
+    );
+    let restored = back(&[("id", &id), ("to", "new/todo")]).await;
+    assert_eq!(
+        (restored.status.as_u16(), &restored.body["path"]),
+        (200, &json!("new/todo"))
+    );
+    assert_eq!(back(&[("id", &id)]).await.verdict(), (404, "not_found"));
+    let permanent = [("path", "new"), ("permanent", "1")];
+    let gone = own.post("/api/files/delete", &permanent).await;
+    assert_eq!(
+        (gone.status.as_u16(), &gone.body["trash_id"]),
+        (200, &Value::Null)
+    );
+    assert_eq!(own.get("/api/files/trash").await.body["total"], 0);
 }

@@ -16,11 +16,13 @@ mod users;
 
 pub(in crate::routes) use self::control::{Noted, cancel as cancel_rollout, cancel_pull, noted};
 pub(in crate::routes) use self::list::{minute, size_text};
+pub(in crate::routes) use self::names::{Named, managed};
 pub(in crate::routes) use self::pull::is_open as is_open_pull;
+pub(in crate::routes) use self::start::{check_target, roll_out};
 use crate::route::{Failure, Route};
 
 const NO_ROLLOUT: Failure = Failure(404, "not_found", "no such rollout");
-const IN_ROLLOUT: Failure = Failure(
+pub(in crate::routes) const IN_ROLLOUT: Failure = Failure(
     409,
     "in_rollout",
     "one of the users is in another unfinished rollout",

@@ -3,6 +3,7 @@
 use schema::config::{Config, keys, query};
 use schema::image::ImageReference;
 use schema::reader::Connection;
+use schema::user::ImageFilter;
 
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
@@ -15,7 +16,7 @@ const ALGORITHM: &str = "sha256:";
 
 /// An image as a client names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(in crate::routes) struct Named {
     /// The beginning of an id (`sha256:…`), if the text can be one.
     id: Option<String>,
     /// What else it can be.
@@ -35,7 +36,10 @@ pub(super) async fn settings(
 }
 
 /// The repository that is managed.
-pub(super) async fn managed(connection: &mut Connection, deps: &Deps) -> Result<ImageReference> {
+pub(in crate::routes) async fn managed(
+    connection: &mut Connection,
+    deps: &Deps,
+) -> Result<ImageReference> {
     Ok(settings(connection, deps).await?.2)
 }
 
@@ -59,7 +63,11 @@ pub(super) fn reference(
 
 impl Named {
     /// Reads a reference, a tag, or an id: whole, or its first 12 digits or more.
-    pub(super) fn read(field: &str, text: &str, managed: &ImageReference) -> Result<Self> {
+    pub(in crate::routes) fn read(
+        field: &str,
+        text: &str,
+        managed: &ImageReference,
+    ) -> Result<Self> {
         let text = text.trim();
         let digits = text.strip_prefix(ALGORITHM).unwrap_or(text);
         let is_id = (SHORTEST_ID..=WHOLE_ID).contains(&digits.len())
@@ -79,6 +87,17 @@ impl Named {
             Err(error) => return Err(error),
         };
         Ok(Self { id, reference })
+    }
+
+    /// The users who have it, as the database finds them.
+    pub(in crate::routes) fn filter(self) -> ImageFilter {
+        ImageFilter {
+            reference: self
+                .reference
+                .map(|reference| reference.to_string())
+                .unwrap_or_default(),
+            id: self.id.unwrap_or_default(),
+        }
     }
 
     /// The reference, unless it can only be an id.

@@ -11,6 +11,7 @@ use schema::group;
 use schema::ids::{Kind, Uid, UserName};
 use schema::image::ImageReference;
 use schema::operation::Progress;
+use schema::reader::Connection;
 use schema::rollout::{self, NewRollout, RolloutKind};
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
@@ -405,6 +406,40 @@ fn new_rollout(
         health_timeout: care.health_timeout,
         min_ready: care.min_ready.unwrap_or_else(configured),
     }
+}
+
+/// Checks the image that users are to be moved to, and how many at once.
+///
+/// # Errors
+/// 400 that names what cannot be used.
+pub(in crate::routes) async fn check_target(
+    connection: &mut Connection,
+    deps: &Deps,
+    image: &str,
+    max_unavailable: Option<u32>,
+) -> Result<()> {
+    let (_, _, managed) = settings(connection, deps).await?;
+    reference("image", image, &managed)?;
+    Care::read(max_unavailable, None, None, None).map(drop)
+}
+
+/// Records a rollout of these users and gives its id.
+///
+/// # Errors
+/// As [`check_target`]; 409 `in_rollout`.
+pub(in crate::routes) async fn roll_out(
+    mut tx: Audited,
+    deps: &Deps,
+    actor: &Actor,
+    image: &str,
+    max_unavailable: Option<u32>,
+    users: &[Uid],
+) -> Result<String> {
+    let (config, _, managed) = settings(&mut tx, deps).await?;
+    let target = reference("image", image, &managed)?.to_string();
+    let care = Care::read(max_unavailable, None, None, None)?;
+    let new = new_rollout(RolloutKind::Upgrade, target, None, &care, &config);
+    create(tx, deps, actor, &new, users).await
 }
 
 /// Records the rollout and gives its id.

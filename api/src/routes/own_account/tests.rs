@@ -61,7 +61,7 @@ async fn l59_init_status_tells_only_what_was_observed() {
     assert_eq!(
         fresh,
         json!({"success": true, "message": "state of your container", "ready": false, "status": "starting",
-               "image_ready": false, "has_config": false, "conditions": []})
+               "image_ready": false, "has_config": false, "conditions": [], "plan": null})
     );
     save(
         &yard,

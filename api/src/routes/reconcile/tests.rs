@@ -527,3 +527,14 @@ async fn a_retry_of_a_crash_loop_is_a_restart() {
         assert!(asked.take().is_empty(), "the bell is rung");
     }
 }
+
+#[tokio::test]
+async fn init_status_names_the_next_steps_until_it_is_ready() {
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
+    let plan = async || yard.get_as("alice", "/api/user/init-status").await.is(200)["plan"].clone();
+    assert_eq!(plan().await, json!({"actions": ["container alice"]}));
+    let running = Condition::ready(Reason::Running, "");
+    yard.saw(Kind::Container, &uid, 1, running).await;
+    assert_eq!(plan().await, Value::Null);
+}

@@ -541,3 +541,87 @@ async fn a_skill_of_a_repository_is_installed_and_says_when_it_is_old() {
     let missing = admin.post("skills/install", &missing).await;
     assert_eq!(missing.verdict(), (404, "not_found"));
 }
+
+#[tokio::test]
+async fn users_see_their_skills_and_what_gives_each() {
+    let admin = Admin::new().await;
+    let alice = admin.yard.sign_in("alice").await;
+    let own = async |query: &str| {
+        let path = format!("/api/user/skills?{query}");
+        admin
+            .yard
+            .get(&path)
+            .with("alice", &alice)
+            .send()
+            .await
+            .body
+    };
+    assert_eq!(own("").await["skills"], json!([]));
+    admin.upload(&pdf("1.0")).await;
+    admin.upload(&package("tool")).await;
+    for form in [("name", "staff"), ("name", "core")] {
+        admin
+            .done(
+                "groups/create",
+                &[
+                    form,
+                    ("parent_id", if form.1 == "core" { "staff" } else { "" }),
+                ],
+            )
+            .await;
+    }
+    admin
+        .done(
+            "groups/members/add",
+            &[("group_name", "core"), ("usernames", "alice")],
+        )
+        .await;
+    admin
+        .done(
+            "groups/skills/bind",
+            &[("group_name", "staff"), ("skill_name", "pdf")],
+        )
+        .await;
+    admin
+        .done(
+            "skills/deploy",
+            &[("skill_name", "pdf"), ("username", "alice")],
+        )
+        .await;
+    admin.done("skills/deploy", &[("skill_name", "tool")]).await;
+    let skills = own("").await["skills"].clone();
+    let (pdf, tool) = (&skills[0], &skills[1]);
+    assert_eq!(
+        (&pdf["name"], &pdf["version"], &pdf["description"]),
+        (&json!("pdf"), &json!("1.0"), &json!("Reads forms"))
+    );
+    assert_eq!(
+        pdf["bindings"],
+        json!([{"by": "group", "group": "staff", "via": "core"}, {"by": "own"}])
+    );
+    assert_eq!(tool["bindings"], json!([{"by": "default"}]));
+    assert_eq!(
+        (&pdf["deployed"], pdf["reason"].is_string()),
+        (&json!(false), true)
+    );
+    let uid = admin.yard.find("alice").await.unwrap().uid;
+    let mut tx = admin.yard.tx().await;
+    let lies = schema::skill_set::Deployment {
+        name: "pdf".parse().unwrap(),
+        digest: Some(serde_json::from_value(pdf["digest"].clone()).unwrap()),
+        stamp: None,
+        next: None,
+        file_count: 1,
+        size: 1,
+    };
+    schema::skill_set::save_deployments(&mut tx, &uid, &[lies])
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let found = own("search=FORMS").await;
+    assert_eq!(
+        (&found["total"], &found["skills"][0]["deployed"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(found["skills"][0].get("reason"), None);
+}

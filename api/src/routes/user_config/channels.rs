@@ -12,11 +12,13 @@ use super::GLOBAL;
 use super::fields::value_of;
 use super::forms::{Own, config_version};
 use crate::answer::Answer;
+use crate::auth::Account;
 use crate::deps::Deps;
-use crate::dispatch::OrdinaryUser;
+use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::Result;
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
+use crate::routes::params::{Who, present_user};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -29,6 +31,13 @@ pub(super) fn routes() -> Vec<Route> {
                  forms, and allows nothing more.",
             )
             .fails(&[Failure::NO_ACCOUNT, GLOBAL]),
+        Route::get("users_channels", "/api/admin/users/channels", of_user)
+            .title(Area::Users, "List the channels that a user has set")
+            .about(
+                "Names only, never values. `known` is false for a channel that the user's agent does not know, or no \
+                 administrator allows any more.",
+            )
+            .fails(&[Failure::NO_USER, Failure::REMOVED, GLOBAL]),
     ]
 }
 
@@ -87,6 +96,69 @@ fn is_enabled(section: &Section, values: Option<&BTreeMap<String, Value>>) -> bo
         None => stored.cloned(),
     };
     effective == Some(Value::Bool(true))
+}
+
+/// A channel that a user has set.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UserChannel)]
+pub struct SetChannel {
+    /// Its name in files.
+    #[schema(example = "dingtalk")]
+    key: String,
+    /// Its display name.
+    #[schema(example = "DingTalk")]
+    label: String,
+    /// The user's agent knows it, and an administrator allows it.
+    known: bool,
+    /// The user has switched it on.
+    enabled: bool,
+    /// Nothing that is required is missing.
+    configured: bool,
+}
+
+/// The channels that a user has set.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UserChannels)]
+pub struct SetChannels {
+    channels: Vec<SetChannel>,
+}
+
+/// `GET /api/admin/users/channels`: which channels a user has set, without values.
+///
+/// # Errors
+/// 404 without such a user, 409 while it is being removed, 422 when the global settings cannot be used.
+async fn of_user(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<SetChannels>> {
+    let user = present_user(&mut *deps.db.read().await?, &input.params.username).await?;
+    let account = Account {
+        uid: user.uid,
+        name: user.name,
+        role: user.role,
+    };
+    let own = Own::read(&deps, &account, None).await?;
+    let sections = own.forms.channels()?;
+    let set = own
+        .values
+        .channels
+        .iter()
+        .filter(|(_, values)| !values.is_empty());
+    let channels = set.map(|(key, values)| {
+        let section = sections.iter().find(|section| section.key == *key);
+        let channel = section.map(|section| Channel::of(section, Some(values)));
+        SetChannel {
+            key: key.clone(),
+            label: channel
+                .as_ref()
+                .map_or(key, |channel| &channel.label)
+                .clone(),
+            known: channel.is_some(),
+            enabled: channel.as_ref().is_some_and(|channel| channel.enabled),
+            configured: channel.is_some_and(|channel| channel.configured),
+        }
+    });
+    let channels = SetChannels {
+        channels: channels.collect(),
+    };
+    Ok(Answer::ok("channels that the user has set", channels))
 }
 
 /// The channels that a user may set up.

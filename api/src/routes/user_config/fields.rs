@@ -153,10 +153,37 @@ impl FieldState {
     }
 }
 
+/// A channel whose fields are shown.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentSection)]
+pub struct FormSection {
+    /// Its name.
+    #[schema(example = "dingtalk")]
+    key: String,
+    /// Its display name.
+    #[schema(example = "DingTalk")]
+    label: String,
+    /// How to get the values of its fields; absent if the adapter does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+}
+
+impl FormSection {
+    fn of(section: &Section) -> Self {
+        Self {
+            key: section.key.clone(),
+            label: section.label.clone(),
+            help: section.help.clone(),
+        }
+    }
+}
+
 /// Fields with what the user has set.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentFields)]
 pub struct Fields {
+    /// The channels of these fields.
+    sections: Vec<FormSection>,
     fields: Vec<FieldState>,
     /// The generation that `if_generation` of a save is compared with.
     generation: Generation,
@@ -180,6 +207,10 @@ async fn read(
     };
     let of = |section| FieldState::all_of(section, &own.values);
     let fields = Fields {
+        sections: sections
+            .iter()
+            .map(|section| FormSection::of(section))
+            .collect(),
         fields: sections.into_iter().flat_map(of).collect(),
         generation: own.generation,
     };

@@ -4,22 +4,25 @@ use http::StatusCode;
 use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::{Kind, Timestamp, UserName};
+use schema::group::{self, Group};
+use schema::ids::{Kind, PlainName, Timestamp, UserName};
 use schema::operation::{self, Progress};
-use schema::secrets::random_password;
+use schema::reader::Connection;
 use schema::user::{self, Template};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{create_local, template};
+use super::list::NO_GROUP;
+use super::{checked_tag, create_local, template};
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::route::{Area, Route};
-use crate::routes::params::names;
+use crate::routes::groups;
+use crate::routes::params::{NewPassword, names};
 use crate::wait::{self, Change, State};
 
 /// The routes of this file.
@@ -36,7 +39,8 @@ pub(super) fn routes() -> Vec<Route> {
                  all users created are one task.",
         )
         .local_only()
-        .waits_for_task(),
+        .waits_for_task()
+        .fails(&[NO_GROUP]),
     ]
 }
 
@@ -51,6 +55,37 @@ pub struct Names {
     /// A list, or a text separated by commas or line breaks; at most 500.
     #[schema(example = json!(["alice", "bob"]))]
     usernames: Vec<String>,
+    /// A password for each of them, in their order: a list, or a text separated by line breaks; an empty one is random. Default: all
+    /// are random.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>, example = json!(["correct horse battery", ""]))]
+    passwords: Vec<SecretString>,
+    /// A tag of the configured image for all; default: the configured tag.
+    #[schema(example = "1.2.3")]
+    image_tag: Option<String>,
+    /// Groups that all of them become members of.
+    #[serde(default)]
+    #[schema(example = json!(["engineering"]))]
+    groups: Vec<String>,
+}
+
+impl Names {
+    /// A password for each of `count` names; `None`: random.
+    fn passwords(&self, count: usize) -> Result<Vec<Option<SecretString>>> {
+        let given: Vec<&str> = match self.passwords.as_slice() {
+            [] => return Ok(vec![None; count]),
+            [one] if count > 1 => one.expose_secret().lines().collect(),
+            several => several.iter().map(SecretString::expose_secret).collect(),
+        };
+        if given.len() != count {
+            let rule = format!(
+                "passwords holds one for each of usernames, which are {count}; an empty one is random"
+            );
+            return Err(ApiError::invalid("passwords", rule));
+        }
+        let password = |text: &str| (!text.is_empty()).then(|| SecretString::from(text));
+        Ok(given.into_iter().map(password).collect())
+    }
 }
 
 /// The result of one name.
@@ -117,7 +152,8 @@ enum Candidate {
 /// created are one operation.
 ///
 /// # Errors
-/// 400 without names or with more than 500; what fails for one name is in its result.
+/// 400 without names, with more than 500, or with another number of passwords; 404 without such a group; what fails for one name is in
+/// its result.
 async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
@@ -128,11 +164,19 @@ async fn batch_create(
         let rule = format!("usernames holds 1 to {MAX_NAMES} names");
         return Err(ApiError::invalid("usernames", rule));
     }
+    let image_tag = checked_tag(input.params.image_tag.clone())?;
+    let passwords = input.params.passwords(names.len())?;
+    check_groups(&deps, &input.params.groups).await?;
     let mut candidates = Vec::with_capacity(names.len());
-    for name in names {
-        candidates.push(candidate(&deps, name).await?);
+    for (name, password) in names.into_iter().zip(passwords) {
+        candidates.push(candidate(&deps, name, password).await?);
     }
-    let (results, task) = record(&deps, &input.meta, candidates, &actor.to_string()).await?;
+    let common = Common {
+        image_tag,
+        groups: &input.params.groups,
+        actor: actor.to_string(),
+    };
+    let (results, task) = record(&deps, &input.meta, candidates, &common).await?;
     let created = results.iter().filter(|result| result.success).count();
     let message = format!("{created} of {} created", answer::users(results.len()));
     let progress = match &task {
@@ -150,8 +194,33 @@ async fn batch_create(
     Ok(Answer::ok(message, batch).status(status.unwrap_or(StatusCode::OK)))
 }
 
+/// What is the same for all users of a request.
+struct Common<'a> {
+    image_tag: Option<String>,
+    groups: &'a [String],
+    actor: String,
+}
+
+/// Finds the groups before passwords are hashed; they are found once more when the users are recorded.
+async fn check_groups(deps: &Deps, names: &[String]) -> Result<()> {
+    find_groups(&mut *deps.db.read().await?, names)
+        .await
+        .map(drop)
+}
+
+async fn find_groups(connection: &mut Connection, texts: &[String]) -> Result<Vec<Group>> {
+    let mut found = Vec::new();
+    for name in names(texts) {
+        let name: PlainName = name
+            .parse()
+            .map_err(|rule| ApiError::invalid("groups", format!("groups: {rule}")))?;
+        found.push(groups::own(groups::find(connection, &name).await?)?);
+    }
+    Ok(found)
+}
+
 /// Checks a name and hashes its password. Only a failing service is an error.
-async fn candidate(deps: &Deps, text: &str) -> Result<Candidate> {
+async fn candidate(deps: &Deps, text: &str, password: Option<SecretString>) -> Result<Candidate> {
     let refused = |error: &ApiError| Ok(Candidate::Refused(Outcome::refused(text, error)));
     let name: UserName = match text.parse() {
         Ok(name) => name,
@@ -161,7 +230,11 @@ async fn candidate(deps: &Deps, text: &str) -> Result<Candidate> {
     if is_taken(deps, &name).await? {
         return refused(&already_exists(&name));
     }
-    let password = random_password().map_err(ApiError::internal)?;
+    let password = match NewPassword::read(password) {
+        Ok(new) => new.password,
+        Err(broken @ ApiError::InvalidParameter { .. }) => return refused(&broken),
+        Err(error) => return Err(error),
+    };
     match hash(deps, &password).await {
         Ok(hash) => Ok(Candidate::Ready {
             name,
@@ -202,11 +275,15 @@ async fn record(
     deps: &Deps,
     meta: &Meta,
     candidates: Vec<Candidate>,
-    actor: &str,
+    common: &Common<'_>,
 ) -> Result<(Vec<Outcome>, Option<String>)> {
     let now = deps.clock.now();
     let mut tx = meta.begin(deps).await?;
-    let template = template(&mut tx, deps, None).await?;
+    if !common.groups.is_empty() {
+        group::lock(&mut tx).await?;
+    }
+    let groups = find_groups(&mut tx, common.groups).await?;
+    let template = template(&mut tx, deps, common.image_tag.as_deref()).await?;
     let (mut results, mut objects) = (Vec::with_capacity(candidates.len()), Vec::new());
     for candidate in candidates {
         let (outcome, change) = record_one(&mut tx, &template, candidate, now).await?;
@@ -220,8 +297,16 @@ async fn record(
     let about = created.fold(About::object(Kind::User, first), |about, name| {
         about.and(Kind::User, name)
     });
+    let mut detail = String::new();
+    for group in groups {
+        let uids = objects.iter().map(|(_, uid, _, _)| uid.clone()).collect();
+        group::add_members(&mut tx, &group.uid, uids).await?;
+        detail.push_str(&format!("; group {}", group.name));
+    }
+    let actor = &common.actor;
     let task = operation::create(&mut tx, "batch_create", actor, &objects, now).await?;
-    tx.commit(about.detail(format!("task {task}"))).await?;
+    tx.commit(about.detail(format!("task {task}{detail}")))
+        .await?;
     Ok((results, Some(task)))
 }
 

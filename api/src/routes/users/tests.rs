@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::container::Desired;
 use schema::home::Measured;
 use schema::session;
 use schema::usage::{self, Attempt};
@@ -325,7 +326,7 @@ async fn a_user_is_listed_with_its_container() {
     let expected = json!({
         "username": "alice", "source": "local", "role": "user", "disabled": false,
         "status": "running", "image": "registry:5000/agent:v1", "image_tag": "v1",
-        "image_ready": false, "ip": null, "groups": [], "desired": "running",
+        "image_ready": false, "observed_image": null, "observed_image_id": null, "ip": null, "groups": [], "desired": "running",
         "generation": 1, "observed_generation": 1, "conditions": [condition],
         "created_at": NOW.to_rfc3339(), "last_login_at": null,
         "used_bytes": null, "used": null, "standstill": null,
@@ -403,15 +404,6 @@ async fn the_space_that_a_workspace_takes_is_shown_as_it_was_measured() {
     assert_eq!(body["observed"]["workspace"], expected);
 }
 
-#[test]
-fn a_registry_port_is_no_tag() {
-    assert_eq!(tag_of("host:5000/a/b:v1"), "v1");
-    assert_eq!(tag_of("host:5000/a/b"), "latest");
-    let digest = format!("sha256:{}", "0".repeat(64));
-    assert_eq!(tag_of(&format!("a:v1@{digest}")), "v1");
-    assert_eq!(tag_of(&format!("a@{digest}")), "");
-}
-
 #[tokio::test]
 async fn a_batch_is_one_task_with_a_result_for_each_name() {
     let yard = yard().await;
@@ -451,6 +443,44 @@ async fn a_batch_is_one_task_with_a_result_for_each_name() {
         (&status["type"], &status["total"]),
         (&json!("batch_create"), &json!(2))
     );
+}
+
+#[tokio::test]
+async fn a_batch_takes_passwords_image_and_groups() {
+    let yard = yard().await;
+    let path = "/api/admin/users/batch-create";
+    for name in ["staff", "core"] {
+        let form = format!("name={name}");
+        yard.post("/api/admin/groups/create", &form).await.is(200);
+    }
+    let form = "usernames=bob,carol,dave&passwords=correct,+horse%0A%0Ashort&image_tag=v9&groups=staff,core";
+    let body = yard.post(path, form).await.is(202);
+    let results = &body["results"];
+    assert_eq!(results[0]["password"], "correct, horse");
+    assert!(password_fits(&yard, "bob", &json!("correct, horse")).await);
+    assert_eq!(results[1]["password"].as_str().unwrap().len(), 16);
+    assert_eq!(
+        (&results[2]["success"], &results[2]["code"]),
+        (&json!(false), &json!("invalid_parameter"))
+    );
+    assert!(!results[2].to_string().contains("short"));
+    let users = yard.get(LIST).await.is(200);
+    assert_eq!(names(&users), ["bob", "carol"]);
+    for user in users["users"].as_array().unwrap() {
+        assert_eq!(
+            (&user["image_tag"], &user["groups"]),
+            (&json!("v9"), &json!(["core", "staff"]))
+        );
+    }
+    for (form, code) in [
+        ("usernames=eve&passwords=a%0Ab", 200),
+        ("usernames=eve,fay&passwords=correct+horse", 400),
+        ("usernames=eve&image_tag=a+b", 400),
+        ("usernames=eve&groups=none", 404),
+    ] {
+        yard.post(path, form).await.is(code);
+    }
+    assert!(yard.account("eve").await.is_none());
 }
 
 #[tokio::test]
@@ -690,4 +720,28 @@ async fn an_empty_password_is_none_so_a_random_one_is_made() {
     let given = "username=alice&password=correct+horse";
     let body = yard.post(path, given).await.is(200);
     assert_eq!(body.get("password"), None);
+}
+
+#[tokio::test]
+async fn dry_run_of_a_removal_names_what_goes_and_the_way_back() {
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    session(&yard, &uid).await;
+    let dry_run = async || yard.post(DELETE, "username=Alice&dry_run=true").await;
+    let body = dry_run().await.is(200);
+    assert_eq!(body["state"], Value::Null);
+    assert_eq!(
+        body["removal"],
+        json!({
+            "sessions": 1, "executors": 0, "groups": [], "channels": [], "cookies": 0, "used_bytes": null,
+            "archive": {
+                "directory": "alice-<time>", "kept": null,
+                "restore": "agentyard archive restore alice@<time> --to alice",
+            },
+            "afterwards": "the name is free for a new user",
+        })
+    );
+    assert!(yard.account("alice").await.unwrap().deleted_at.is_none());
+    yard.post(DELETE, "username=alice&wait=0").await.is(202);
+    dry_run().await.fails(409, "name_being_removed");
 }

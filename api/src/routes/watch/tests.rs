@@ -471,3 +471,81 @@ async fn l7_a_watch_ends_with_its_session_and_with_the_service() {
     yard.world.deps.shutdown.cancel();
     while second.body.frame().await.is_some() {}
 }
+
+#[tokio::test]
+async fn users_watch_their_own_objects_and_executors_only() {
+    let bounds = Bounds {
+        own_per_account: 1,
+        ..Bounds::default()
+    };
+    let yard = with(bounds).await;
+    let (alice, bob) = (yard.user("alice").await, yard.user("bob").await);
+    let ask = async |last: &str| {
+        let api = Api::new(crate::routes::all(), yard.world.deps.clone()).unwrap();
+        let request = warp::test::request()
+            .path("/api/user/watch")
+            .header("cookie", yard.world.cookie("alice"))
+            .header("last-event-id", last);
+        request.filter(&api.filter()).await.unwrap()
+    };
+    let first: crate::reply::Response = ask("").await;
+    assert_eq!(first.status(), 200);
+    assert_eq!(ask("").await.status(), 429);
+    let mut client = Client {
+        body: first.into_body().boxed_unsync(),
+    };
+    let mut position = String::new();
+    for _ in 0..2 {
+        let seen = client.next().await.unwrap();
+        match &*seen.event {
+            "open" => position = seen.id,
+            "executors" => assert_eq!(seen.data, json(r#"{"browser":0,"computer":0}"#)),
+            other => panic!("{other}"),
+        }
+    }
+    running(&yard, &bob, 1).await;
+    running(&yard, &alice, 1).await;
+    let seen = client.event("").await;
+    assert_eq!(seen.data["object"], "container/alice");
+
+    let key = Key {
+        user: alice.clone(),
+        service: Service::Browser,
+    };
+    let about = crate::executors::About {
+        host: None,
+        user: "alice".parse().unwrap(),
+        address: None,
+        token: 1,
+        user_agent: String::new(),
+        since: crate::testing::NOW,
+    };
+    crate::executors::connected(&yard.world.deps.mcp.hub, key, about);
+    let counts = client.event("executors").await.data;
+    assert_eq!(counts, json(r#"{"browser":1,"computer":0}"#));
+    let path = "/api/user/executors/disconnect";
+    yard.post_as("alice", path, "kind=desktop")
+        .await
+        .fails(404, "not_found");
+    let body = yard.post_as("alice", path, "kind=browser").await.is(200);
+    assert_eq!(body["disconnected"], 1);
+    let counts = client.event("executors").await.data;
+    assert_eq!(counts, json(r#"{"browser":0,"computer":0}"#));
+
+    drop(client);
+    let done = Condition::ready(Reason::Converged, "");
+    yard.saw(Kind::SkillSet, &bob, 1, done.clone()).await;
+    yard.saw(Kind::AgentConfig, &alice, 1, done).await;
+    let mut client = Client {
+        body: ask(&position).await.into_body().boxed_unsync(),
+    };
+    let mut objects = std::collections::BTreeSet::new();
+    while objects.len() < 2 {
+        let seen = client.next().await.unwrap();
+        if let Some(object) = seen.data["object"].as_str() {
+            objects.insert(object.to_owned());
+        }
+    }
+    let expected = ["agent-config/alice", "container/alice"].map(str::to_owned);
+    assert_eq!(objects, expected.into());
+}

@@ -16,6 +16,9 @@ settings! {
     /// Client secret at the identity provider; empty for a public client.
     CLIENT_SECRET: Setting<Option<SecretString>> = "oidc.client_secret", "Client secret", Setting::secret().belongs_to(&PROVIDER_URL.row, host::of_url);
 
+    /// Name of the identity provider on the sign-in page: "Sign in with …".
+    DISPLAY_NAME: Setting<String> = "oidc.display_name", "Display name", Setting::text(rules::line, "Single sign-on");
+
     /// Claim that lists the user's groups; without it, groups stay as they are. Names with a / inside are left out.
     GROUPS_CLAIM: Setting<String> = "oidc.groups_claim", "Groups claim", Setting::text(rules::name, "groups");
 

@@ -12,6 +12,7 @@ mod read;
 mod receive;
 #[cfg(test)]
 mod tests;
+mod trash;
 mod zip;
 
 use std::ffi::OsStr;
@@ -27,6 +28,7 @@ pub use list::{EntryType, FileEntry, Listing, Order, Sort};
 pub use path::{PathError, WorkspacePath};
 pub use read::{EDITABLE, EditableText, OpenFile};
 pub use receive::{Incoming, Received};
+pub use trash::{Restoration, TRASH_KEPT, Trashed};
 pub use zip::MOST_PACKED;
 
 use super::files::READ;

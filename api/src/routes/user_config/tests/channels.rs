@@ -157,3 +157,22 @@ async fn global_settings_that_cannot_be_used_are_said_to_be_so() {
         assert_eq!(error.code(), "invalid_global_config");
     }
 }
+
+#[tokio::test]
+async fn an_administrator_sees_names_of_channels_and_no_values() {
+    let desk = open_desk().await;
+    let shown = async |name: &str| {
+        let path = format!("/api/admin/users/channels?username={name}");
+        desk.yard.get(&path).with("root", &desk.root).send().await
+    };
+    assert_eq!(shown("alice").await.body["channels"], json!([]));
+    let form = [("client_id", "ding1"), ("client_secret", "hush")];
+    assert_eq!(desk.post(CHATAPP, &form).await.status, 202);
+    let answer = shown("Alice").await;
+    let chat = |known: bool| json!([{"key": "chat", "label": if known { "Chat" } else { "chat" }, "known": known, "enabled": known, "configured": known}]);
+    assert_eq!(answer.body["channels"], chat(true));
+    assert!(!answer.text.contains("hush") && !answer.text.contains("ding1"));
+    desk.allow(&[]).await;
+    assert_eq!(shown("alice").await.body["channels"], chat(false));
+    assert_eq!(shown("nobody").await.verdict(), (404, "not_found"));
+}

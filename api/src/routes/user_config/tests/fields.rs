@@ -22,6 +22,13 @@ async fn fields_tell_what_is_set_and_defaults_are_no_values() {
     let answer = desk.get("/api/agent/config-fields?section=mail").await;
     assert_eq!(answer.body["fields"].as_array().unwrap().len(), 7);
     assert_eq!(
+        answer.body["sections"],
+        json!([{"key": "mail", "label": "Mail"}])
+    );
+    let chat = desk.get("/api/agent/config-fields?section=chat").await;
+    let help = chat.body["sections"][0]["help"].as_str();
+    assert!(help.is_some_and(|help| help.starts_with("Register an app")));
+    assert_eq!(
         *of(&answer, "mail", "client_id"),
         json!({"section": "mail", "value": "me@example.com", "set": true,
                "field": {"key": "client_id", "label": "Account", "type": "text", "storage": "config",
