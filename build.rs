@@ -7,10 +7,10 @@ use std::process::Command;
 
 /// Sources of the console; `src/generated` is made from them.
 const SOURCES: [&str; 8] = [
+    "../src/openapi/snapshots/openapi.snap.json",
     "build",
     "index.html",
     "login.html",
-    "openapi.json",
     "package-lock.json",
     "scripts",
     "src",

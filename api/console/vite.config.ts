@@ -6,7 +6,7 @@ import { compressFiles, sharedFiles } from './build/files.ts';
 const pages: Record<string, string> = { app: 'index.html', login: 'login.html' };
 const BASE =
   /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|styles\/base|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
-const shared = { theme: 'src/generated/theme.css', boot: 'src/boot.js' };
+const shared = { theme: 'src/generated/theme.css', boot: 'src/boot.js', icon: 'src/icon.svg' };
 
 export default defineConfig(({ mode }) => {
   const samples = mode === 'samples';

@@ -8,11 +8,14 @@ import type { Plugin } from 'vite';
 const PREFIX = '{{prefix}}';
 const TEXT = new Set(['.css', '.html', '.js', '.json', '.svg', '.txt']);
 
+const KEYS = ['theme', 'boot', 'icon'] as const;
+type Key = (typeof KEYS)[number];
+
 /** Emits files that both pages load as they are, outside of the module graph, and links them from each page. */
-export function sharedFiles(files: { theme: string; boot: string }, prefix: string = PREFIX): Plugin {
+export function sharedFiles(files: Record<Key, string>, prefix: string = PREFIX): Plugin {
   const names: Record<string, string> = {};
   let outDir = '';
-  const emitted = (key: 'theme' | 'boot'): string => {
+  const emitted = (key: Key): string => {
     const content = readFileSync(files[key]);
     const hash = createHash('sha256').update(content).digest('base64url').slice(0, 8);
     return `assets/${key}-${hash}${extname(files[key])}`;
@@ -24,7 +27,7 @@ export function sharedFiles(files: { theme: string; boot: string }, prefix: stri
       outDir = config.build.outDir;
     },
     buildStart() {
-      for (const key of ['theme', 'boot'] as const) {
+      for (const key of KEYS) {
         names[key] = emitted(key);
         this.emitFile({ type: 'asset', fileName: names[key], source: readFileSync(files[key]) });
       }
@@ -33,6 +36,7 @@ export function sharedFiles(files: { theme: string; boot: string }, prefix: stri
       order: 'post',
       handler(html) {
         const tags =
+          `<link rel="icon" href="${prefix}/${names.icon ?? ''}">\n    ` +
           `<script src="${prefix}/${names.boot ?? ''}"></script>\n    ` +
           `<link rel="stylesheet" href="${prefix}/${names.theme ?? ''}">\n    `;
         return html.replaceAll('"./assets/', `"${prefix}/assets/`).replace('<title>', `${tags}<title>`);

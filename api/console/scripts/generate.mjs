@@ -1,4 +1,4 @@
-// Writes src/generated/: types of the API from openapi.json, and theme.css from src/theme.ts.
+// Writes src/generated/: types of the API from the API document, and theme.css from src/theme.ts.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapi, { astToString } from 'openapi-typescript';
@@ -19,7 +19,7 @@ const write = (name, text) => {
   if (old !== text) writeFileSync(file, text);
 };
 
-const types = await openapi(new URL('openapi.json', root), { silent: true });
+const types = await openapi(new URL('../src/openapi/snapshots/openapi.snap.json', root), { silent: true });
 write('schema.d.ts', astToString(types));
 
 const { module } = await runnerImport(fileURLToPath(new URL('src/theme-css.ts', root)), {

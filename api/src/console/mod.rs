@@ -91,7 +91,12 @@ impl Console {
             Place::Start => redirect(asked.prefix, "/login"),
             Place::AdminStart => redirect(asked.prefix, place::DASHBOARD),
             Place::Asset(name) => assets::answer(self.files.as_ref(), name, asked.headers),
-            Place::SignIn => self.page(pages::Page::SignIn, asked),
+            Place::SignIn => match viewer.await {
+                Viewer::Account(role) => {
+                    redirect(asked.prefix, &place::after_sign_in(asked.query, role))
+                }
+                Viewer::Guest | Viewer::Unknown => self.page(pages::Page::SignIn, asked),
+            },
             Place::Inside(area) => match area.leads_to(viewer.await) {
                 None => self.page(pages::Page::Shell, asked),
                 Some(place::Elsewhere::Page(path)) => redirect(asked.prefix, path),

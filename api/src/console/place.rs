@@ -1,6 +1,6 @@
 //! The places of the console, and who is sent elsewhere.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schema::user::Role;
 
 use super::Viewer;
@@ -109,4 +109,21 @@ pub(super) fn sign_in_and_return(path: &str, query: &str) -> String {
         return "/login".to_owned();
     }
     format!("/login?next={}", utf8_percent_encode(&next, INSIDE_QUERY))
+}
+
+/// The path that a viewer who is signed in already is sent to: `next` of the query when it is an own path, else the first page.
+pub(super) fn after_sign_in(query: &str, role: Role) -> String {
+    let next = query.split('&').find_map(|pair| pair.strip_prefix("next="));
+    let next = next.and_then(|next| percent_decode_str(next).decode_utf8().ok());
+    // Other characters could lead to another site, or are no part of an address.
+    let is_plain = |next: &str| {
+        let mut bytes = next.bytes();
+        bytes.all(|byte| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte))
+    };
+    let is_own = |next: &str| next.starts_with('/') && !next.starts_with("//") && is_plain(next);
+    match (next.filter(|next| is_own(next)), role) {
+        (Some(next), _) => next.into_owned(),
+        (None, Role::User) => MANAGE.to_owned(),
+        (None, Role::Superadmin) => DASHBOARD.to_owned(),
+    }
 }

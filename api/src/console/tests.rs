@@ -62,6 +62,11 @@ async fn text(response: Response) -> String {
 #[case("/initializing", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
 #[case("/admin/users/bob/log", Viewer::Account(Role::User), "/yard/manage")]
 #[case("/admin", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
+#[case("/login", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
+#[case("/login?next=/manage/files%3Fpath%3Da", Viewer::Account(Role::User), "/yard/manage/files?path=a")]
+#[case("/login?next=//elsewhere.example", Viewer::Account(Role::User), "/yard/manage")]
+#[case("/login?next=/%5Celsewhere.example", Viewer::Account(Role::User), "/yard/manage")]
+#[case("/login?next=https://elsewhere.example", Viewer::Account(Role::User), "/yard/manage")]
 #[tokio::test]
 async fn viewer_is_sent_to_the_own_pages(
     #[case] target: &str,

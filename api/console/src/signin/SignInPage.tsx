@@ -2,7 +2,7 @@ import { type ReactNode, useCallback, useEffect, useState } from 'react';
 
 import { get } from '../api/client';
 import { Failure } from '../api/failure';
-import type { LoginMode, SignedIn, UserInfo } from '../api/types';
+import type { LoginMode, SignedIn } from '../api/types';
 import { failureText } from '../i18n/failure';
 import { destination, providerUrl } from './destination';
 import { useSigninT } from './keys';
@@ -26,11 +26,7 @@ export function SignInPage(): ReactNode {
       (thrown: unknown) => setFailure(Failure.from(thrown)),
     );
   }, []);
-  useEffect(() => {
-    ask();
-    const info = get<UserInfo>('/api/user/info', {}, quietly);
-    info.then(goOn, () => undefined);
-  }, [ask]);
+  useEffect(ask, [ask]);
 
   const provider = mode?.provider;
   const hint =
@@ -74,6 +70,6 @@ export function SignInPage(): ReactNode {
   );
 }
 
-function goOn(account: SignedIn | UserInfo): void {
+function goOn(account: SignedIn): void {
   location.replace(destination(account, location.search));
 }
