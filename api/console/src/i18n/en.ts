@@ -5,6 +5,8 @@ import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { objects } from './en/objects';
 import { signin } from './en/signin';
+import { userDetail } from './en/user-detail';
+import { users } from './en/users';
 
 /** All messages in English; pages add their own file. */
 export const en = {
@@ -15,6 +17,8 @@ export const en = {
   ...layout,
   ...objects,
   ...signin,
+  ...userDetail,
+  ...users,
 };
 
 /** Key of a message. */

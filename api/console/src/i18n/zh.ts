@@ -5,6 +5,8 @@ import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { objects } from './zh/objects';
 import { signin } from './zh/signin';
+import { userDetail } from './zh/user-detail';
+import { users } from './zh/users';
 import type { MessageKey } from './en';
 
 /** All messages in Chinese. A missing key does not compile. */
@@ -16,4 +18,6 @@ export const zh: Record<MessageKey, string> = {
   ...layout,
   ...objects,
   ...signin,
+  ...userDetail,
+  ...users,
 };
