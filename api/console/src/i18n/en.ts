@@ -4,6 +4,7 @@ import { errors } from './en/errors';
 import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { objects } from './en/objects';
+import { palette } from './en/palette';
 import { signin } from './en/signin';
 import { userDetail } from './en/user-detail';
 import { users } from './en/users';
@@ -16,6 +17,7 @@ export const en = {
   ...initializing,
   ...layout,
   ...objects,
+  ...palette,
   ...signin,
   ...userDetail,
   ...users,

@@ -4,6 +4,7 @@ import { errors } from './zh/errors';
 import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { objects } from './zh/objects';
+import { palette } from './zh/palette';
 import { signin } from './zh/signin';
 import { userDetail } from './zh/user-detail';
 import { users } from './zh/users';
@@ -17,6 +18,7 @@ export const zh: Record<MessageKey, string> = {
   ...initializing,
   ...layout,
   ...objects,
+  ...palette,
   ...signin,
   ...userDetail,
   ...users,

@@ -1,4 +1,3 @@
-import { Progress } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
@@ -6,6 +5,7 @@ import { Failure } from '../../api/failure';
 import { ErrorState } from '../../components/ErrorState';
 import { LoadingState } from '../../components/LoadingState';
 import { TonePill } from '../../components/StatusPill';
+import { TaskBar } from '../../components/TaskBar';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { CANCELLABLE, TASK_TYPES } from '../../modules/task-texts';
@@ -57,11 +57,7 @@ export function TaskPage(): ReactNode {
       </header>
       <section className="card">
         <p className={styles.progress}>{text}</p>
-        <Progress
-          value={total === 0 ? 100 : ((done + failed + cancelled) / total) * 100}
-          aria-label={text}
-          color={failed > 0 ? 'var(--ay-bad)' : 'var(--ay-accent)'}
-        />
+        <TaskBar progress={data} label={text} />
         <small className={styles.note}>{t(end ? 'task.note.ended' : 'task.note')}</small>
       </section>
       <TaskResults task={data} />

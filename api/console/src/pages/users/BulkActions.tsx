@@ -6,8 +6,8 @@ import { useT } from '../../i18n';
 import type { BulkAction } from './bulk';
 import { BULK_TEXTS } from './bulk-texts';
 
-const SHOWN: BulkAction[] = ['restart', 'move-image', 'add-to-group'];
-const MORE: BulkAction[] = ['start', 'stop', 'enable', 'disable', 'remove-from-group'];
+const SHOWN: BulkAction[] = ['restart', 'stop', 'move-image'];
+const MORE: BulkAction[] = ['start', 'add-to-group', 'remove-from-group', 'enable', 'disable'];
 
 /** Buttons of the actions on the chosen users; each shows what it will do first. */
 export function BulkActions({ onChoose }: { onChoose: (action: BulkAction) => void }): ReactNode {
@@ -15,13 +15,13 @@ export function BulkActions({ onChoose }: { onChoose: (action: BulkAction) => vo
   return (
     <>
       {SHOWN.map((action) => (
-        <Button key={action} size="compact-md" onClick={() => onChoose(action)}>
+        <Button key={action} size="compact-sm" onClick={() => onChoose(action)}>
           {t(BULK_TEXTS[action].button)}…
         </Button>
       ))}
       <Menu position="bottom-start">
         <Menu.Target>
-          <Button size="compact-md" rightSection={<IconChevronDown size={14} aria-hidden />}>
+          <Button size="compact-sm" rightSection={<IconChevronDown size={14} aria-hidden />}>
             {t('users.more')}
           </Button>
         </Menu.Target>
@@ -33,7 +33,7 @@ export function BulkActions({ onChoose }: { onChoose: (action: BulkAction) => vo
           ))}
         </Menu.Dropdown>
       </Menu>
-      <Button size="compact-md" color="bad" onClick={() => onChoose('delete')}>
+      <Button size="compact-sm" color="bad" onClick={() => onChoose('delete')}>
         {t('users.delete')}…
       </Button>
     </>

@@ -1,7 +1,8 @@
-import { CloseButton, Progress } from '@mantine/core';
+import { CloseButton } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
+import { TaskBar } from '../../components/TaskBar';
 import { useT } from '../../i18n';
 import { TASK_TYPES } from '../../modules/task-texts';
 import styles from './users.module.css';
@@ -18,11 +19,10 @@ export function TaskStrip({ id, onClose }: { id: string; onClose: () => void }):
     <div className={styles.strip} role="status">
       <strong>{key === undefined ? data.type : t(key)}</strong>
       <span>{t('task.progress', { done, total, failed, cancelled })}</span>
-      <Progress
+      <TaskBar
         className={styles.bar}
-        value={total === 0 ? 100 : ((done + failed + cancelled) / total) * 100}
-        aria-label={t('task.progress', { done, total, failed, cancelled })}
-        color={failed > 0 ? 'var(--ay-bad)' : 'var(--ay-accent)'}
+        progress={data}
+        label={t('task.progress', { done, total, failed, cancelled })}
       />
       <Link to="/admin/tasks/$id" params={{ id }}>
         {t('bulk.show.task')}

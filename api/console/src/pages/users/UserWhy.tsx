@@ -20,7 +20,7 @@ export function UserWhy({ user }: { user: UserRow }): ReactNode {
   }
   if (standstill) {
     return (
-      <span lang="en" className={styles.message}>
+      <span lang="en" className={styles.message} title={standstill.message}>
         {standstill.message}
       </span>
     );
@@ -30,7 +30,7 @@ export function UserWhy({ user }: { user: UserRow }): ReactNode {
     <>
       {explain(health.reason).title}
       {health.message !== '' && (
-        <small lang="en" className={styles.message}>
+        <small lang="en" className={styles.message} title={health.message}>
           {health.message}
         </small>
       )}

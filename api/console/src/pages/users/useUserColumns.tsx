@@ -38,7 +38,8 @@ export function useUserColumns(): Column<UserRow>[] {
         id: 'groups',
         header: t('users.groups'),
         drop: 2,
-        cell: ({ groups }) => (groups.length > 0 ? groups.join(', ') : none),
+        cell: ({ groups }) =>
+          groups.length > 0 ? <span className={styles.groups}>{groups.join(', ')}</span> : none,
       },
       {
         id: 'image',
