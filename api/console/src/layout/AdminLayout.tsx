@@ -6,6 +6,7 @@ import { type ReactNode, useState } from 'react';
 import { useSession } from '../app/useSession';
 import { useT } from '../i18n';
 import { LiveProvider } from '../live/LiveProvider';
+import { CommandPalette } from '../pages/palette/CommandPalette';
 import { AccountMenu } from './AccountMenu';
 import styles from './layout.module.css';
 import { LiveBanner } from './LiveBanner';
@@ -49,6 +50,7 @@ export function AdminLayout(): ReactNode {
               <IconMenu2 size={20} aria-hidden />
             </ActionIcon>
             <div id="top-slot" className="grow" />
+            <CommandPalette />
             <LivePill />
             <AccountMenu name={username} />
           </header>

@@ -16,6 +16,7 @@ export interface Section {
 /** The sections that have a page, in the order of the menu. */
 export const SECTIONS: readonly Section[] = [
   { id: 'dashboard', label: 'section.dashboard', group: '' },
+  { id: 'users', label: 'section.users', group: 'people', counts: 'container' },
   { id: 'containers', label: 'section.containers', group: 'agents', counts: 'container' },
   { id: 'images', label: 'section.images', group: 'agents', counts: 'image' },
   { id: 'agent', label: 'section.agent', group: 'agents', counts: 'adapter' },

@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
 import type { ListedSection } from '../pages/objects/kinds';
+import { adminUserPages } from './admin-users';
 import { adminRoute } from './parents';
 
 declare module '@tanstack/react-router' {
@@ -38,6 +39,7 @@ function listed<const S extends ListedSection>(section: S) {
 export const adminPages = [
   index,
   dashboard,
+  ...adminUserPages,
   listed('containers'),
   listed('images'),
   listed('agent'),

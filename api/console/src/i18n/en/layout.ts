@@ -17,6 +17,7 @@ export const layout = {
   'group.access': 'Access',
   'group.operations': 'Operations',
   'section.dashboard': 'Overview',
+  'section.users': 'Users',
   'section.containers': 'Containers',
   'section.images': 'Images',
   'section.agent': 'Agent program',

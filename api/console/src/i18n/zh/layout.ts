@@ -17,6 +17,7 @@ export const layout = {
   'group.access': '访问',
   'group.operations': '运维',
   'section.dashboard': '概览',
+  'section.users': '用户',
   'section.containers': '容器',
   'section.images': '镜像',
   'section.agent': '智能体程序',

@@ -1,0 +1,22 @@
+const UNITS: Record<string, number> = {
+  y: 31_557_600,
+  year: 31_557_600,
+  month: 2_630_016,
+  day: 86_400,
+  h: 3600,
+  m: 60,
+  s: 1,
+};
+
+/** Reads a length of time as the server writes it, such as `30days` or `1h 30m`, in seconds. */
+export function readHumanTime(text: string): number | undefined {
+  const parts = [...text.matchAll(/(\d+)\s*([a-z]+)/g)];
+  if (parts.length === 0) return undefined;
+  let seconds = 0;
+  for (const [, amount, word = ''] of parts) {
+    const unit = UNITS[word] ?? UNITS[word.replace(/s$/, '')];
+    if (unit === undefined) return undefined;
+    seconds += Number(amount) * unit;
+  }
+  return seconds;
+}

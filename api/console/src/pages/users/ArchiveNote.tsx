@@ -1,0 +1,33 @@
+import type { ReactNode } from 'react';
+
+import { Copy } from '../../components/Copy';
+import { Rich, useT, useTranslation } from '../../i18n';
+import { duration } from '../../i18n/values';
+import { readHumanTime } from '../../modules/human-time';
+import type { Archive } from './bulk';
+import styles from './users.module.css';
+
+/** Says which archive files become, how long it is kept, and how they come back. */
+export function ArchiveNote({ archive }: { archive: Archive }): ReactNode {
+  const t = useT();
+  const { language } = useTranslation();
+  const seconds = readHumanTime(archive.kept ?? '');
+  const kept = seconds === undefined ? archive.kept : duration(seconds, language);
+  const name = <code key="name">{archive.directory}</code>;
+  return (
+    <div>
+      <p>
+        {archive.kept === null ? (
+          <Rich k="archive.forever" values={{ name }} />
+        ) : (
+          <Rich k="archive.kept" values={{ name, time: kept }} />
+        )}
+      </p>
+      <p>{t('archive.restore')}</p>
+      <div className={styles.command}>
+        <code>{archive.restore}</code>
+        <Copy text={archive.restore} />
+      </div>
+    </div>
+  );
+}

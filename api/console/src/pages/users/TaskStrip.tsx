@@ -1,0 +1,33 @@
+import { CloseButton } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+import { TaskBar } from '../../components/TaskBar';
+import { useT } from '../../i18n';
+import { TASK_TYPES } from '../../modules/task-texts';
+import styles from './users.module.css';
+import { useTask } from '../../modules/useTask';
+
+/** Progress of the task that was started from the list, with the way to its results. */
+export function TaskStrip({ id, onClose }: { id: string; onClose: () => void }): ReactNode {
+  const t = useT();
+  const { data } = useTask(id);
+  if (data === undefined) return null;
+  const { total, done, failed, cancelled } = data;
+  const key = TASK_TYPES[data.type];
+  return (
+    <div className={styles.strip} role="status">
+      <strong>{key === undefined ? data.type : t(key)}</strong>
+      <span>{t('task.progress', { done, total, failed, cancelled })}</span>
+      <TaskBar
+        className={styles.bar}
+        progress={data}
+        label={t('task.progress', { done, total, failed, cancelled })}
+      />
+      <Link to="/admin/tasks/$id" params={{ id }}>
+        {t('bulk.show.task')}
+      </Link>
+      <CloseButton size="sm" aria-label={t('toast.close')} onClick={onClose} />
+    </div>
+  );
+}

@@ -1,0 +1,27 @@
+import { Button } from '@mantine/core';
+import type { ReactNode } from 'react';
+
+import { useT } from '../../i18n';
+import { ACTION_KEYS, type Applicable } from './applicable';
+import type { UserActions } from './useUserActions';
+
+interface Props {
+  applicable: Applicable;
+  actions: UserActions;
+}
+
+/** The two actions that fit the state of a user best. */
+export function UserButtons({ applicable, actions }: Props): ReactNode {
+  const t = useT();
+  const { working, act } = actions;
+  return applicable.buttons.map((action, at) => (
+    <Button
+      key={action}
+      variant={at === 0 && applicable.needsAction ? 'filled' : 'default'}
+      disabled={working !== undefined}
+      onClick={() => act(action)}
+    >
+      {working === action ? t('preview.working') : t(ACTION_KEYS[action])}
+    </Button>
+  ));
+}

@@ -1,0 +1,29 @@
+import type { ReactNode } from 'react';
+
+import type { AskedAction } from './applicable';
+import { BulkDialog } from './BulkDialog';
+import { DeleteUser } from './DeleteUser';
+import { ResetPassword } from './ResetPassword';
+import { RotateToken } from './RotateToken';
+
+interface Props {
+  name: string;
+  action: AskedAction | undefined;
+  onClose: () => void;
+}
+
+/** The dialog of the chosen action on a user. */
+export function UserDialogs({ name, action, onClose }: Props): ReactNode {
+  switch (action) {
+    case undefined:
+      return null;
+    case 'delete':
+      return <DeleteUser name={name} onClose={onClose} />;
+    case 'reset-password':
+      return <ResetPassword name={name} onClose={onClose} />;
+    case 'rotate-token':
+      return <RotateToken name={name} onClose={onClose} />;
+    default:
+      return <BulkDialog action={action} target={{ users: [name] }} onClose={onClose} />;
+  }
+}

@@ -1,0 +1,32 @@
+import { Menu } from '@mantine/core';
+import type { ReactNode } from 'react';
+
+import { useT } from '../../i18n';
+import { ACTION_KEYS, type Applicable, type AskedAction } from './applicable';
+import type { QuickAction, UserActions } from './useUserActions';
+
+interface Props {
+  applicable: Applicable;
+  actions: UserActions;
+  onAsk: (action: AskedAction) => void;
+}
+
+const ASKED = new Set<string>(['disable', 'move-image', 'reset-password', 'rotate-token', 'delete']);
+const isAsked = (action: QuickAction | AskedAction): action is AskedAction => ASKED.has(action);
+
+/** All other actions on a user, the destructive one apart. */
+export function UserMenu({ applicable, actions, onAsk }: Props): ReactNode {
+  const t = useT();
+  return applicable.menu.map((action) => (
+    <div key={action} role="none">
+      {action === 'delete' && <Menu.Divider />}
+      <Menu.Item
+        color={action === 'delete' ? 'var(--ay-bad)' : undefined}
+        disabled={actions.working !== undefined}
+        onClick={() => (isAsked(action) ? onAsk(action) : actions.act(action))}
+      >
+        {t(ACTION_KEYS[action])}
+      </Menu.Item>
+    </div>
+  ));
+}

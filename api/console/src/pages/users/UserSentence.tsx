@@ -1,0 +1,26 @@
+import type { ReactNode } from 'react';
+
+import { Sentence } from '../../components/Sentence';
+import type { Reason } from '../../modules/reasons';
+import type { UserDetail } from './useUserDetail';
+
+const REASONS: Record<string, Reason> = { disabled: 'Disabled', stopped: 'Stopped', missing: 'Disabled' };
+
+/** What is wrong with a user, what helps, and when it is tried again; or why nothing runs. */
+export function UserSentence({ detail }: { detail: UserDetail }): ReactNode {
+  const { user, worst } = detail;
+  const { health, standstill } = user ?? {};
+  if (health && health.status !== 'True') {
+    const { percent, waits_for } = worst?.conditions.find(({ reason }) => reason === health.reason) ?? {};
+    return (
+      <Sentence
+        condition={{ ...health, percent, waits_for }}
+        failures={worst?.failures}
+        nextAttempt={worst?.next_attempt_at}
+      />
+    );
+  }
+  if (!standstill) return null;
+  const { reason, message, since } = standstill;
+  return <Sentence condition={{ status: 'True', reason: REASONS[reason] ?? 'Stopped', message, since }} />;
+}

@@ -1,0 +1,59 @@
+import type { ListState } from '../../components/table/list-state';
+import type { Selection } from '../../components/table/useSelection';
+
+/** Actions on several users, as the server names them. */
+export type BulkAction =
+  | 'start'
+  | 'stop'
+  | 'restart'
+  | 'disable'
+  | 'enable'
+  | 'delete'
+  | 'move-image'
+  | 'add-to-group'
+  | 'remove-from-group';
+
+/** Whom an action is for: named users, or all that fit a filter. */
+export type BulkTarget = { users: string[] } | { filter: Record<string, string | boolean> };
+
+/** What an action changes. */
+export interface BulkAnswer {
+  action: BulkAction;
+  total: number;
+  /** The first 100. */
+  users: string[];
+  skipped: number;
+  skipped_users: { username: string; code: string; reason: string }[];
+  skipped_codes: Record<string, number>;
+  /** Of `delete`. */
+  archive?: Archive;
+  task_id?: string;
+  state?: 'converged' | 'pending' | 'failed';
+}
+
+/** What becomes of the directories of deleted users. */
+export interface Archive {
+  directory: string;
+  /** Null: for ever. */
+  kept: string | null;
+  /** Command that copies the files back. */
+  restore: string;
+}
+
+const FLAGS = new Set(['ready', 'disabled']);
+
+/** The filters of the list as those of a request for all users that fit. */
+export function bulkFilter({ search, filters }: ListState): Record<string, string | boolean> {
+  const filter: Record<string, string | boolean> = {};
+  if (search !== '') filter.name = search;
+  for (const [name, [value = '']] of Object.entries(filters)) {
+    if (name === 'not_ready') filter.ready = value !== 'true';
+    else filter[name] = FLAGS.has(name) ? value === 'true' : value;
+  }
+  return filter;
+}
+
+/** The users of a selection: by name, or the filter when all that fit are chosen. */
+export function bulkTarget(selection: Pick<Selection, 'all' | 'ids'>, state: ListState): BulkTarget {
+  return selection.all ? { filter: bulkFilter(state) } : { users: [...selection.ids].sort() };
+}

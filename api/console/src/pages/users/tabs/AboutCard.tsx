@@ -1,0 +1,80 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+import { ofUserQuery } from '../../../api/queries/users';
+import type { Schemas } from '../../../api/types';
+import { Bytes } from '../../../components/Bytes';
+import { Time } from '../../../components/Time';
+import { type MessageKey, Rich, useT } from '../../../i18n';
+import styles from '../users.module.css';
+import type { UserDetail } from '../useUserDetail';
+
+const SOURCES: Record<string, MessageKey> = {
+  local: 'users.source.local',
+  ldap: 'users.source.ldap',
+  oidc: 'users.source.oidc',
+};
+
+/** What is to know of a user beside the state. */
+export function AboutCard({ name, detail }: { name: string; detail: UserDetail }): ReactNode {
+  const t = useT();
+  const { user, row, observed } = detail;
+  const { workspace } = (user?.observed ?? {}) as Partial<Schemas['ObservedUser']>;
+  const { source } = (user?.desired ?? {}) as Partial<Schemas['DesiredUser']>;
+  const isRunning = (observed as Partial<Schemas['ContainerNow']> | undefined)?.running === true;
+  const { data: usage } = useQuery({
+    ...ofUserQuery<Schemas['Stats']>(name, '/api/admin/container/stats', { username: name }),
+    enabled: isRunning,
+    retry: false,
+  });
+  const facts: [MessageKey, ReactNode][] = [
+    ['users.source', source && t(SOURCES[source] ?? 'users.source.local')],
+    [
+      'users.groups',
+      row &&
+        (row.groups.length === 0
+          ? '–'
+          : row.groups.map((group, at) => (
+              <span key={group}>
+                {at > 0 && ', '}
+                <Link to="/admin/users" search={{ group }}>
+                  {group}
+                </Link>
+              </span>
+            ))),
+    ],
+    ['user.files', workspace && <Bytes value={workspace.used_bytes} />],
+    [
+      'user.load',
+      usage && (
+        <Rich
+          k="user.load.now"
+          values={{
+            cpu: Math.round(usage.stats.cpu_percent),
+            memory: <Bytes key="memory" value={usage.stats.memory_bytes} />,
+          }}
+        />
+      ),
+    ],
+    ['user.address', observed?.ip && <code>{observed.ip}</code>],
+    ['user.started', isRunning && observed?.started_at && <Time at={observed.started_at} />],
+    ['users.last.login', row && (row.last_login_at ? <Time at={row.last_login_at} /> : t('users.never'))],
+    ['user.created', user && <Time at={user.created_at} />],
+  ];
+  return (
+    <section className={`card ${styles.card ?? ''}`}>
+      <h2>{t('user.about')}</h2>
+      <dl className={styles.about}>
+        {facts.map(([label, value]) =>
+          value ? (
+            <div key={label} className={styles.fact}>
+              <dt>{t(label)}</dt>
+              <dd>{value}</dd>
+            </div>
+          ) : null,
+        )}
+      </dl>
+    </section>
+  );
+}

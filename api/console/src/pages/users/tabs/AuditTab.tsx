@@ -1,0 +1,69 @@
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useMemo } from 'react';
+
+import { Failure } from '../../../api/failure';
+import { ofUserQuery } from '../../../api/queries/users';
+import type { Schemas } from '../../../api/types';
+import { EmptyState } from '../../../components/EmptyState';
+import { listQuery } from '../../../components/table/list-state';
+import { ListFilters } from '../../../components/table/ListFilters';
+import { type Column, ServerTable } from '../../../components/table/ServerTable';
+import { useListState } from '../../../components/table/useListState';
+import { Time } from '../../../components/Time';
+import { useT } from '../../../i18n';
+import { useUserName } from '../useUserName';
+
+type Item = Schemas['AuditEntry'];
+
+const FILTERS = ['by'] as const;
+
+/** Who changed what of a user, or what the user did, newest first. */
+export function AuditTab(): ReactNode {
+  const t = useT();
+  const name = useUserName();
+  const control = useListState(FILTERS);
+  const { by, ...list } = listQuery(control.state);
+  const query = by === undefined ? { user: name, ...list } : { actor: name, ...list };
+  const { data, error, refetch, isPlaceholderData } = useQuery(
+    ofUserQuery<Schemas['AuditEntries']>(name, '/api/admin/audit', query),
+  );
+  const columns = useMemo<Column<Item>[]>(
+    () => [
+      { id: 'time', header: t('list.time'), cell: ({ at }) => <Time at={at} as="exact" /> },
+      { id: 'actor', header: t('audit.actor'), cell: ({ actor }) => actor },
+      { id: 'action', header: t('audit.action'), cell: ({ action }) => <code>{action}</code> },
+      { id: 'object', header: t('list.object'), drop: 2, cell: ({ object }) => object },
+      { id: 'outcome', header: t('audit.outcome'), drop: 1, cell: ({ outcome }) => outcome },
+      {
+        id: 'detail',
+        header: t('audit.detail'),
+        drop: 3,
+        cell: ({ detail }) => <span lang="en">{detail}</span>,
+      },
+      { id: 'address', header: t('sessions.address'), drop: 3, cell: ({ address }) => address },
+    ],
+    [t],
+  );
+  const own = t('audit.by', { name });
+  return (
+    <div>
+      <ListFilters
+        control={control}
+        searchLabel={t('list.search')}
+        filters={[{ name: 'by', label: own, options: [{ value: 'user', text: own }] }]}
+      />
+      <ServerTable
+        label={t('user.tab.audit')}
+        columns={columns}
+        rows={data?.entries}
+        page={data}
+        isPrevious={isPlaceholderData}
+        rowId={({ seq }) => String(seq)}
+        control={control}
+        failure={error ? Failure.from(error) : undefined}
+        onRetry={() => void refetch()}
+        empty={<EmptyState title={t('audit.none')} text={t('audit.none.text')} />}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,21 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+import type { Schemas } from '../../../api/types';
+import { Rich, useT } from '../../../i18n';
+
+/** What gives a user a skill: a group, everyone's defaults, or a binding of the user's own. */
+export function BindingText({ binding }: { binding: Schemas['SkillBinding'] }): ReactNode {
+  const t = useT();
+  const { by, via } = binding;
+  if (by === 'user') return t('skills.by.user');
+  if (!by.startsWith('group ')) return t('skills.by.default');
+  const group = by.slice('group '.length);
+  const link = (name: string): ReactNode => (
+    <Link key={name} to="/admin/users" search={{ group: name }}>
+      {name}
+    </Link>
+  );
+  if (!via) return <Rich k="skills.by.group" values={{ group: link(group) }} />;
+  return <Rich k="skills.by.above" values={{ group: link(group), via: link(via) }} />;
+}

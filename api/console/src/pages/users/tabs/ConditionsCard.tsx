@@ -1,0 +1,54 @@
+import type { ReactNode } from 'react';
+
+import type { Described } from '../../../api/queries/users';
+import type { Condition } from '../../../api/types';
+import { StatusPill } from '../../../components/StatusPill';
+import { Time } from '../../../components/Time';
+import { Rich, useT } from '../../../i18n';
+import { useReasons } from '../../../i18n/reasons';
+import { shownState } from '../../../modules/state';
+import styles from '../users.module.css';
+import { WaitedFor } from './WaitedFor';
+
+/** Conditions of a user's parts: why they are as they are, since when, and what they wait for. */
+export function ConditionsCard({ parts }: { parts: Described[] }): ReactNode {
+  const t = useT();
+  const explain = useReasons();
+  const row = (part: Described, condition: Condition): ReactNode => {
+    const { title, remedy } = explain(condition.reason);
+    const bad = condition.status !== 'True';
+    return (
+      <li key={`${part.object} ${condition.type}`}>
+        <div>
+          <StatusPill state={shownState({ ...condition, waits_for: null })} />
+          <small className={`mono ${styles.part ?? ''}`}>
+            {part.kind} · {condition.type}
+          </small>
+        </div>
+        <div>
+          <div>{title}</div>
+          {bad && condition.message !== '' && <small lang="en">{condition.message}</small>}
+          {bad && remedy !== '' && <div>{remedy}</div>}
+          {condition.waits_for && <WaitedFor object={condition.waits_for} />}
+          <small>
+            <Rich
+              k="sentence.reason"
+              values={{
+                reason: condition.reason,
+                time: <Time key="time" at={condition.last_transition_at} as="clock" />,
+              }}
+            />
+          </small>
+        </div>
+      </li>
+    );
+  };
+  return (
+    <section className={`card ${styles.card ?? ''}`}>
+      <h2>{t('user.conditions')}</h2>
+      <ul className={styles.conditions}>
+        {parts.flatMap((part) => part.conditions.map((condition) => row(part, condition)))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,73 @@
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useMemo } from 'react';
+
+import { Failure } from '../../../api/failure';
+import { ofUserQuery } from '../../../api/queries/users';
+import type { Schemas } from '../../../api/types';
+import { EmptyState } from '../../../components/EmptyState';
+import { listQuery } from '../../../components/table/list-state';
+import { ListFilters } from '../../../components/table/ListFilters';
+import { type Column, ServerTable } from '../../../components/table/ServerTable';
+import { useListState } from '../../../components/table/useListState';
+import { Time } from '../../../components/Time';
+import { useT } from '../../../i18n';
+import { useUserName } from '../useUserName';
+
+type Item = Schemas['ExplainedEvent'];
+
+const FILTERS: readonly string[] = [];
+
+/** What happened to a user and the parts of the user, newest first. */
+export function EventsTab(): ReactNode {
+  const t = useT();
+  const name = useUserName();
+  const control = useListState(FILTERS);
+  const query = { user: name, ...listQuery(control.state) };
+  const { data, error, refetch, isPlaceholderData } = useQuery(
+    ofUserQuery<Schemas['EventList']>(name, '/api/admin/events', query),
+  );
+  const columns = useMemo<Column<Item>[]>(
+    () => [
+      {
+        id: 'time',
+        header: t('list.time'),
+        cell: ({ last_at: at, count }) => (
+          <>
+            <Time at={at} as="exact" />
+            {count > 1 && <small> {t('events.times', { count })}</small>}
+          </>
+        ),
+      },
+      { id: 'object', header: t('list.object'), drop: 2, cell: ({ object }) => object },
+      { id: 'reason', header: t('users.reason'), drop: 1, cell: ({ reason }) => <code>{reason}</code> },
+      {
+        id: 'message',
+        header: t('events.message'),
+        cell: ({ message, remedy }) => (
+          <span lang="en">
+            {message}
+            {remedy !== '' && <small> {remedy}</small>}
+          </span>
+        ),
+      },
+    ],
+    [t],
+  );
+  return (
+    <div>
+      <ListFilters control={control} searchLabel={t('list.search')} />
+      <ServerTable
+        label={t('user.tab.events')}
+        columns={columns}
+        rows={data?.events}
+        page={data}
+        isPrevious={isPlaceholderData}
+        rowId={({ id }) => String(id)}
+        control={control}
+        failure={error ? Failure.from(error) : undefined}
+        onRetry={() => void refetch()}
+        empty={<EmptyState title={t('events.none')} text={t('events.none.text')} />}
+      />
+    </div>
+  );
+}

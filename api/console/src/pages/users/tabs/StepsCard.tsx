@@ -1,0 +1,41 @@
+import type { ReactNode } from 'react';
+
+import type { Described } from '../../../api/queries/users';
+import { type Step, Steps } from '../../../components/Steps';
+import { Time } from '../../../components/Time';
+import { Rich, useT } from '../../../i18n';
+import { readyOf, shownState } from '../../../modules/state';
+import styles from '../users.module.css';
+
+/** The steps of the next reconciliation, and when it is. */
+export function StepsCard({ container }: { container: Described }): ReactNode {
+  const t = useT();
+  const { plan, next_attempt_at: next, next_look_at: look } = container;
+  const ready = readyOf(container.conditions);
+  const isWorking = ready !== undefined && shownState(ready).tone === 'wait';
+  const when = next ?? look;
+  const actions = plan && 'actions' in plan ? plan.actions : [];
+  const steps = actions.map((text, at): Step => ({
+    text,
+    lang: 'en',
+    state: isWorking && at === 0 ? 'now' : 'next',
+  }));
+  return (
+    <section className={`card ${styles.card ?? ''}`}>
+      <h2>{t('user.next')}</h2>
+      {plan && 'error' in plan && (
+        <p>
+          {t('user.next.unknown')} <span lang="en">{plan.error}</span>
+        </p>
+      )}
+      {plan && 'actions' in plan && steps.length === 0 && <p>{t('user.next.nothing')}</p>}
+      {!plan && <p className="dim">{t('user.next.none')}</p>}
+      {steps.length > 0 && <Steps steps={steps} />}
+      {when && (
+        <small>
+          <Rich k="sentence.next" values={{ when: <Time key="when" at={when} /> }} />
+        </small>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+
+import { listQuery, readListState, writeListState } from '../../components/table/list-state';
+import { tagOf } from '../../modules/user-state';
+import { bulkTarget } from './bulk';
+import { parseUsers, writeUsers } from './parse-users';
+import { usersRequest, USER_FILTERS } from './user-filters';
+
+const state = (search: Record<string, string | string[]>) => readListState(search, USER_FILTERS);
+
+test('chosen rows are named, and all that match become the filter', () => {
+  const shown = state({ search: 'ali', not_ready: 'true', group: 'sales', disabled: 'false' });
+  expect(bulkTarget({ all: false, ids: new Set(['zoe', 'bob']) }, shown)).toEqual({ users: ['bob', 'zoe'] });
+  expect(bulkTarget({ all: true, ids: new Set() }, shown)).toEqual({
+    filter: { name: 'ali', ready: false, group: 'sales', disabled: false },
+  });
+  expect(bulkTarget({ all: true, ids: new Set() }, state({}))).toEqual({ filter: {} });
+});
+
+test('address of the list and its request say the same', () => {
+  const shown = state({ search: 'ali', group: ['sales', 'crm'], sort: '-last_login_at', page: '2', x: '1' });
+  expect(writeListState(shown)).toEqual({
+    search: 'ali',
+    group: ['sales', 'crm'],
+    sort: '-last_login_at',
+    page: '2',
+  });
+  const request = usersRequest(listQuery(shown));
+  expect(request).toMatchObject({ name: 'ali', sort: '-last_login_at', page: 2, page_size: 50 });
+  expect(request.search).toBeUndefined();
+});
+
+test('pasted names, CSV and single lines are read', () => {
+  const csv = 'username,password\r\nbob,"p,""w"" "\r\n carol \n\nbob;x\ndave\tsecret';
+  expect(parseUsers(csv)).toEqual({
+    users: [
+      { name: 'bob', password: 'p,"w" ' },
+      { name: 'carol', password: '' },
+      { name: 'dave', password: 'secret' },
+    ],
+    repeated: ['bob'],
+  });
+  expect(parseUsers('a, b, c').users.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+  expect(parseUsers('a, secret').users).toEqual([{ name: 'a', password: 'secret' }]);
+  expect(parseUsers(' \n').users).toEqual([]);
+  expect(parseUsers(writeUsers([{ username: 'x', password: 'a,"b"' }])).users).toEqual([
+    { name: 'x', password: 'a,"b"' },
+  ]);
+});
+
+test('tag of an image is found', () => {
+  expect(tagOf('docker.io/sipeed/picoclaw:1.2.3')).toBe('1.2.3');
+  expect(tagOf('localhost:5000/agent')).toBe('localhost:5000/agent');
+  expect(tagOf('a/b:1@sha256:00')).toBe('1');
+});
