@@ -28,6 +28,17 @@ export async function get<T>(path: string, query: Fields = {}, options: RequestO
   return (await response.json()) as T;
 }
 
+/** Reads a resource that is no JSON, such as a file or an event stream, as its response. */
+export async function getRaw(
+  path: string,
+  query: Fields = {},
+  options: RequestOptions & { accept?: string } = {},
+): Promise<Response> {
+  const address = ownUrl(path) + queryText(query);
+  const headers = { Accept: options.accept ?? '*/*' };
+  return send(() => request(address, { method: 'GET', headers }, options), options);
+}
+
 /** Writes: `post('/api/admin/users/delete', { username })`. Sends the CSRF token, renewed once when it is too old. */
 export async function post<T>(path: string, body: Fields = {}, options: RequestOptions = {}): Promise<T> {
   return (await (await postRaw(path, body, options)).json()) as T;
