@@ -8,6 +8,7 @@ export const channels = {
   'channel.unset': 'not set up',
   'channel.needs': 'needs {fields}',
   'channel.change': 'Change',
+  'channel.complete': 'Complete',
   'channel.set.up': 'Set up',
   'channel.link': '{action}: {channel}',
   'channel.text': 'Saving restarts your agent once.',

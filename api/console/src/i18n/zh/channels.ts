@@ -8,6 +8,7 @@ export const channels = {
   'channel.unset': '未设置',
   'channel.needs': '还需要：{fields}',
   'channel.change': '更改',
+  'channel.complete': '填写完整',
   'channel.set.up': '设置',
   'channel.link': '{action}：{channel}',
   'channel.text': '保存后智能体会重启一次。',

@@ -27,14 +27,18 @@ export function LookCard(): ReactNode {
           value={language}
           onChange={(value) => setLanguage(value as Language)}
         >
-          {LANGUAGES.map((one) => (
-            <Radio key={one} value={one} label={LANGUAGE_NAMES[one]} lang={one} size="xs" />
-          ))}
+          <div className={styles.radios}>
+            {LANGUAGES.map((one) => (
+              <Radio key={one} value={one} label={LANGUAGE_NAMES[one]} lang={one} size="xs" />
+            ))}
+          </div>
         </Radio.Group>
         <Radio.Group label={t('layout.theme')} value={scheme} onChange={choose}>
-          {(['system', 'light', 'dark'] as const).map((one) => (
-            <Radio key={one} value={one} label={t(SCHEMES[one])} size="xs" />
-          ))}
+          <div className={styles.radios}>
+            {(['system', 'light', 'dark'] as const).map((one) => (
+              <Radio key={one} value={one} label={t(SCHEMES[one])} size="xs" />
+            ))}
+          </div>
         </Radio.Group>
       </div>
     </section>

@@ -29,7 +29,7 @@ export function ChannelTile({ label, state, text, link }: Props): ReactNode {
   const [tone, key] = PILLS[state];
   return (
     <li className={styles.tile}>
-      <div>
+      <div className={styles.tileHead}>
         <strong>{label}</strong> <TonePill tone={tone}>{t(key)}</TonePill>
       </div>
       {text !== '' && (

@@ -37,7 +37,8 @@ export function ChannelsCard(): ReactNode {
     return telling ? `${telling.label} ${visibleText(telling.value)}` : '';
   };
   const linkOf = (channel: Channel): ReactNode => {
-    const text = t(channel.configured ? 'channel.change' : 'channel.set.up');
+    const begun = channel.enabled ? 'channel.complete' : 'channel.set.up';
+    const text = t(channel.configured ? 'channel.change' : begun);
     const label = t('channel.link', { action: text, channel: channel.label });
     if (channel.key === short && chatApp != null && !channel.configured) {
       return (

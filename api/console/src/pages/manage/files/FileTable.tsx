@@ -12,6 +12,7 @@ import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import { FileMenu } from './FileMenu';
 import { FileName } from './FileName';
+import styles from './files.module.css';
 import { joinPath, parentOf } from './paths';
 import { RenameField } from './RenameField';
 import type { FileActions } from './useFileActions';
@@ -36,7 +37,12 @@ export function FileTable({ entries, control, selection, actions, onMove }: Prop
     { id: 'modified', header: t('files.changed'), drop: 1 as const },
   ];
   return (
-    <Table aria-label={t('files.title')} className={tables.table} verticalSpacing={6} horizontalSpacing={10}>
+    <Table
+      aria-label={t('files.title')}
+      className={`${tables.table ?? ''} ${styles.list ?? ''}`}
+      verticalSpacing={4}
+      horizontalSpacing={10}
+    >
       <Table.Thead>
         <Table.Tr>
           <Table.Th className={tables.check}>
