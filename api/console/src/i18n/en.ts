@@ -1,8 +1,14 @@
+import { account } from './en/account';
+import { channels } from './en/channels';
 import { components } from './en/components';
+import { connect } from './en/connect';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
+import { files } from './en/files';
 import { initializing } from './en/initializing';
 import { layout } from './en/layout';
+import { manage } from './en/manage';
+import { mcp } from './en/mcp';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { signin } from './en/signin';
@@ -11,11 +17,17 @@ import { users } from './en/users';
 
 /** All messages in English; pages add their own file. */
 export const en = {
+  ...account,
+  ...channels,
   ...components,
+  ...connect,
   ...dashboard,
   ...errors,
+  ...files,
   ...initializing,
   ...layout,
+  ...manage,
+  ...mcp,
   ...objects,
   ...palette,
   ...signin,

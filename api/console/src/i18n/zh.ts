@@ -1,8 +1,14 @@
+import { account } from './zh/account';
+import { channels } from './zh/channels';
 import { components } from './zh/components';
+import { connect } from './zh/connect';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
+import { files } from './zh/files';
 import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
+import { manage } from './zh/manage';
+import { mcp } from './zh/mcp';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { signin } from './zh/signin';
@@ -12,11 +18,17 @@ import type { MessageKey } from './en';
 
 /** All messages in Chinese. A missing key does not compile. */
 export const zh: Record<MessageKey, string> = {
+  ...account,
+  ...channels,
   ...components,
+  ...connect,
   ...dashboard,
   ...errors,
+  ...files,
   ...initializing,
   ...layout,
+  ...manage,
+  ...mcp,
   ...objects,
   ...palette,
   ...signin,

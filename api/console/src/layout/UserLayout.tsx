@@ -1,4 +1,5 @@
-import { Outlet } from '@tanstack/react-router';
+import { Menu } from '@mantine/core';
+import { Link, Outlet } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import { useSession } from '../app/useSession';
@@ -19,10 +20,16 @@ export function UserLayout(): ReactNode {
       <SkipLink />
       <div className={styles.user}>
         <header className={styles.top}>
-          <span className="brand">{t('app.name')}</span>
+          <Link to="/manage" className="brand">
+            {t('app.name')}
+          </Link>
           <span className="grow" />
           <LivePill />
-          <AccountMenu name={username} />
+          <AccountMenu name={username}>
+            <Menu.Item renderRoot={(props) => <Link to="/manage/account" {...props} />}>
+              {t('account.title')}
+            </Menu.Item>
+          </AccountMenu>
         </header>
         <main id="content" tabIndex={-1} className="stack">
           <LiveBanner />

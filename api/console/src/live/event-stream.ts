@@ -5,6 +5,17 @@ const BACK_OFF = [500, 1000, 2000, 5000, 10_000];
 /** The server says that it is there every 15 s: a stream that is silent for longer is dead. */
 const SILENCE = 40_000;
 
+/** The stream of a user tells how many executors are connected; lists of them are out of date then. */
+const EXECUTORS: Change = {
+  object: 'executor/own',
+  uid: '',
+  generation: 0,
+  observed_generation: 0,
+  ready: '',
+  reason: '',
+  status: '',
+};
+
 type Fetch = typeof fetch;
 
 /** Reads the server's watch stream, and connects again with the id of the last event. */
@@ -110,6 +121,8 @@ export class EventStream {
       this.attempt = 0;
       this.tell({ type: 'connected' });
       if (name === 'resync') this.tell({ type: 'resync' });
+    } else if (name === 'executors') {
+      this.tell({ type: 'change', change: EXECUTORS });
     } else {
       this.tell({ type: 'change', change: JSON.parse(data) as Change });
     }

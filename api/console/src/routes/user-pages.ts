@@ -2,17 +2,100 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 
 import { userRoute } from './parents';
 
-const manage = createRoute({
-  getParentRoute: () => userRoute,
-  path: '/manage',
-  component: lazyRouteComponent(() => import('../pages/manage/ManagePage'), 'ManagePage'),
-});
-
 const initializing = createRoute({
   getParentRoute: () => userRoute,
   path: '/initializing',
   component: lazyRouteComponent(() => import('../pages/initializing/InitializingPage'), 'InitializingPage'),
 });
 
+const manage = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage',
+  component: lazyRouteComponent(() => import('../pages/manage/ManagePage'), 'ManagePage'),
+});
+
+const log = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/log',
+  component: lazyRouteComponent(() => import('../pages/manage/log/LogPage'), 'LogPage'),
+});
+
+/** Query of the pages of files. */
+interface FileSearch {
+  path?: string;
+  page?: string;
+  search?: string;
+  sort?: string;
+}
+
+const files = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/files',
+  validateSearch: (search: FileSearch): FileSearch => search,
+  component: lazyRouteComponent(() => import('../pages/manage/files/FilesPage'), 'FilesPage'),
+});
+
+const openFile = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/files/open',
+  validateSearch: (search: FileSearch): FileSearch => search,
+  component: lazyRouteComponent(() => import('../pages/manage/files/OpenPage'), 'OpenPage'),
+});
+
+const trash = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/files/trash',
+  component: lazyRouteComponent(() => import('../pages/manage/files/TrashPage'), 'TrashPage'),
+});
+
+const channel = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/channels/$key',
+  component: lazyRouteComponent(() => import('../pages/manage/channels/ChannelPage'), 'ChannelPage'),
+});
+
+const chatApp = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/chatapp',
+  component: lazyRouteComponent(() => import('../pages/manage/channels/ChatAppPage'), 'ChatAppPage'),
+});
+
+const connect = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/connect',
+  component: lazyRouteComponent(() => import('../pages/manage/connect/ConnectPage'), 'ConnectPage'),
+});
+
+const cookies = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/cookies',
+  component: lazyRouteComponent(() => import('../pages/manage/CookiesPage'), 'CookiesPage'),
+});
+
+const skills = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/skills',
+  component: lazyRouteComponent(() => import('../pages/manage/SkillsPage'), 'SkillsPage'),
+});
+
+const account = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/account',
+  component: lazyRouteComponent(() => import('../pages/manage/account/AccountPage'), 'AccountPage'),
+});
+
 /** A user's own pages. */
-export const userPages = [manage, initializing] as const;
+export const userPages = [
+  initializing,
+  manage,
+  log,
+  files,
+  openFile,
+  trash,
+  channel,
+  chatApp,
+  connect,
+  cookies,
+  skills,
+  account,
+] as const;

@@ -5,4 +5,6 @@ export const initializing = {
   'initializing.config': 'Write its files',
   'initializing.image': 'Get its image',
   'initializing.start': 'Start it and wait until it is ready',
+  'initializing.stuck': 'It does not go on by itself at the moment.',
+  'initializing.plan': 'What is done next',
 } as const;

@@ -5,4 +5,6 @@ export const initializing = {
   'initializing.config': '写入文件',
   'initializing.image': '获取镜像',
   'initializing.start': '启动并等待就绪',
+  'initializing.stuck': '目前无法自动继续。',
+  'initializing.plan': '接下来的步骤',
 } satisfies Record<keyof typeof import('../en/initializing').initializing, string>;

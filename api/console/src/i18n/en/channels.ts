@@ -1,0 +1,27 @@
+/** Channels through which the agent is spoken to. */
+export const channels = {
+  'channels.title': 'Where your agent listens',
+  'channels.none': 'No channels are allowed for your agent. Ask an administrator if you need one.',
+  'channel.on': 'on',
+  'channel.off': 'off',
+  'channel.incomplete': 'incomplete',
+  'channel.unset': 'not set up',
+  'channel.needs': 'needs {fields}',
+  'channel.change': 'Change',
+  'channel.complete': 'Complete',
+  'channel.set.up': 'Set up',
+  'channel.link': '{action}: {channel}',
+  'channel.text': 'Saving restarts your agent once.',
+  'channel.save': 'Save and restart',
+  'channel.saved': '{channel} saved; your agent has restarted with it.',
+  'channel.saved.pending': '{channel} saved; it takes effect when your agent has restarted.',
+  'channel.saved.failed': '{channel} saved, but your agent did not become ready.',
+  'channel.unknown': 'There is no such channel',
+  'channel.unknown.text': 'Your agent does not know it, or an administrator does not allow it any more.',
+  'chatapp.title': 'Chat app',
+  'chatapp.text':
+    'ID and secret are all that is needed; saving switches the channel on and restarts your agent once.',
+  'chatapp.id': 'Client ID',
+  'chatapp.secret': 'Client secret',
+  'chatapp.all': 'All settings of this channel',
+} as const;

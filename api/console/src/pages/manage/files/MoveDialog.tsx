@@ -1,0 +1,78 @@
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+
+import { Failure } from '../../../api/failure';
+import { folderQuery } from '../../../api/queries/files';
+import { DialogFrame } from '../../../components/DialogFrame';
+import dialog from '../../../components/dialog.module.css';
+import { ErrorState } from '../../../components/ErrorState';
+import { LoadingState } from '../../../components/LoadingState';
+import { useT } from '../../../i18n';
+import { visibleText } from '../../../modules/visible-text';
+import styles from './files.module.css';
+import { joinPath, nameOf, parentOf } from './paths';
+import type { FileActions } from './useFileActions';
+
+interface Props {
+  paths: string[];
+  actions: FileActions;
+  onClose: () => void;
+}
+
+/** Asks for the folder that files are moved to. */
+export function MoveDialog({ paths, actions, onClose }: Props): ReactNode {
+  const t = useT();
+  const [target, setTarget] = useState(() => parentOf(paths[0] ?? ''));
+  const [failure, setFailure] = useState<Failure>();
+  const [busy, setBusy] = useState(false);
+  const { data, error } = useQuery(folderQuery(target, { page_size: 200 }));
+  const folders = (data?.path === target ? data.entries : []).filter(
+    ({ is_dir: isFolder, rel_path: path }) => isFolder && typeof path === 'string' && !paths.includes(path),
+  );
+  const same = paths.every((path) => parentOf(path) === target);
+  const name = target === '' ? t('files.top') : visibleText(nameOf(target));
+  const move = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      for (const path of paths) {
+        if (parentOf(path) !== target) await actions.move(path, joinPath(target, nameOf(path)));
+      }
+      onClose();
+    } catch (thrown) {
+      setFailure(Failure.from(thrown));
+      setBusy(false);
+    }
+  };
+  return (
+    <DialogFrame opened title={t('files.move.title', { count: paths.length })} onClose={onClose}>
+      <div className={styles.target}>
+        <strong>{target === '' ? name : visibleText(target)}</strong>
+        {target !== '' && (
+          <Button size="compact-sm" onClick={() => setTarget(parentOf(target))}>
+            {t('files.up')}
+          </Button>
+        )}
+      </div>
+      {error && <ErrorState failure={Failure.from(error)} />}
+      {data?.path !== target && !error && <LoadingState rows={3} />}
+      {data?.path === target && folders.length === 0 && <p className="dim">{t('files.no.folders')}</p>}
+      <ul className={styles.folders}>
+        {folders.map((folder) => (
+          <li key={folder.name}>
+            <Button variant="subtle" size="compact-sm" onClick={() => setTarget(folder.rel_path ?? target)}>
+              {visibleText(folder.name)}
+            </Button>
+          </li>
+        ))}
+      </ul>
+      {failure && <ErrorState title={t('files.move.failed')} failure={failure} />}
+      <div className={dialog.buttons}>
+        <Button onClick={onClose}>{t('preview.cancel')}</Button>
+        <Button variant="filled" disabled={same || busy} onClick={() => void move()}>
+          {t('files.move.to', { name })}
+        </Button>
+      </div>
+    </DialogFrame>
+  );
+}

@@ -1,0 +1,75 @@
+import { type KeyboardEvent, type ReactNode, useId, useState } from 'react';
+
+import { Failure } from '../../../api/failure';
+import { useT } from '../../../i18n';
+import { failureText } from '../../../i18n/failure';
+import styles from './files.module.css';
+import { extensionOf, isName } from './paths';
+
+interface Props {
+  name: string;
+  onClose: () => void;
+  /** Throws a Failure, which is shown below the field. */
+  onRename: (name: string) => Promise<void>;
+}
+
+/** Field in place of a file's name: Enter renames, Escape leaves it as it was. */
+export function RenameField({ name, onClose, onRename }: Props): ReactNode {
+  const t = useT();
+  const id = useId();
+  const [value, setValue] = useState(name);
+  const [error, setError] = useState<string>();
+  const save = async (): Promise<void> => {
+    if (value === name) {
+      onClose();
+      return;
+    }
+    if (!isName(value)) {
+      setError(t('files.name.bad'));
+      return;
+    }
+    try {
+      await onRename(value);
+      onClose();
+    } catch (thrown) {
+      setError(failureText(Failure.from(thrown), t).text);
+    }
+  };
+  const press = (event: KeyboardEvent): void => {
+    const composing = event.nativeEvent.isComposing || event.keyCode === 229;
+    if (event.key === 'Enter' && !composing) {
+      event.preventDefault();
+      void save();
+    } else if (event.key === 'Escape') onClose();
+  };
+  return (
+    <span className={styles.rename}>
+      <input
+        className={styles.renameField}
+        aria-label={t('files.rename.label', { name })}
+        aria-invalid={error !== undefined}
+        aria-describedby={error === undefined ? undefined : id}
+        value={value}
+        spellCheck={false}
+        autoComplete="off"
+        autoFocus
+        onFocus={(event) => {
+          const extension = extensionOf(name);
+          const end = extension === '' ? name.length : name.length - extension.length - 1;
+          event.currentTarget.setSelectionRange(0, end);
+        }}
+        onChange={(event) => setValue(event.currentTarget.value)}
+        onKeyDown={press}
+        onBlur={() => {
+          if (error === undefined) void save();
+          else onClose();
+        }}
+      />
+      {error !== undefined && (
+        <small id={id} role="alert" className={styles.bad}>
+          {error}
+        </small>
+      )}
+    </span>
+  );
+}

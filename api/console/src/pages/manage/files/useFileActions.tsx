@@ -1,0 +1,73 @@
+import { Button } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+
+import { post } from '../../../api/client';
+import { Failure } from '../../../api/failure';
+import { useToasts } from '../../../components/toast-store';
+import { useT } from '../../../i18n';
+import { visibleText } from '../../../modules/visible-text';
+import { nameOf } from './paths';
+
+/** What is done with files; each shows its own message. */
+export interface FileActions {
+  /** Throws a Failure, which the caller shows at its field. */
+  move: (from: string, to: string) => Promise<void>;
+  makeFolder: (path: string, name: string) => Promise<void>;
+  /** Moves files to the trash, and offers to bring them back. */
+  remove: (paths: string[]) => Promise<void>;
+}
+
+/** Returns what can be done with files. */
+export function useFileActions(): FileActions {
+  const t = useT();
+  const client = useQueryClient();
+  const toasts = useToasts();
+  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ['files'] });
+  const restore = async (ids: string[]): Promise<void> => {
+    try {
+      for (const id of ids) await post('/api/files/restore', { id });
+      toasts.done(t('files.restored', { count: ids.length }));
+    } catch (thrown) {
+      toasts.fail(t('files.restore.failed'), Failure.from(thrown));
+    }
+    await refresh();
+  };
+  return {
+    move: async (from, to) => {
+      await post('/api/files/move', { from, to });
+      await refresh();
+    },
+    makeFolder: async (path, name) => {
+      await post('/api/files/mkdir', { path, name });
+      await refresh();
+    },
+    remove: async (paths) => {
+      const ids: string[] = [];
+      let removed = 0;
+      for (const path of paths) {
+        try {
+          const { trash_id: id } = await post<{ trash_id?: string | null }>('/api/files/delete', { path });
+          removed += 1;
+          if (typeof id === 'string') ids.push(id);
+        } catch (thrown) {
+          const name = visibleText(nameOf(path));
+          toasts.fail(t('files.delete.failed', { name }), Failure.from(thrown));
+        }
+      }
+      if (removed > 0) {
+        const name = visibleText(nameOf(paths[0] ?? ''));
+        toasts.done(
+          <span className="row">
+            {paths.length === 1 ? t('files.deleted', { name }) : t('files.deleted.many', { count: removed })}
+            {ids.length > 0 && (
+              <Button size="compact-sm" onClick={() => void restore(ids)}>
+                {t('files.bring.back')}
+              </Button>
+            )}
+          </span>,
+        );
+      }
+      await refresh();
+    },
+  };
+}

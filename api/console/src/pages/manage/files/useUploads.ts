@@ -1,0 +1,39 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useSyncExternalStore } from 'react';
+
+import { Failure } from '../../../api/failure';
+import { useToasts } from '../../../components/toast-store';
+import { useT } from '../../../i18n';
+import type { Picked } from './picked-files';
+import type { Upload } from './upload-queue';
+import { openQuestion, onQuestion, type Question, queue, upload } from './uploads';
+
+/** Files on their way to the server. */
+export interface Uploads {
+  uploads: readonly Upload[];
+  question: Question | undefined;
+}
+
+/** Shows the queue of this tab, and has folders read again when files have arrived. */
+export function useUploads(): Uploads {
+  const client = useQueryClient();
+  const uploads = useSyncExternalStore(queue.subscribe, queue.list);
+  const question = useSyncExternalStore(onQuestion, openQuestion);
+  const done = uploads.filter(({ state }) => state === 'done').length;
+  useEffect(() => {
+    if (done > 0) void client.invalidateQueries({ queryKey: ['files', 'folder'] });
+  }, [client, done]);
+  return { uploads, question };
+}
+
+/** Returns the function that uploads what was chosen or dropped into a folder. */
+export function useStartUpload(folder: string): (picked: Picked | Promise<Picked>) => void {
+  const t = useT();
+  const client = useQueryClient();
+  const toasts = useToasts();
+  return (picked) => {
+    Promise.resolve(picked)
+      .then((files) => upload(files, folder, client))
+      .catch((thrown: unknown) => toasts.fail(t('upload.failed'), Failure.from(thrown)));
+  };
+}
