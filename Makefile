@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check deny typos tools services-up services-down test-long \
+.PHONY: help run release test quick build-tests run-tests check check-console deny typos tools services-up services-down test-long \
   test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench
 
 DATA ?= data
@@ -99,6 +99,11 @@ check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
+	@$(MAKE) --no-print-directory check-console
+
+# Types, style, texts in both languages and unit tests of the console; a build of the program has installed its packages.
+check-console:
+	cd api/console && npm run --silent check && npm test --silent
 
 deny: tools
 	target/tools/bin/cargo-deny --all-features check bans licenses sources

@@ -31,7 +31,10 @@ fn main() -> Result<(), Error> {
     for source in SOURCES {
         watch(&console.join(source))?;
     }
-    if let Err(error) = build(&console, &PathBuf::from(env::var("OUT_DIR")?).join("console")) {
+    if let Err(error) = build(
+        &console,
+        &PathBuf::from(env::var("OUT_DIR")?).join("console"),
+    ) {
         return Err(format!(
             "the console cannot be built: {error}. It needs Node.js {}.{} or newer with npm; \
              `cargo build --no-default-features` builds the service without it",
@@ -67,11 +70,25 @@ fn build(console: &Path, out: &Path) -> Result<(), Error> {
         console.join("node_modules/.installed-lock.json"),
     );
     if fs::read(&wanted)? != fs::read(&installed).unwrap_or_default() {
-        run(console, &["ci", "--no-audit", "--no-fund", "--loglevel=error"])?;
+        run(
+            console,
+            &["ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        )?;
         fs::copy(&wanted, &installed)?;
     }
     let out = out.to_str().ok_or("the build folder's path is no UTF-8")?;
-    run(console, &["run", "--silent", "build", "--", "--emptyOutDir", "--outDir", out])
+    run(
+        console,
+        &[
+            "run",
+            "--silent",
+            "build",
+            "--",
+            "--emptyOutDir",
+            "--outDir",
+            out,
+        ],
+    )
 }
 
 fn check_node() -> Result<(), Error> {

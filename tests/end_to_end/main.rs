@@ -40,6 +40,7 @@ mod audit;
 mod broken_users;
 mod clock;
 mod command_line;
+mod console;
 mod crash_loop;
 mod data_dir;
 mod database;

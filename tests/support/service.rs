@@ -352,8 +352,12 @@ impl Service {
 
     /// A signed-in superadmin.
     pub async fn admin(&self) -> Client {
-        let password = self.launch.password.get().expect("was printed").clone();
-        self.client().signed_in("admin", &password).await
+        self.client().signed_in("admin", self.password()).await
+    }
+
+    /// The password of `admin`.
+    pub fn password(&self) -> &str {
+        self.launch.password.get().expect("was printed")
     }
 
     /// Ends it as a crash would.

@@ -20,7 +20,11 @@ const ENCODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
 ///
 /// # Errors
 /// 404 when there is none: a page that waits for it has to learn that there is a new version.
-pub(super) fn answer(files: &dyn ConsoleFiles, name: &str, headers: &HeaderMap) -> Result<Response> {
+pub(super) fn answer(
+    files: &dyn ConsoleFiles,
+    name: &str,
+    headers: &HeaderMap,
+) -> Result<Response> {
     let path = format!("assets/{name}");
     let content_type = content_type(name).ok_or(ApiError::NoSuchRoute)?;
     let plain = files.file(&path).ok_or(ApiError::NoSuchRoute)?;

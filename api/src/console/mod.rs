@@ -111,8 +111,12 @@ impl Console {
     fn page(&self, page: pages::Page, asked: &Asked<'_>) -> Result<Response> {
         let mut languages = asked.headers.get_all(ACCEPT_LANGUAGE).iter();
         let language = languages.find_map(|value| language::preferred(value.to_str().ok()?));
-        self.pages
-            .answer(page, asked.prefix, language.unwrap_or_default(), asked.headers)
+        self.pages.answer(
+            page,
+            asked.prefix,
+            language.unwrap_or_default(),
+            asked.headers,
+        )
     }
 
     /// Addresses of the files that give failures of a sign-in their looks.

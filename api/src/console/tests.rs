@@ -13,15 +13,21 @@ struct Built(HashMap<&'static str, &'static str>);
 
 impl ConsoleFiles for Built {
     fn file(&self, path: &str) -> Option<Bytes> {
-        self.0.get(path).map(|text| Bytes::from_static(text.as_bytes()))
+        self.0
+            .get(path)
+            .map(|text| Bytes::from_static(text.as_bytes()))
     }
 }
 
 fn console() -> Console {
-    let page = "<html lang=\"{{lang}}\"><link rel=\"stylesheet\" href=\"{{prefix}}/assets/theme-1.css\">";
+    let page =
+        "<html lang=\"{{lang}}\"><link rel=\"stylesheet\" href=\"{{prefix}}/assets/theme-1.css\">";
     let files = HashMap::from([
         ("login.html", page),
-        ("index.html", "<script src=\"{{prefix}}/assets/app-1.js\"></script>"),
+        (
+            "index.html",
+            "<script src=\"{{prefix}}/assets/app-1.js\"></script>",
+        ),
         ("assets/app-1.js", "plain"),
         ("assets/app-1.js.br", "brotli"),
         ("assets/app-1.js.gz", "gzip"),
@@ -31,7 +37,12 @@ fn console() -> Console {
     Console::new(Arc::new(Built(files))).unwrap()
 }
 
-async fn ask(method: Method, target: &str, headers: &[(&str, &str)], viewer: Viewer) -> Result<Response> {
+async fn ask(
+    method: Method,
+    target: &str,
+    headers: &[(&str, &str)],
+    viewer: Viewer,
+) -> Result<Response> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let headers = headers.iter().map(|(name, value)| {
         let name: http::HeaderName = name.parse().unwrap();
@@ -57,16 +68,40 @@ async fn text(response: Response) -> String {
 #[rstest]
 #[case("/", Viewer::Guest, "/yard/login")]
 #[case("/manage", Viewer::Guest, "/yard/login?next=/manage")]
-#[case("/admin/users?ready=false&name=a", Viewer::Guest, "/yard/login?next=/admin/users%3Fready%3Dfalse%26name%3Da")]
+#[case(
+    "/admin/users?ready=false&name=a",
+    Viewer::Guest,
+    "/yard/login?next=/admin/users%3Fready%3Dfalse%26name%3Da"
+)]
 #[case("/manage", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
-#[case("/initializing", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
+#[case(
+    "/initializing",
+    Viewer::Account(Role::Superadmin),
+    "/yard/admin/dashboard"
+)]
 #[case("/admin/users/bob/log", Viewer::Account(Role::User), "/yard/manage")]
 #[case("/admin", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
 #[case("/login", Viewer::Account(Role::Superadmin), "/yard/admin/dashboard")]
-#[case("/login?next=/manage/files%3Fpath%3Da", Viewer::Account(Role::User), "/yard/manage/files?path=a")]
-#[case("/login?next=//elsewhere.example", Viewer::Account(Role::User), "/yard/manage")]
-#[case("/login?next=/%5Celsewhere.example", Viewer::Account(Role::User), "/yard/manage")]
-#[case("/login?next=https://elsewhere.example", Viewer::Account(Role::User), "/yard/manage")]
+#[case(
+    "/login?next=/manage/files%3Fpath%3Da",
+    Viewer::Account(Role::User),
+    "/yard/manage/files?path=a"
+)]
+#[case(
+    "/login?next=//elsewhere.example",
+    Viewer::Account(Role::User),
+    "/yard/manage"
+)]
+#[case(
+    "/login?next=/%5Celsewhere.example",
+    Viewer::Account(Role::User),
+    "/yard/manage"
+)]
+#[case(
+    "/login?next=https://elsewhere.example",
+    Viewer::Account(Role::User),
+    "/yard/manage"
+)]
 #[tokio::test]
 async fn viewer_is_sent_to_the_own_pages(
     #[case] target: &str,
@@ -88,11 +123,16 @@ async fn viewer_is_sent_to_the_own_pages(
 async fn page_has_its_prefix_policy_and_tag(#[case] target: &str, #[case] viewer: Viewer) {
     let response = ask(Method::GET, target, &[], viewer).await.unwrap();
     assert_eq!(response.status(), 200);
-    let policy = response.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
+    let policy = response.headers()[CONTENT_SECURITY_POLICY]
+        .to_str()
+        .unwrap();
     assert!(!policy.contains("unsafe") && policy.contains("default-src 'none'"));
     let tag = response.headers()[ETAG].to_str().unwrap().to_owned();
     let html = text(response).await;
-    assert!(html.contains("\"/yard/assets/") && !html.contains("{{"), "{html}");
+    assert!(
+        html.contains("\"/yard/assets/") && !html.contains("{{"),
+        "{html}"
+    );
 
     let known = [(IF_NONE_MATCH.as_str(), &*tag)];
     let response = ask(Method::GET, target, &known, viewer).await.unwrap();
@@ -171,5 +211,8 @@ fn styles_are_those_of_the_sign_in() {
     assert_eq!(console().styles(), ["/assets/theme-1.css"]);
     let files = Built(HashMap::from([("login.html", "")]));
     let error = Console::new(Arc::new(files)).err().unwrap();
-    assert_eq!(error.to_string(), "the console was built without index.html");
+    assert_eq!(
+        error.to_string(),
+        "the console was built without index.html"
+    );
 }

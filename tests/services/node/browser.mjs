@@ -1,5 +1,6 @@
 // Chromium, driven by lines of JSON on standard input; each is answered by one on standard output.
 //   {"goto": URL}            → {"status", "url"}      {"fill": [SELECTOR, TEXT]}, {"click": SELECTOR} → {"url"}
+//   {"at": URL} waits for an address        {"see": SELECTOR} waits for something in sight     → {}
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
 //   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
@@ -42,6 +43,8 @@ const does = {
     await page.waitForLoadState('load');
     return { url: page.url() };
   },
+  async at(url) { await page.waitForURL(url, { timeout: 60_000 }); },
+  async see(selector) { await page.waitForSelector(selector, { state: 'visible', timeout: 60_000 }); },
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },
   async screenshot(path) { await page.screenshot({ path }); },
