@@ -30,3 +30,10 @@ export function longTime(seconds: number, language: Language): string {
   const format = new Intl.NumberFormat(language, { style: 'unit', unit: 'day', unitDisplay: 'long' });
   return format.format(seconds / 86_400);
 }
+
+/** How long something took: "2.1 s", "1 min 5 s". */
+export function takenTime(seconds: number, language: Language): string {
+  if (seconds >= 10) return duration(seconds, language);
+  const format = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  return `${format.format(seconds)} ${language === 'en' ? 's' : '秒'}`;
+}
