@@ -6,6 +6,11 @@ import { compressFiles, sharedFiles } from './build/files.ts';
 const pages: Record<string, string> = { app: 'index.html', login: 'login.html' };
 const BASE =
   /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|styles\/base|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
+/** What most pages behind the sign-in use, in one file in place of one for each component. */
+const UI =
+  /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/)/;
+/** Parts of the pages of users, but those that bring the log or forms. */
+const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
 const shared = { theme: 'src/generated/theme.css', boot: 'src/boot.js', icon: 'src/icon.svg' };
 
 export default defineConfig(({ mode }) => {
@@ -24,7 +29,15 @@ export default defineConfig(({ mode }) => {
       rolldownOptions: {
         input: samples ? { samples: 'samples.html' } : pages,
         // One file for all that both pages need: fewer requests before the first content.
-        output: { codeSplitting: { groups: [{ name: 'base', test: BASE }] } },
+        output: {
+          codeSplitting: {
+            groups: [
+              { name: 'base', test: BASE },
+              { name: 'ui', test: UI },
+              { name: 'users', test: USERS },
+            ],
+          },
+        },
       },
     },
     worker: { format: 'es' as const },

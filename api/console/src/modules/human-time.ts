@@ -1,3 +1,6 @@
+import type { Language } from '../i18n/language';
+import { duration } from '../i18n/values';
+
 const UNITS: Record<string, number> = {
   y: 31_557_600,
   year: 31_557_600,
@@ -19,4 +22,18 @@ export function readHumanTime(text: string): number | undefined {
     seconds += Number(amount) * unit;
   }
   return seconds;
+}
+
+/** A length of time for a sentence: whole days are counted as such. */
+export function longTime(seconds: number, language: Language): string {
+  if (seconds === 0 || seconds % 86_400 !== 0) return duration(seconds, language);
+  const format = new Intl.NumberFormat(language, { style: 'unit', unit: 'day', unitDisplay: 'long' });
+  return format.format(seconds / 86_400);
+}
+
+/** How long something took: "2.1 s", "1 min 5 s". */
+export function takenTime(seconds: number, language: Language): string {
+  if (seconds >= 10) return duration(seconds, language);
+  const format = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  return `${format.format(seconds)} ${language === 'en' ? 's' : '秒'}`;
 }

@@ -2,8 +2,7 @@ import type { ReactNode } from 'react';
 
 import { Copy } from '../../components/Copy';
 import { Rich, useT, useTranslation } from '../../i18n';
-import { duration } from '../../i18n/values';
-import { readHumanTime } from '../../modules/human-time';
+import { longTime, readHumanTime } from '../../modules/human-time';
 import type { Archive } from './bulk';
 import styles from './users.module.css';
 
@@ -12,7 +11,7 @@ export function ArchiveNote({ archive }: { archive: Archive }): ReactNode {
   const t = useT();
   const { language } = useTranslation();
   const seconds = readHumanTime(archive.kept ?? '');
-  const kept = seconds === undefined ? archive.kept : duration(seconds, language);
+  const kept = seconds === undefined ? archive.kept : longTime(seconds, language);
   const name = <code key="name">{archive.directory}</code>;
   return (
     <div>

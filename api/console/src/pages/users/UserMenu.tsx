@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
 import { ACTION_KEYS, type Applicable, type AskedAction } from './applicable';
+import styles from './users.module.css';
 import type { QuickAction, UserActions } from './useUserActions';
 
 interface Props {
@@ -21,7 +22,7 @@ export function UserMenu({ applicable, actions, onAsk }: Props): ReactNode {
     <div key={action} role="none">
       {action === 'delete' && <Menu.Divider />}
       <Menu.Item
-        color={action === 'delete' ? 'var(--ay-bad)' : undefined}
+        className={action === 'delete' ? styles.danger : undefined}
         disabled={actions.working !== undefined}
         onClick={() => (isAsked(action) ? onAsk(action) : actions.act(action))}
       >

@@ -1,6 +1,8 @@
 import type { ReactNode } from 'react';
 
 import { Sentence } from '../../components/Sentence';
+import { Time } from '../../components/Time';
+import { Rich } from '../../i18n';
 import type { Reason } from '../../modules/reasons';
 import type { UserDetail } from './useUserDetail';
 
@@ -21,6 +23,16 @@ export function UserSentence({ detail }: { detail: UserDetail }): ReactNode {
     );
   }
   if (!standstill) return null;
-  const { reason, message, since } = standstill;
-  return <Sentence condition={{ status: 'True', reason: REASONS[reason] ?? 'Stopped', message, since }} />;
+  const { reason, message, since, by } = standstill;
+  const author = by && since && (
+    <small>
+      <Rich k="users.why.by" values={{ by, time: <Time key="time" at={since} /> }} />
+    </small>
+  );
+  return (
+    <Sentence
+      condition={{ status: 'True', reason: REASONS[reason] ?? 'Stopped', message: by ? '' : message, since }}
+      action={author}
+    />
+  );
 }

@@ -27,6 +27,7 @@ export function UserTabs({ name }: { name: string }): ReactNode {
           to={to}
           params={{ name }}
           search={{}}
+          data-text={t(label)}
           activeOptions={{ exact: true, includeSearch: false }}
         >
           {t(label)}

@@ -7,7 +7,7 @@ import { keys } from '../../api/keys';
 import type { Schemas } from '../../api/types';
 import { useToasts } from '../../components/toast-store';
 import { type MessageKey, useT, useTranslation } from '../../i18n';
-import { duration } from '../../i18n/values';
+import { takenTime } from '../../modules/human-time';
 
 /** Actions that are done at once. */
 export type QuickAction = 'retry' | 'restart' | 'start' | 'stop' | 'debug' | 'enable';
@@ -79,7 +79,7 @@ export function useUserActions(name: string, worst: string): UserActions {
       const [kind, object] = worst.split('/', 2);
       const body = action === 'retry' ? { kind, name: object } : { username: name };
       const { state } = await post<Partial<Schemas['Converging']>>(path, body);
-      const time = duration(Math.max(1, (Date.now() - begun) / 1000), language);
+      const time = takenTime((Date.now() - begun) / 1000, language);
       if (state === 'failed') toasts.fail(t(failed, { name }), new Failure(200, 'not_converged', ''));
       else toasts.done(t(state === 'pending' ? pending : done, { name, time }));
     } catch (thrown) {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { listQuery, readListState, writeListState } from '../../components/table/list-state';
+import { longTime, readHumanTime } from '../../modules/human-time';
 import { tagOf } from '../../modules/user-state';
 import { bulkTarget } from './bulk';
 import { parseUsers, writeUsers } from './parse-users';
@@ -52,4 +53,10 @@ test('tag of an image is found', () => {
   expect(tagOf('docker.io/sipeed/picoclaw:1.2.3')).toBe('1.2.3');
   expect(tagOf('localhost:5000/agent')).toBe('localhost:5000/agent');
   expect(tagOf('a/b:1@sha256:00')).toBe('1');
+});
+
+test('length of time of the server is read', () => {
+  expect(readHumanTime('1h 30m')).toBe(5400);
+  expect(readHumanTime('soon 5x')).toBeUndefined();
+  expect(longTime(readHumanTime('30days') ?? 0, 'en')).toBe('30 days');
 });

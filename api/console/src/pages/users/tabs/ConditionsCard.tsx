@@ -10,13 +10,19 @@ import { shownState } from '../../../modules/state';
 import styles from '../users.module.css';
 import { WaitedFor } from './WaitedFor';
 
+interface Props {
+  parts: Described[];
+  /** Reason that the page has explained above. */
+  told?: string;
+}
+
 /** Conditions of a user's parts: why they are as they are, since when, and what they wait for. */
-export function ConditionsCard({ parts }: { parts: Described[] }): ReactNode {
+export function ConditionsCard({ parts, told }: Props): ReactNode {
   const t = useT();
   const explain = useReasons();
   const row = (part: Described, condition: Condition): ReactNode => {
     const { title, remedy } = explain(condition.reason);
-    const bad = condition.status !== 'True';
+    const explained = condition.status !== 'True' && condition.reason !== told;
     return (
       <li key={`${part.object} ${condition.type}`}>
         <div>
@@ -27,8 +33,8 @@ export function ConditionsCard({ parts }: { parts: Described[] }): ReactNode {
         </div>
         <div>
           <div>{title}</div>
-          {bad && condition.message !== '' && <small lang="en">{condition.message}</small>}
-          {bad && remedy !== '' && <div>{remedy}</div>}
+          {explained && condition.message !== '' && <small lang="en">{condition.message}</small>}
+          {explained && remedy !== '' && <div>{remedy}</div>}
           {condition.waits_for && <WaitedFor object={condition.waits_for} />}
           <small>
             <Rich

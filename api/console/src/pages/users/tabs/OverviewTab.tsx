@@ -27,7 +27,7 @@ export function OverviewTab(): ReactNode {
       <div className="stack">
         <CompareCard detail={detail} config={config} skills={skills} />
         <StepsCard container={container} />
-        <ConditionsCard parts={parts} />
+        <ConditionsCard parts={parts} told={user.health?.reason} />
       </div>
       <div className="stack">
         <AboutCard name={name} detail={detail} />
