@@ -6,10 +6,11 @@ import { Failure } from '../../api/failure';
 import { initStatusQuery } from '../../api/queries/own';
 import { ErrorState } from '../../components/ErrorState';
 import { LoadingState } from '../../components/LoadingState';
+import { StatusPill } from '../../components/StatusPill';
 import { type Step, Steps } from '../../components/Steps';
 import { useT } from '../../i18n';
 import { MANUAL } from '../../modules/reasons';
-import { readyOf } from '../../modules/state';
+import { readyOf, shownState } from '../../modules/state';
 import { AgentSentence } from '../manage/AgentSentence';
 import styles from './initializing.module.css';
 
@@ -41,7 +42,10 @@ export function InitializingPage(): ReactNode {
   return (
     <>
       <div className={`card ${styles.card ?? ''}`} aria-live="polite">
-        <h1>{t('initializing.title')}</h1>
+        <div className="row">
+          <h1 className="grow">{t('initializing.title')}</h1>
+          {ready && <StatusPill state={shownState(ready)} />}
+        </div>
         <small>{t(stuck ? 'initializing.stuck' : 'initializing.text')}</small>
         <Steps steps={steps} />
         {actions.length > 0 && (

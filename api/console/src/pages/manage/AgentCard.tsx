@@ -12,6 +12,7 @@ import { type MessageKey, useT } from '../../i18n';
 import { readyOf, shownState, type ShownState, stateOf } from '../../modules/state';
 import { AgentFacts } from './AgentFacts';
 import { AgentSentence } from './AgentSentence';
+import styles from './manage.module.css';
 import { useRestart } from './useRestart';
 
 const TITLES: Record<ShownState['tone'], MessageKey> = {
@@ -43,7 +44,7 @@ export function AgentCard(): ReactNode {
   return (
     <>
       <section className="card row">
-        <div className="grow">
+        <div className={styles.agent}>
           <h1>{t(TITLES[state.tone])}</h1>
           <AgentFacts agent={data} running={state.tone === 'ok' || state.tone === 'warn'} />
         </div>

@@ -7,6 +7,7 @@ import type { Schemas } from '../../../api/types';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import { ownUrl } from '../../../prefix';
+import styles from './files.module.css';
 
 interface Props {
   entry: Schemas['FileEntry'];
@@ -45,7 +46,7 @@ export function FileMenu({ entry, path, onRename, onMove, onDelete }: Props): Re
         <Menu.Item onClick={onRename}>{t('files.rename')}</Menu.Item>
         <Menu.Item onClick={onMove}>{t('files.move')}</Menu.Item>
         <Menu.Divider />
-        <Menu.Item color="bad" onClick={onDelete}>
+        <Menu.Item className={styles.danger} onClick={onDelete}>
           {t('files.delete')}
         </Menu.Item>
       </Menu.Dropdown>

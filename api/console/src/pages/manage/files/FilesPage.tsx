@@ -66,7 +66,7 @@ export function FilesPage(): ReactNode {
         <UploadPanel />
         {error && <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />}
         <div className={tables.frame} aria-busy={shown === undefined || isPlaceholderData}>
-          {chosen.length > 0 && (
+          {shown && shown.total > 0 && (
             <BulkBar selection={selection} total={chosen.length}>
               <Button size="compact-sm" onClick={() => setMoved(chosen)}>
                 {t('files.move')}

@@ -5,8 +5,9 @@ import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import { SubPage } from '../SubPage';
 import { FileCrumbs } from './FileCrumbs';
+import { NoPreview } from './NoPreview';
 import { cleanPath, nameOf, parentOf } from './paths';
-import { pictureType } from './pictures';
+import { isBinary, pictureType } from './pictures';
 import { PictureView } from './PictureView';
 import { TextView } from './TextView';
 
@@ -15,13 +16,17 @@ export function OpenPage(): ReactNode {
   const t = useT();
   const search: Record<string, unknown> = useSearch({ strict: false });
   const path = cleanPath(typeof search.path === 'string' ? search.path : '') ?? '';
-  const picture = pictureType(nameOf(path)) !== undefined;
+  const name = nameOf(path);
+  const view = (): ReactNode => {
+    if (pictureType(name) !== undefined) return <PictureView key={path} path={path} />;
+    return isBinary(name) ? <NoPreview path={path} /> : <TextView key={path} path={path} />;
+  };
   return (
     <SubPage
-      title={path === '' ? t('files.title') : visibleText(nameOf(path))}
+      title={path === '' ? t('files.title') : visibleText(name)}
       text={<FileCrumbs path={parentOf(path)} linkLast />}
     >
-      {picture ? <PictureView key={path} path={path} /> : <TextView key={path} path={path} />}
+      {view()}
     </SubPage>
   );
 }

@@ -56,7 +56,7 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
     save.keepBoth().then(onKept, (thrown: unknown) => setFailure(Failure.from(thrown)));
   };
   return (
-    <DialogFrame opened title={t('clash.title', { name })} onClose={close} size={compare ? 1080 : 520}>
+    <DialogFrame opened title={t('clash.title', { name })} onClose={close} size={compare ? 1080 : 600}>
       <p>
         {entry ? (
           <Rich k="clash.when" values={{ time: <Time at={entry.modified_at} /> }} />

@@ -24,9 +24,12 @@ export function useFileActions(): FileActions {
   const toasts = useToasts();
   const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ['files'] });
   const restore = async (ids: string[]): Promise<void> => {
+    // The button stays for a while after it was pressed.
+    const count = ids.length;
+    if (count === 0) return;
     try {
-      for (const id of ids) await post('/api/files/restore', { id });
-      toasts.done(t('files.restored', { count: ids.length }));
+      for (const id of ids.splice(0)) await post('/api/files/restore', { id });
+      toasts.done(t('files.restored', { count }));
     } catch (thrown) {
       toasts.fail(t('files.restore.failed'), Failure.from(thrown));
     }
