@@ -218,7 +218,7 @@ async fn bad_requests_change_nothing() {
         ("action=stop&users=alice&filter={}", "users"),
         ("action=stop&filter=x", "filter"),
         ("action=stop&filter=[]", "filter"),
-        ("action=stop&filter={\"nmae\":\"a\"}", "nmae"),
+        ("action=stop&filter={\"called\":\"a\"}", "called"),
         ("action=stop&filter={\"sort\":\"name\"}", "sort"),
         ("action=stop&filter={\"status\":\"x\"}", "status"),
         ("action=stop&users=alice&group=staff", "group"),
