@@ -32,7 +32,7 @@ export function ChannelPage(): ReactNode {
       {!data && !error && <LoadingState rows={5} />}
       {data && (
         <div className="card stack">
-          {section?.help !== undefined && <p lang="en">{visibleText(section.help)}</p>}
+          {section?.help && <p lang="en">{visibleText(section.help)}</p>}
           {fields.length === 0 ? (
             <EmptyState title={t('channel.unknown')} text={t('channel.unknown.text')} />
           ) : (
