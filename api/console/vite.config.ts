@@ -6,11 +6,14 @@ import { compressFiles, sharedFiles } from './build/files.ts';
 const pages: Record<string, string> = { app: 'index.html', login: 'login.html' };
 const BASE =
   /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|styles\/base|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
-/** What most pages behind the sign-in use, in one file in place of one for each component. */
+/** What most pages behind the sign-in use, and the small styles of all, in one file in place of one for each component. */
 const UI =
-  /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/)/;
+  /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|(app|components|layout|pages)\/.*\.css)/;
 /** Parts of the pages of users, but those that bring the log or forms. */
 const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
+/** A user's own pages, but those that bring the log, forms or the editor. */
+const MANAGE =
+  /src\/pages\/(manage|initializing)\/(?!log\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
 const shared = { theme: 'src/generated/theme.css', boot: 'src/boot.js', icon: 'src/icon.svg' };
 
 export default defineConfig(({ mode }) => {
@@ -35,6 +38,7 @@ export default defineConfig(({ mode }) => {
               { name: 'base', test: BASE },
               { name: 'ui', test: UI },
               { name: 'users', test: USERS },
+              { name: 'manage', test: MANAGE },
             ],
           },
         },

@@ -7,13 +7,14 @@ const TAIL = 2000;
 
 const STAMP = /^\d{4}-\d\d-\d\dT[\d:.]+Z/;
 
-/** Follows the log of a user's container; goes on after the last line when it is begun again. */
+/** Follows the log of a container; goes on after the last line when it is begun again. */
 export class LogReader {
   private last = '';
   private controller: AbortController | undefined;
 
   constructor(
-    private readonly username: string,
+    private readonly path: string,
+    private readonly query: Record<string, string>,
     private readonly onLine: (line: string) => void,
   ) {}
 
@@ -23,9 +24,9 @@ export class LogReader {
     const controller = new AbortController();
     this.controller = controller;
     const from = this.last === '' ? { tail: TAIL } : { since: this.last, tail: 'all' };
-    const query = { username: this.username, follow: true, ...from };
+    const query = { ...this.query, follow: true, ...from };
     const options = { signal: controller.signal, accept: 'text/event-stream' };
-    const { body } = await getRaw('/api/admin/container/logs', query, options);
+    const { body } = await getRaw(this.path, query, options);
     if (body === null) return;
     // Lines of the time from which on the log is asked for were seen already.
     const seen = this.last;

@@ -22,8 +22,11 @@ export interface ContainerLog {
   failure?: Failure;
 }
 
-/** Follows the log of a user's container, over restarts of the container and of the connection. */
-export function useContainerLog(username: string): ContainerLog {
+/**
+ * Follows the log of a user's container, over restarts of the container and of the connection;
+ * `own` when the user reads it.
+ */
+export function useContainerLog(username: string, own = false): ContainerLog {
   const t = useT();
   const [log, setLog] = useState<ContainerLog>({ lines: [], loading: true });
   const start = useRef<() => void>(undefined);
@@ -43,7 +46,8 @@ export function useContainerLog(username: string): ContainerLog {
         setLog(({ lines }) => ({ lines: [...lines, ...fresh].slice(-MOST), loading: false }));
       }, FLUSH);
     };
-    const reader = new LogReader(username, (line) => {
+    const path = own ? '/api/user/logs' : '/api/admin/container/logs';
+    const reader = new LogReader(path, own ? {} : { username }, (line) => {
       attempt = 0;
       add(readLogLine(line));
     });
@@ -57,7 +61,7 @@ export function useContainerLog(username: string): ContainerLog {
       reading = true;
       try {
         await reader.follow();
-        if (!closed && attempt === 0) add({ text: t('log.ended'), mark: true });
+        if (!closed && attempt === 0) add({ text: t(own ? 'log.agent.ended' : 'log.ended'), mark: true });
         if (!closed) setLog((old) => ({ lines: old.lines, loading: false }));
         // The next change of the container begins anew; this is for one that came before the end.
         if (!closed && attempt === 0) later();
@@ -76,7 +80,7 @@ export function useContainerLog(username: string): ContainerLog {
       clearTimeout(again);
       reader.stop();
     };
-  }, [t, username]);
+  }, [t, username, own]);
   const onChange = useCallback(
     (change: { object: string } | 'resync') => {
       if (change === 'resync' || change.object === `container/${username}`) start.current?.();

@@ -7,15 +7,15 @@ import { ErrorState } from '../../../components/ErrorState';
 import { LoadingState } from '../../../components/LoadingState';
 import { LogView } from '../../../components/log/LogView';
 import { useT } from '../../../i18n';
+import { useContainerLog } from '../../../modules/useContainerLog';
 import { SubPage } from '../SubPage';
 import { useRestart } from '../useRestart';
-import { useOwnLog } from './useOwnLog';
 
 /** The log of the user's agent, followed. */
 export function LogPage(): ReactNode {
   const t = useT();
   const { username } = useSession();
-  const { lines, loading, failure } = useOwnLog();
+  const { lines, loading, failure } = useContainerLog(username, true);
   const restart = useRestart();
   const none = failure?.code === 'not_found';
   return (
