@@ -2,7 +2,6 @@ import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { get } from '../client';
 import { keys } from '../keys';
-import type { Trash } from '../own-types';
 import type { Schemas } from '../types';
 
 /** A page of a folder; the agent may have changed it since it was read. */
@@ -29,7 +28,7 @@ export function textFileQuery(path: string) {
 export function trashQuery(page: number) {
   return queryOptions({
     queryKey: keys.trash(page),
-    queryFn: ({ signal }) => get<Trash>('/api/files/trash', { page, page_size: 50 }, { signal }),
+    queryFn: ({ signal }) => get<Schemas['Trash']>('/api/files/trash', { page, page_size: 50 }, { signal }),
     placeholderData: keepPreviousData,
     staleTime: 0,
   });

@@ -3,7 +3,6 @@ import { queryOptions } from '@tanstack/react-query';
 import { get } from '../client';
 import { Failure } from '../failure';
 import { keys } from '../keys';
-import type { ChannelFields, InitStatus, OwnSkills } from '../own-types';
 import type { Schemas } from '../types';
 
 /** Entries of lists that a user's page shows at once. */
@@ -12,7 +11,7 @@ const ALL = { page_size: 200 };
 /** How far the own agent is. */
 export const initStatusQuery = queryOptions({
   queryKey: keys.initStatus,
-  queryFn: ({ signal }) => get<InitStatus>('/api/user/init-status', {}, { signal }),
+  queryFn: ({ signal }) => get<Schemas['InitStatus']>('/api/user/init-status', {}, { signal }),
 });
 
 /** State of the own agent. */
@@ -30,7 +29,7 @@ export const ownExecutorsQuery = queryOptions({
 /** Skills that the user gets. */
 export const ownSkillsQuery = queryOptions({
   queryKey: keys.own('skill-set', 'skills'),
-  queryFn: ({ signal }) => get<OwnSkills>('/api/user/skills', ALL, { signal }),
+  queryFn: ({ signal }) => get<Schemas['OwnSkills']>('/api/user/skills', ALL, { signal }),
 });
 
 /** Sites whose cookies the agent has. */
@@ -48,7 +47,7 @@ export const channelsQuery = queryOptions({
 /** Fields of all channels with what is set. */
 export const channelFieldsQuery = queryOptions({
   queryKey: keys.own('agent-config', 'fields'),
-  queryFn: ({ signal }) => get<ChannelFields>('/api/agent/config-fields', {}, { signal }),
+  queryFn: ({ signal }) => get<Schemas['AgentFields']>('/api/agent/config-fields', {}, { signal }),
 });
 
 /** The chat-app channel; null where the agent has none or it is not allowed. */

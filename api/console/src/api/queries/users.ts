@@ -2,17 +2,10 @@ import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { get } from '../client';
 import { keys } from '../keys';
-import type { Page, Schemas } from '../types';
+import type { Schemas } from '../types';
 
 /** A user with the container, in a list. */
-export type UserRow = Schemas['UserItem'] & { observed_image?: string | null };
-/** A page of users. */
-export type UserList = Page & {
-  users: UserRow[];
-  /** Of all users, whatever the filter. */
-  not_ready?: number;
-  auth_mode: Schemas['AuthMode'];
-};
+export type UserRow = Schemas['UserItem'];
 /** An object with desired and observed state. */
 export type Described = Schemas['ObjectDetail'];
 
@@ -20,7 +13,7 @@ export type Described = Schemas['ObjectDetail'];
 export function usersQuery(query: Record<string, unknown>) {
   return queryOptions({
     queryKey: keys.list('user', query),
-    queryFn: ({ signal }) => get<UserList>('/api/admin/users', query, { signal }),
+    queryFn: ({ signal }) => get<Schemas['Users']>('/api/admin/users', query, { signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -31,7 +24,7 @@ export function userRowQuery(name: string) {
     queryKey: [...keys.object('user', name), 'row'],
     queryFn: async ({ signal }) => {
       const query = { name, page: 1, page_size: 200 };
-      const { users } = await get<UserList>('/api/admin/users', query, { signal });
+      const { users } = await get<Schemas['Users']>('/api/admin/users', query, { signal });
       return users.find(({ username }) => username === name) ?? null;
     },
   });

@@ -3,8 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 
 import { Failure } from '../../api/failure';
-import type { OwnSkill } from '../../api/own-types';
 import { ownSkillsQuery } from '../../api/queries/own';
+import type { Schemas } from '../../api/types';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorState } from '../../components/ErrorState';
 import { LoadingState } from '../../components/LoadingState';
@@ -14,7 +14,8 @@ import { type T, useT } from '../../i18n';
 import { visibleText } from '../../modules/visible-text';
 import { SubPage } from './SubPage';
 
-function givenBy({ by, group = '', via }: OwnSkill['bindings'][number], t: T): string {
+function givenBy({ by, group: given, via }: Schemas['OwnSkillBinding'], t: T): string {
+  const group = given ?? '';
   if (by === 'own') return t('skills.by.own');
   if (by === 'default') return t('skills.by.default');
   if (via == null || via === group) return t('skills.by.group', { group });

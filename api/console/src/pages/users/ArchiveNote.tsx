@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react';
 
+import type { Schemas } from '../../api/types';
 import { Copy } from '../../components/Copy';
 import { Rich, useT, useTranslation } from '../../i18n';
 import { longTime, readHumanTime } from '../../modules/human-time';
-import type { Archive } from './bulk';
 import styles from './users.module.css';
 
 /** Says which archive files become, how long it is kept, and how they come back. */
-export function ArchiveNote({ archive }: { archive: Archive }): ReactNode {
+export function ArchiveNote({ archive }: { archive: Schemas['UserArchive'] }): ReactNode {
   const t = useT();
   const { language } = useTranslation();
   const seconds = readHumanTime(archive.kept ?? '');

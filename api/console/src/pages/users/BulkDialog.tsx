@@ -2,11 +2,12 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 
 import { post } from '../../api/client';
+import type { Schemas } from '../../api/types';
 import { ActionPreview } from '../../components/ActionPreview';
 import { useToasts } from '../../components/toast-store';
 import { useT } from '../../i18n';
 import { ownUrl } from '../../prefix';
-import type { BulkAction, BulkAnswer, BulkTarget } from './bulk';
+import type { BulkAction, BulkTarget } from './bulk';
 import { BULK_TEXTS } from './bulk-texts';
 import { BulkEffect } from './BulkEffect';
 import { GoalDialog } from './GoalDialog';
@@ -33,17 +34,17 @@ export function BulkDialog({ action, target, typedName, onClose, onDone }: Props
     return <GoalDialog action={action} onChoose={setGoal} onClose={onClose} />;
   const goalField = action === 'move-image' ? 'image' : 'group';
   const body = { action, ...target, ...(needsGoal ? { [goalField]: goal } : {}) };
-  const act = async (preview: BulkAnswer): Promise<void> => {
+  const act = async (preview: Schemas['UsersChanged']): Promise<void> => {
     if (preview.total === 0) return;
-    const answer = await post<BulkAnswer>('/api/admin/users/bulk', { ...body, wait: 0 });
+    const answer = await post<Schemas['UsersChanged']>('/api/admin/users/bulk', { ...body, wait: 0 });
     const said = t(text.verb, { count: answer.total, goal: goal ?? '' });
     const link = { href: ownUrl(`/admin/tasks/${answer.task_id ?? ''}`), text: t('bulk.show.task') };
-    toasts.done(t('bulk.requested', { action: said }), answer.task_id === undefined ? undefined : link);
+    toasts.done(t('bulk.requested', { action: said }), answer.task_id ? link : undefined);
     void client.invalidateQueries({ queryKey: ['list', 'user'] });
-    onDone?.(answer.task_id);
+    onDone?.(answer.task_id ?? undefined);
   };
   return (
-    <ActionPreview<BulkAnswer>
+    <ActionPreview<Schemas['UsersChanged']>
       opened
       onClose={onClose}
       title={t(text.button)}

@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react';
 
+import type { Schemas } from '../../api/types';
 import { useT } from '../../i18n';
 import { ArchiveNote } from './ArchiveNote';
-import type { BulkAnswer } from './bulk';
 import { BULK_TEXTS, SKIP_TEXTS } from './bulk-texts';
 import styles from './users.module.css';
 
 interface Props {
-  answer: BulkAnswer;
+  answer: Schemas['UsersChanged'];
   /** The image or group that it leads to. */
   goal: string;
 }

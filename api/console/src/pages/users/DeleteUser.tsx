@@ -3,25 +3,13 @@ import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import { post } from '../../api/client';
+import type { Schemas } from '../../api/types';
 import { ActionPreview } from '../../components/ActionPreview';
 import { Bytes } from '../../components/Bytes';
 import { useToasts } from '../../components/toast-store';
 import { Rich, useT } from '../../i18n';
 import { ArchiveNote } from './ArchiveNote';
-import type { Archive } from './bulk';
 import styles from './users.module.css';
-
-interface Removal {
-  sessions: number;
-  executors: number;
-  groups: string[];
-  channels: string[];
-  cookies: number;
-  used_bytes: number | null;
-  archive: Archive;
-  /** How the user can come back, in English. */
-  afterwards: string;
-}
 
 /** Dialog that says what the removal of a user removes and what is kept, and asks for the name. */
 export function DeleteUser({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
@@ -36,14 +24,15 @@ export function DeleteUser({ name, onClose }: { name: string; onClose: () => voi
     await navigate({ to: '/admin/users' });
   };
   return (
-    <ActionPreview<Removal>
+    <ActionPreview<Schemas['UserRemoval']>
       opened
       onClose={onClose}
       title={t('delete.title', { name })}
       previewKey={['delete', name]}
       preview={async (signal) => {
         const body = { username: name, dry_run: true };
-        return (await post<{ removal: Removal }>('/api/admin/users/delete', body, { signal })).removal;
+        const path = '/api/admin/users/delete';
+        return (await post<{ removal: Schemas['UserRemoval'] }>(path, body, { signal })).removal;
       }}
       verb={() => t('delete.verb', { name })}
       danger

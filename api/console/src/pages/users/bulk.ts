@@ -1,44 +1,12 @@
+import type { Schemas } from '../../api/types';
 import type { ListState } from '../../components/table/list-state';
 import type { Selection } from '../../components/table/useSelection';
 
-/** Actions on several users, as the server names them. */
-export type BulkAction =
-  | 'start'
-  | 'stop'
-  | 'restart'
-  | 'disable'
-  | 'enable'
-  | 'delete'
-  | 'move-image'
-  | 'add-to-group'
-  | 'remove-from-group';
+/** Actions on several users. */
+export type BulkAction = Schemas['UserAction'];
 
 /** Whom an action is for: named users, or all that fit a filter. */
 export type BulkTarget = { users: string[] } | { filter: Record<string, string | boolean> };
-
-/** What an action changes. */
-export interface BulkAnswer {
-  action: BulkAction;
-  total: number;
-  /** The first 100. */
-  users: string[];
-  skipped: number;
-  skipped_users: { username: string; code: string; reason: string }[];
-  skipped_codes: Record<string, number>;
-  /** Of `delete`. */
-  archive?: Archive;
-  task_id?: string;
-  state?: 'converged' | 'pending' | 'failed';
-}
-
-/** What becomes of the directories of deleted users. */
-export interface Archive {
-  directory: string;
-  /** Null: for ever. */
-  kept: string | null;
-  /** Command that copies the files back. */
-  restore: string;
-}
 
 const FLAGS = new Set(['ready', 'disabled']);
 

@@ -4,8 +4,8 @@ import { type ReactNode, useState } from 'react';
 
 import { post } from '../../../api/client';
 import { Failure } from '../../../api/failure';
-import type { TrashEntry } from '../../../api/own-types';
 import { trashQuery } from '../../../api/queries/files';
+import type { Schemas } from '../../../api/types';
 import { ActionPreview } from '../../../components/ActionPreview';
 import { Bytes } from '../../../components/Bytes';
 import { EmptyState } from '../../../components/EmptyState';
@@ -22,15 +22,15 @@ import { SubPage } from '../SubPage';
 import { copyName } from './paths';
 
 /** Brings an entry back; where something has its place, under another name. */
-async function restoreEntry(entry: TrashEntry): Promise<string> {
+async function restoreEntry(entry: Schemas['TrashEntry']): Promise<string> {
   const asked = { id: entry.id, to: entry.path === null ? entry.name : undefined };
   try {
-    return (await post<{ path: string }>('/api/files/restore', asked)).path;
+    return (await post<Schemas['FilesRestored']>('/api/files/restore', asked)).path;
   } catch (thrown) {
     if (!(thrown instanceof Failure) || thrown.code !== 'already_exists') throw thrown;
     const path = entry.path ?? entry.name;
     const to = path.slice(0, path.length - entry.name.length) + copyName(entry.name, new Date());
-    return (await post<{ path: string }>('/api/files/restore', { id: entry.id, to })).path;
+    return (await post<Schemas['FilesRestored']>('/api/files/restore', { id: entry.id, to })).path;
   }
 }
 
@@ -40,7 +40,7 @@ export function TrashPage(): ReactNode {
   const client = useQueryClient();
   const toasts = useToasts();
   const [page, setPage] = useState(1);
-  const [gone, setGone] = useState<TrashEntry>();
+  const [gone, setGone] = useState<Schemas['TrashEntry']>();
   const { data, error, refetch } = useQuery(trashQuery(page));
   const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ['files'] });
   const restore = useMutation({

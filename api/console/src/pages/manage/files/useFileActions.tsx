@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 
 import { post } from '../../../api/client';
 import { Failure } from '../../../api/failure';
+import type { Schemas } from '../../../api/types';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
@@ -49,7 +50,7 @@ export function useFileActions(): FileActions {
       let removed = 0;
       for (const path of paths) {
         try {
-          const { trash_id: id } = await post<{ trash_id?: string | null }>('/api/files/delete', { path });
+          const { trash_id: id } = await post<Schemas['FilesDeleted']>('/api/files/delete', { path });
           removed += 1;
           if (typeof id === 'string') ids.push(id);
         } catch (thrown) {

@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 
 import { Failure } from '../../../api/failure';
 import { ofUserQuery } from '../../../api/queries/users';
+import type { Schemas } from '../../../api/types';
 import { EmptyState } from '../../../components/EmptyState';
 import { ErrorState } from '../../../components/ErrorState';
 import { LoadingState } from '../../../components/LoadingState';
@@ -12,22 +13,12 @@ import table from '../../../components/table/table.module.css';
 import { useT } from '../../../i18n';
 import { useUserName } from '../useUserName';
 
-interface Channel {
-  key: string;
-  label: string;
-  /** The adapter has it. */
-  known: boolean;
-  enabled: boolean;
-  /** All that it needs is there. */
-  configured: boolean;
-}
-
 /** Channels that a user has set; their values are never shown. */
 export function ChannelsTab(): ReactNode {
   const t = useT();
   const name = useUserName();
   const { data, error, refetch } = useQuery(
-    ofUserQuery<{ channels: Channel[] }>(name, '/api/admin/users/channels', { username: name }),
+    ofUserQuery<Schemas['UserChannels']>(name, '/api/admin/users/channels', { username: name }),
   );
   if (error && data === undefined)
     return <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />;
