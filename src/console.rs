@@ -30,7 +30,7 @@ mod embedded {
     use bytes::Bytes;
     use rust_embed::RustEmbed;
 
-    /// What `build.rs` has made of `api/console`.
+    /// Output of `build.rs` from `api/console`.
     #[derive(RustEmbed)]
     #[folder = "$OUT_DIR/console"]
     struct Built;

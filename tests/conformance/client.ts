@@ -1,4 +1,4 @@
-// What a console reads of the generated types.
+// Types that a console reads.
 import type { components, operations, paths } from "./types.js";
 
 type Json<T> = T extends { content: { "application/json": infer Body } } ? Body : never;

@@ -13,7 +13,7 @@ use crate::reply::Response;
 
 /// The name changes with the content.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// How a file may be compressed, best first, with the end of its name.
+/// Encodings of a file, best first, with the end of its name.
 const ENCODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
 
 /// Answers with a file below `assets/`, compressed as the client takes it.

@@ -17,7 +17,7 @@ pub(crate) use self::place::Place;
 use crate::error::{ApiError, Result};
 use crate::reply::Response;
 
-/// What may be done with an address of the console.
+/// Methods of all addresses of the console.
 pub(crate) const ALLOW: &str = "GET, HEAD, OPTIONS";
 
 /// The built files of the console.
@@ -57,7 +57,7 @@ pub(crate) struct Asked<'a> {
     /// Query without its question mark.
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
-    /// What the browser sees before `path`, without a slash at its end.
+    /// Part of the browser's path before `path`, without a slash at its end.
     pub(crate) prefix: &'a str,
 }
 
@@ -127,7 +127,7 @@ impl Console {
 
 /// Finds the place of the console that a path names; `None` for all other paths.
 pub(crate) fn place_of(path: &str) -> Option<Place<'_>> {
-    Place::of(path)
+    Place::find(path)
 }
 
 fn redirect(prefix: &str, path: &str) -> Result<Response> {

@@ -17,9 +17,9 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
      font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
-/// What stands in the built pages for the path before all own addresses.
+/// Placeholder of the prefix in the built pages.
 const PREFIX: &str = "{{prefix}}";
-/// What stands in the built pages for the language.
+/// Placeholder of the language in the built pages.
 const LANGUAGE: &str = "{{lang}}";
 
 /// A page.

@@ -51,7 +51,7 @@ pub(super) enum Elsewhere {
 
 impl<'a> Place<'a> {
     /// Finds the place that a path names; a slash at its end makes no difference.
-    pub(super) fn of(path: &'a str) -> Option<Self> {
+    pub(super) fn find(path: &'a str) -> Option<Self> {
         if path == "/" {
             return Some(Self::Start);
         }

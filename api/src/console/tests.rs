@@ -37,7 +37,7 @@ fn console() -> Console {
     Console::new(Arc::new(Built(files))).unwrap()
 }
 
-async fn ask(
+async fn request_page(
     method: Method,
     target: &str,
     headers: &[(&str, &str)],
@@ -108,7 +108,9 @@ async fn viewer_is_sent_to_the_own_pages(
     #[case] viewer: Viewer,
     #[case] to: &str,
 ) {
-    let response = ask(Method::GET, target, &[], viewer).await.unwrap();
+    let response = request_page(Method::GET, target, &[], viewer)
+        .await
+        .unwrap();
     assert_eq!(response.status(), 302);
     assert_eq!(response.headers()[LOCATION], to);
     assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
@@ -121,7 +123,9 @@ async fn viewer_is_sent_to_the_own_pages(
 #[case("/admin/users", Viewer::Unknown)]
 #[tokio::test]
 async fn page_has_its_prefix_policy_and_tag(#[case] target: &str, #[case] viewer: Viewer) {
-    let response = ask(Method::GET, target, &[], viewer).await.unwrap();
+    let response = request_page(Method::GET, target, &[], viewer)
+        .await
+        .unwrap();
     assert_eq!(response.status(), 200);
     let policy = response.headers()[CONTENT_SECURITY_POLICY]
         .to_str()
@@ -135,7 +139,9 @@ async fn page_has_its_prefix_policy_and_tag(#[case] target: &str, #[case] viewer
     );
 
     let known = [(IF_NONE_MATCH.as_str(), &*tag)];
-    let response = ask(Method::GET, target, &known, viewer).await.unwrap();
+    let response = request_page(Method::GET, target, &known, viewer)
+        .await
+        .unwrap();
     assert_eq!(response.status(), 304);
     assert_eq!(text(response).await, "");
 }
@@ -153,7 +159,7 @@ async fn asset_is_compressed_as_the_client_takes_it(
     #[case] body: &str,
 ) {
     let headers = [(ACCEPT_ENCODING.as_str(), accepted)];
-    let response = ask(Method::GET, "/assets/app-1.js", &headers, Viewer::Guest);
+    let response = request_page(Method::GET, "/assets/app-1.js", &headers, Viewer::Guest);
     let response = response.await.unwrap();
     let found = response.headers().get(CONTENT_ENCODING);
     assert_eq!(found.map(|value| value.to_str().unwrap()), encoding);
@@ -170,15 +176,19 @@ async fn asset_is_compressed_as_the_client_takes_it(
 #[case("/assets/")]
 #[tokio::test]
 async fn missing_asset_is_no_page(#[case] target: &str) {
-    let error = ask(Method::GET, target, &[], Viewer::Guest).await.err();
+    let error = request_page(Method::GET, target, &[], Viewer::Guest)
+        .await
+        .err();
     assert_eq!(error.unwrap().status(), 404);
 }
 
 #[tokio::test]
 async fn other_methods_are_refused() {
-    let error = ask(Method::POST, "/login", &[], Viewer::Guest).await.err();
+    let error = request_page(Method::POST, "/login", &[], Viewer::Guest)
+        .await
+        .err();
     assert_eq!(error.unwrap().status(), 405);
-    let options = ask(Method::OPTIONS, "/manage", &[], Viewer::Guest).await;
+    let options = request_page(Method::OPTIONS, "/manage", &[], Viewer::Guest).await;
     assert_eq!(options.unwrap().status(), 204);
 }
 

@@ -506,7 +506,7 @@ fn memory_of(response: &Response) -> usize {
     cost.max(usize::try_from(whole).unwrap_or(usize::MAX))
 }
 
-/// What a proxy has taken off the beginning of the path; mostly empty.
+/// Prefix that a proxy has taken off the path; mostly empty.
 fn prefix(head: &Head, settings: &WebSettings) -> String {
     let trusted = trusted_proxies(head, settings);
     let prefix = head.context.peer.addr.and_then(|peer| {

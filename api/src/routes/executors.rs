@@ -184,7 +184,7 @@ pub struct OwnWhich {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OwnExecutorsDisconnected)]
 pub struct Disconnected {
-    /// How many.
+    /// Number of disconnected executors.
     #[schema(example = 1)]
     disconnected: usize,
 }

@@ -116,7 +116,7 @@ pub struct InitStatus {
     has_config: bool,
     /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
-    /// What the next reconciliation of the container would do; null once it is ready, and while that is not known.
+    /// Steps of the container's next reconciliation; null once it is ready, and while they are not known.
     #[schema(required = true)]
     plan: Option<NextSteps>,
 }
@@ -129,7 +129,7 @@ pub struct NextSteps {
     actions: Vec<String>,
 }
 
-/// How long the container may be observed for its plan.
+/// Longest observation of the container for its plan.
 const PLAN_TIME: Duration = Duration::from_secs(3);
 
 /// The steps that are next, unless too many ask for them.

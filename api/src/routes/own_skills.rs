@@ -41,7 +41,7 @@ enum Giver {
     Own,
     /// It is bound to a group.
     Group,
-    /// Everybody gets it.
+    /// All users get it.
     Default,
 }
 
@@ -68,9 +68,9 @@ struct Item {
     version: String,
     /// Its files: a SHA-256 over paths, modes and contents.
     digest: TreeDigest,
-    /// What it is for.
+    /// Purpose of the skill.
     description: String,
-    /// What gives it; several may.
+    /// Bindings that give it.
     bindings: Vec<Given>,
     /// These files lie in the workspace.
     deployed: bool,
@@ -111,7 +111,7 @@ async fn list(
         status.pause();
     }
     drop(snapshot);
-    // What is about to be replaced lies there still.
+    // A version to be replaced is still deployed.
     let lies = deployments.into_iter();
     let lies: BTreeMap<_, _> = lies.map(|one| (one.name, one.digest)).collect();
     let pending = pending_reason(&status.conditions);

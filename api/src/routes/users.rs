@@ -209,7 +209,7 @@ pub struct Deletion {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserDeleted)]
 pub struct Deleted {
-    /// How far it is; absent with `dry_run`.
+    /// Progress; absent with `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
     #[serde(flatten)]

@@ -58,7 +58,7 @@ pub fn register(
 pub struct UsageReconciler {
     store: Arc<dyn UsageStore>,
     shared: Arc<Shared>,
-    /// What time it is at least: a clock that is set forward must empty no trash.
+    /// Time that has certainly come: a clock that is set forward must empty no trash.
     today: Cautious,
     /// Walks that take longer than a pass, and how often requests had changed the directory when they began.
     begun: Mutex<BTreeMap<Uid, (i64, Measurement)>>,

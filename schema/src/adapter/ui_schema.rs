@@ -63,7 +63,7 @@ pub struct Section {
     pub key: String,
     /// Its title.
     pub label: String,
-    /// How to get the values of its fields, in a few sentences.
+    /// Instructions for getting the values of its fields, in a few sentences.
     #[serde(default)]
     pub help: Option<String>,
     /// Its fields; each key once.

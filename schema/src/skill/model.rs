@@ -125,7 +125,7 @@ pub struct Binding {
     pub digest: TreeDigest,
     /// The version that its `SKILL.md` names; empty when it names none.
     pub version: String,
-    /// What it is for.
+    /// Purpose of the skill.
     pub description: String,
     /// How many files that has.
     pub file_count: i64,

@@ -199,11 +199,11 @@ statements! {
         "ORDER BY ", order_by_text!(""), ", ", order_by_text!("-"), " DESC, ", order_by_number!(""), ", ", order_by_number!("-"), " DESC, \
          CASE $13 WHEN '-name' THEN u.name_key END DESC, u.name_key LIMIT $11 OFFSET $12"
     ));
-    /// How many users `LIST` would give without paging.
+    /// Number of users of `LIST` without paging.
     COUNT = concat!("SELECT count(*) FROM users u ", join_all!(), matching!(""));
     /// The same if the filter is one of names only.
     COUNT_BY_NAME = "SELECT count(*) FROM users u WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' AND u.name_key LIKE $2 ESCAPE '!'";
-    /// How many users are not ready.
+    /// Number of users that are not ready.
     COUNT_UNREADY = concat!(
         "SELECT count(DISTINCT o.uid) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
          WHERE o.kind IN ('user', 'container', 'agent-config', 'skill-set') AND ",
@@ -409,7 +409,7 @@ pub async fn list_filtered(
     Ok((rows, total))
 }
 
-/// How many users a filter has.
+/// Counts users of a filter.
 pub async fn count(connection: &mut Connection, filter: &UserFilter) -> Result<i64, DbError> {
     let values = Values::of(connection, filter).await?;
     let by_name = UserFilter {
@@ -423,7 +423,7 @@ pub async fn count(connection: &mut Connection, filter: &UserFilter) -> Result<i
     filtered!(query_scalar.fetch_one(connection, COUNT, &values))
 }
 
-/// How many users of all are not ready.
+/// Counts all users that are not ready.
 pub async fn count_unready(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, COUNT_UNREADY)
 }

@@ -5,7 +5,7 @@ import { renewSession } from './session';
 /** Fields of a query or of a body; what is undefined is left out. */
 export type Fields = Record<string, unknown>;
 
-/** How a request is made. */
+/** Options of a request. */
 export interface RequestOptions {
   signal?: AbortSignal;
   /** Answers 401 to the caller instead of asking the user to sign in again. */

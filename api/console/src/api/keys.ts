@@ -9,7 +9,7 @@ export const keys = {
   object: (kind: string, name: string) => ['object', kind, name] as const,
   list: (kind: string, query: Record<string, unknown> = {}) => ['list', kind, query] as const,
   reconcile: ['list', 'reconcile'] as const,
-  /** What a user's own page shows; out of date when an object of the kind changes. */
+  /** Data of a user's own page; out of date when an object of the kind changes. */
   own: (kind: string, what: string) => ['list', kind, { own: what }] as const,
   /** Folders of the workspace: changed by the agent at any time, and by no event. */
   folder: (path: string, query: Record<string, unknown> = {}) => ['files', 'folder', path, query] as const,

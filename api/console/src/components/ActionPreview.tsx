@@ -18,7 +18,7 @@ interface Props<P> {
   previewKey: readonly unknown[];
   /** Asks the server what would happen (`dry_run`). */
   preview: (signal: AbortSignal) => Promise<P>;
-  /** What will happen, in sentences. */
+  /** Effects, in sentences. */
   children: (preview: P) => ReactNode;
   /** The verb with its object: "Restart 12 agents". */
   verb: (preview: P) => string;

@@ -4,7 +4,7 @@ import styles from './states.module.css';
 
 interface Props {
   title: string;
-  /** What this is for, and the first step. */
+  /** Purpose of the list, and the first step. */
   text?: ReactNode;
   action?: ReactNode;
 }

@@ -15,7 +15,7 @@ interface Props {
   action?: ReactNode;
 }
 
-/** What is wrong with an object, what helps, and small: the reason for searching, since when, the next attempt. */
+/** Problem of an object with its remedy, and small: the reason code, its begin, the next attempt. */
 export function Sentence({ condition, failures = 0, nextAttempt, action }: Props): ReactNode {
   const t = useT();
   const explain = useReasons();

@@ -10,7 +10,7 @@ interface Props {
   className?: string;
 }
 
-/** How far a task is: done, failed and cancelled beside each other. */
+/** Progress of a task: done, failed and cancelled beside each other. */
 export function TaskBar({ progress, label, className }: Props): ReactNode {
   const { total, done, failed, cancelled } = progress;
   const share = (count: number): number => (total === 0 ? 0 : (count / total) * 100);

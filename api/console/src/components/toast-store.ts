@@ -11,7 +11,7 @@ export interface Toast {
   failure?: Failure;
 }
 
-/** How pages show messages. */
+/** Shows messages of pages. */
 export interface ToastActions {
   /** Says what was done; goes away by itself. */
   done: (text: ReactNode, link?: Toast['link']) => void;

@@ -12,7 +12,7 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 /** English abbreviations without a stop. */
 const SHORT: Record<string, string> = { sec: 's', hr: 'h' };
 
-/** How long ago, or until when: "3 min ago", "in 42 s". */
+/** Time since or until a moment: "3 min ago", "in 42 s". */
 export function relativeTime(at: Date, now: Date, language: Language): string {
   let amount = (at.getTime() - now.getTime()) / 1000;
   for (const [unit, size] of UNITS) {

@@ -66,7 +66,7 @@ function joinElection(url: string, tell: (message: LiveMessage) => void): Connec
     if (now) {
       stream = new EventStream(url, everywhere);
       stream.start();
-      // What changed between two leaders was seen by nobody.
+      // No tab saw the changes between two leaders.
       everywhere({ type: 'resync' });
     } else {
       stream?.stop();

@@ -1,7 +1,7 @@
 /** Part of BroadcastChannel that an election needs. */
 export type Channel = Pick<BroadcastChannel, 'postMessage' | 'onmessage' | 'close'>;
 
-/** What leaders say to the other tabs. */
+/** Messages of a leader to the other tabs. */
 interface Beat {
   beat: { id: string; term: number; leaves: boolean };
 }
@@ -10,7 +10,7 @@ const BEAT_EVERY = 1000;
 const LEADER_IS_GONE = 3000;
 
 /**
- * Elects one of a browser's tabs by heartbeats. Whoever misses the leader for three seconds leads the
+ * Elects one of a browser's tabs by heartbeats. A tab that misses the leader for three seconds leads the
  * next term; of two leaders the one of the older term yields, or the one with the greater id.
  */
 export class Election {

@@ -9,7 +9,7 @@ export interface Change {
   status: string;
 }
 
-/** What the owner of the stream tells all tabs. */
+/** Messages of the stream's owner to all tabs. */
 export type LiveMessage =
   | { type: 'connected' }
   | { type: 'lost' }
@@ -17,6 +17,6 @@ export type LiveMessage =
   | { type: 'resync' }
   | { type: 'change'; change: Change };
 
-/** What a tab tells the shared worker. */
+/** Messages of a tab to the shared worker. */
 export type TabMessage =
   { type: 'hello'; url: string } | { type: 'alive' } | { type: 'bye' } | { type: 'again' };

@@ -1,4 +1,4 @@
-/** What is shown of the connection. */
+/** Phase of the connection, as shown. */
 export type Phase =
   { name: 'connecting' } | { name: 'live' } | { name: 'reconnecting' } | { name: 'away'; since: Date };
 

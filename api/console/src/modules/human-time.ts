@@ -31,7 +31,7 @@ export function longTime(seconds: number, language: Language): string {
   return format.format(seconds / 86_400);
 }
 
-/** How long something took: "2.1 s", "1 min 5 s". */
+/** Duration: "2.1 s", "1 min 5 s". */
 export function takenTime(seconds: number, language: Language): string {
   if (seconds >= 10) return duration(seconds, language);
   const format = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });

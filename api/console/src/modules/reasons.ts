@@ -1,6 +1,6 @@
 import type { components } from '../generated/schema';
 
-/** Why a condition has its status: a stable word. */
+/** Reason code of a condition. */
 export type Reason = components['schemas']['Reason'];
 
 /** For each reason a sentence, and what to do about it. */

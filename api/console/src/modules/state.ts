@@ -2,7 +2,7 @@ import type { Condition, Schemas } from '../api/types';
 import type { MessageKey } from '../i18n';
 import { MANUAL, type Reason } from './reasons';
 
-/** How a state looks: its colour and its icon. */
+/** Colour and icon of a state. */
 export type Tone = 'ok' | 'wait' | 'bad' | 'warn' | 'off' | 'unknown';
 
 /** A state of an object as it is shown everywhere: in lists, on its page, in sentences. */
@@ -18,7 +18,7 @@ const state = (tone: Tone, label: MessageKey, values?: ShownState['values']): Sh
   values,
 });
 
-/** What the state of an object is made from. */
+/** Facts from which the state of an object is derived. */
 export interface Observed {
   status: Schemas['ConditionStatus'];
   reason: Reason;
@@ -27,7 +27,7 @@ export interface Observed {
   since?: string | null;
 }
 
-/** Reasons for which something works, but somebody must look. */
+/** Reasons of objects that work and need attention. */
 const DEGRADED: ReadonlySet<Reason> = new Set<Reason>([
   'ReplacementFailed',
   'HostOpen',

@@ -18,7 +18,7 @@ export interface ContainerLog {
   lines: LogLine[];
   /** Nothing was read yet. */
   loading: boolean;
-  /** Why nothing can be read at the moment. */
+  /** Failure of the last attempt to read. */
   failure?: Failure;
 }
 

@@ -11,7 +11,7 @@ import { Root } from '../layout/Root';
 import { UserLayout } from '../layout/UserLayout';
 import { ownUrl } from '../prefix';
 
-/** What every route can use. */
+/** Context of all routes. */
 export interface RouteContext {
   client: QueryClient;
 }

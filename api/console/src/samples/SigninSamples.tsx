@@ -5,7 +5,7 @@ import signin from '../signin/signin.module.css';
 import { PasswordForm } from '../signin/PasswordForm';
 import { SignInFailure } from '../signin/SignInFailure';
 
-/** What a sign-in says. */
+/** Messages of the sign-in. */
 export function SigninSamples(): ReactNode {
   const failed = (code: string): Failure => new Failure(403, code, code);
   return (

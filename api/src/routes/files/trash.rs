@@ -42,7 +42,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What to delete.
+/// Path to delete.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = FilesDelete)]
 pub struct Deletion {
@@ -54,7 +54,7 @@ pub struct Deletion {
     permanent: bool,
 }
 
-/// What was deleted.
+/// Deleted entry.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FilesDeleted)]
 pub struct Deleted {
@@ -93,7 +93,7 @@ async fn delete(
                     workspace.can_remove(path)
                 },
                 make: Workspace::discard,
-                // What lies in the trash may be much.
+                // The trash may hold many entries.
                 removes: true,
                 detail: String::new(),
                 room: None,
@@ -121,7 +121,7 @@ struct Item {
     /// Where it was, relative to the workspace; null if the agent has changed that.
     #[schema(required = true, example = "notes/todo.txt")]
     path: Option<String>,
-    /// Whether it is a directory.
+    /// True for a directory.
     is_dir: bool,
     /// Length in bytes; 0 for everything but files.
     #[schema(example = 120)]
@@ -129,7 +129,7 @@ struct Item {
     /// The same for people.
     #[schema(example = "120 B")]
     size_str: String,
-    /// When it was deleted.
+    /// Time of deletion.
     deleted_at: Timestamp,
     /// From when on it is removed for good.
     removed_after: Timestamp,
@@ -188,7 +188,7 @@ async fn list(
     ))
 }
 
-/// What to bring back.
+/// Entry to restore.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = FilesRestore)]
 pub struct Restore {
@@ -200,7 +200,7 @@ pub struct Restore {
     to: Option<String>,
 }
 
-/// What was brought back.
+/// Restored entry.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FilesRestored)]
 pub struct Restored {

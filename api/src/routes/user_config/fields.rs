@@ -163,7 +163,7 @@ pub struct FormSection {
     /// Its display name.
     #[schema(example = "DingTalk")]
     label: String,
-    /// How to get the values of its fields; absent if the adapter does not say it.
+    /// Instructions for getting the values of its fields; absent if the adapter has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
 }

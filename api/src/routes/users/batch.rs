@@ -194,7 +194,7 @@ async fn batch_create(
     Ok(Answer::ok(message, batch).status(status.unwrap_or(StatusCode::OK)))
 }
 
-/// What is the same for all users of a request.
+/// Values for all users of a request.
 struct Common<'a> {
     image_tag: Option<String>,
     groups: &'a [String],

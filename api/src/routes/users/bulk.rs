@@ -61,7 +61,7 @@ const MOST: i64 = 1000;
 /// Most users that an answer names.
 const NAMED: usize = 100;
 
-/// What is done to users.
+/// Action on users.
 #[derive(
     Debug,
     Clone,
@@ -158,7 +158,7 @@ pub struct Skipped {
     reason: &'static str,
 }
 
-/// What a change of several users changes, and how far it is.
+/// Result of a change of several users, and its progress.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UsersChanged)]
 pub struct Changed {
@@ -173,7 +173,7 @@ pub struct Changed {
     skipped: usize,
     /// The first 100 of them.
     skipped_users: Vec<Skipped>,
-    /// How many for which reason.
+    /// Number of users by reason.
     skipped_codes: BTreeMap<&'static str, usize>,
     /// Of `delete`: what becomes of the directories, with `<user>` for each user's name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,16 +182,16 @@ pub struct Changed {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     task_id: Option<String>,
-    /// How far it is; absent with `dry_run`.
+    /// Progress; absent with `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
-    /// How many users are in which state.
+    /// Number of users by state.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
 
 impl Selection {
-    /// What is reported of it.
+    /// Users reported by name.
     fn into_changed(mut self, form: &Form, archive: Option<Archive>) -> Changed {
         let mut codes = BTreeMap::new();
         for skipped in &self.skipped {
@@ -290,7 +290,7 @@ async fn bulk(
     Ok(report(&deps, selection.into_changed(form, None), task, input.wait).await)
 }
 
-/// What would change.
+/// Preview of the change.
 async fn preview(deps: &Deps, form: &Form) -> Result<Answer<Changed>> {
     let mut snapshot = deps.db.snapshot().await?;
     let group = form.group(&mut snapshot).await?;

@@ -57,7 +57,7 @@ pub struct Item {
     /// Where the account comes from.
     #[schema(value_type = Source)]
     source: String,
-    /// What the account may do.
+    /// Role of the account.
     role: Role,
     /// The account is disabled.
     disabled: bool,
@@ -88,15 +88,15 @@ pub struct Item {
     health: Health,
     /// Reason, time and author of the decision that the container does not run; null if it is to run.
     standstill: Option<Standstill>,
-    /// How often the container's desired state was changed.
+    /// Generation of the container's desired state.
     generation: Generation,
     /// The generation that was last observed.
     observed_generation: Generation,
     /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
-    /// When it was created.
+    /// Time of creation.
     created_at: Timestamp,
-    /// When it last signed in.
+    /// Time of the last sign-in.
     last_login_at: Option<Timestamp>,
     /// Bytes that the workspace takes on the disk, as last measured; null before that.
     used_bytes: Option<u64>,
@@ -147,7 +147,7 @@ impl Item {
 pub(in crate::routes) struct Standing {
     /// Names of paused reconcilers.
     pub(in crate::routes) paused: Vec<String>,
-    /// How long users may be missing from the directory.
+    /// Grace period of users missing from the directory.
     pub(in crate::routes) grace: Option<Duration>,
 }
 
@@ -261,7 +261,7 @@ impl Filter {
     }
 }
 
-/// What a workspace takes, as people say it.
+/// Disk use of a workspace as text.
 fn used_text(bytes: u64, complete: bool) -> String {
     let size = size_text(bytes);
     match complete {
@@ -282,7 +282,7 @@ fn tag_of(reference: &str) -> String {
 #[schema(as = Users)]
 pub struct Listing {
     users: Vec<Item>,
-    /// How many of all users, whatever the filter, are not ready.
+    /// Number of users that are not ready, without the filter.
     #[schema(example = 0)]
     not_ready: i64,
     /// The id to start watching from, for changes after this list.
@@ -296,7 +296,7 @@ pub struct Listing {
     page: Page,
 }
 
-/// `GET /api/admin/users`: everybody, or one page; no engine is asked.
+/// `GET /api/admin/users`: all users, or one page; no engine call.
 ///
 /// # Errors
 /// 400 for a filter or an order that there is not, 404 without such a group.

@@ -16,14 +16,14 @@ use crate::auth::session::VALIDITY;
 use crate::deps::Deps;
 use crate::error::Result;
 
-/// What becomes of the directories of removed users.
+/// Fate of removed users' directories.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserArchive)]
 pub struct Archive {
     /// Name in the archive; `<time>` is the time of the removal.
     #[schema(example = "alice-<time>")]
     directory: String,
-    /// How long it is kept (`archive.retention`); null: forever.
+    /// Retention (`archive.retention`); null: forever.
     #[schema(required = true, example = "30days")]
     kept: Option<String>,
     /// Command that copies its workspace back, on the server.
@@ -43,7 +43,7 @@ impl Archive {
         })
     }
 
-    /// How long it is kept, in a clause.
+    /// Retention, as a clause.
     pub(super) fn kept_text(&self) -> String {
         match &self.kept {
             None => "kept until an administrator deletes it".to_owned(),
@@ -52,7 +52,7 @@ impl Archive {
     }
 }
 
-/// What the removal of a user removes.
+/// Effects of a user's removal.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserRemoval)]
 pub struct Removal {
@@ -69,9 +69,9 @@ pub struct Removal {
     /// Bytes that the directory takes on the disk, as last measured; null before that.
     #[schema(required = true)]
     used_bytes: Option<i64>,
-    /// What becomes of the directory.
+    /// Fate of the directory.
     archive: Archive,
-    /// How the user can come back.
+    /// Ways for the user to return.
     #[schema(example = "the name is free for a new user")]
     afterwards: &'static str,
 }

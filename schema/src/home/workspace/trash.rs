@@ -1,6 +1,6 @@
 //! The trash of a workspace: what was deleted, and can be brought back for some days.
 //!
-//! What is deleted at a time lies in `.trash/<time>/`, under its own name; `.trash/<time>.path` says where it was. The agent can change
+//! Deleted entries lie in `.trash/<time>/` under their names; `.trash/<time>.path` holds their former path. The agent can change
 //! all of it.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::ids::Timestamp;
 
 /// The directory of the trash, in a workspace.
 const TRASH: &str = ".trash";
-/// What the name of a file ends with that says where something was.
+/// Suffix of files that hold a former path.
 const PATH: &str = ".path";
 /// Time for which it is kept.
 pub const TRASH_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -65,7 +65,7 @@ fn time_of(id: &str) -> Option<Timestamp> {
 
 fn not_found(id: &str) -> FileError {
     FileError::NotFound {
-        // What a client sends for an id may be anything.
+        // The id comes from a client and may be any text.
         path: id.chars().take(64).collect(),
     }
 }
@@ -135,7 +135,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Whether something could be brought back, as far as can be said before.
+    /// Returns true when an entry can probably be restored.
     ///
     /// # Errors
     /// As [`Workspace::restore`].
@@ -250,7 +250,7 @@ impl Workspace {
 
     fn make_if_missing(&self, directory: &WorkspacePath) -> Result<(), FileError> {
         match self.make_directory(directory) {
-            // What is no directory shows when something is put into it.
+            // A missing directory shows when the entry is moved.
             Err(FileError::Exists { .. }) => self.directory(directory).map(drop),
             made => made,
         }

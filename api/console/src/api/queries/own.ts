@@ -8,13 +8,13 @@ import type { Schemas } from '../types';
 /** Entries of lists that a user's page shows at once. */
 const ALL = { page_size: 200 };
 
-/** How far the own agent is. */
+/** Progress of my agent's start. */
 export const initStatusQuery = queryOptions({
   queryKey: keys.initStatus,
   queryFn: ({ signal }) => get<Schemas['InitStatus']>('/api/user/init-status', {}, { signal }),
 });
 
-/** State of the own agent. */
+/** State of my agent. */
 export const ownAgentQuery = queryOptions({
   queryKey: keys.own('container', 'agent'),
   queryFn: ({ signal }) => get<Schemas['OwnContainer']>('/api/user/container', {}, { signal }),

@@ -11,7 +11,7 @@ export const sessionQuery = queryOptions({
   staleTime: Infinity,
 });
 
-/** How people sign in here. */
+/** Ways to sign in. */
 export const loginModeQuery = queryOptions({
   queryKey: keys.loginMode,
   queryFn: ({ signal }) => get<LoginMode>('/api/login/mode', {}, { signal }),

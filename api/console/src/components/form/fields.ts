@@ -10,15 +10,15 @@ export interface FormField {
   secret?: boolean;
   required?: boolean;
   default?: unknown;
-  /** Whether anything is set; of a secret this is all that is known. */
+  /** True when a value is set; of a secret nothing else is known. */
   set: boolean;
   value?: unknown;
 }
 
-/** What was typed into a field. */
+/** Value typed into a field. */
 export type Entry = string | boolean;
 
-/** What is to happen to a secret: absent means that it stays. */
+/** Change of a secret; absent: the secret stays. */
 export type SecretEntry = { replace: string } | 'remove';
 
 /** All that was changed in a form and is not saved yet. */
@@ -29,7 +29,7 @@ export interface Draft {
 
 export const EMPTY_DRAFT: Draft = { entries: {}, secrets: {} };
 
-/** Whether the value of a field is never shown. */
+/** Returns true when the value of a field is never shown. */
 export function isSecret(field: FormField): boolean {
   return field.secret === true || field.type === 'password';
 }
@@ -72,7 +72,7 @@ export function readEntry(field: FormField, entry: Entry): ReadEntry {
   }
 }
 
-/** What a form sends, and what is wrong with it. */
+/** Values that a form sends, and errors of its fields. */
 export interface Changes {
   values: Record<string, unknown>;
   problems: Record<string, EntryProblem>;
@@ -97,7 +97,7 @@ export function collectChanges(fields: FormField[], draft: Draft): Changes {
   return changes;
 }
 
-/** Whether anything was changed. */
+/** Returns true when a field was changed. */
 export function isDirty(fields: FormField[], draft: Draft): boolean {
   const { values, problems } = collectChanges(fields, draft);
   return Object.keys(values).length + Object.keys(problems).length > 0;

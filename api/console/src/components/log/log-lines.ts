@@ -2,7 +2,7 @@ import { visibleText } from '../../modules/visible-text';
 
 /** A line of a log. */
 export interface LogLine {
-  /** When it was written, if that is known. */
+  /** Time of writing, if known. */
   time?: Date;
   text: string;
   /** A mark that is no line of the log, such as the end of the container. */

@@ -12,7 +12,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** What can be done with the chosen rows; keeps its place when nothing is chosen. */
+/** Actions for the selected rows; keeps its place when nothing is chosen. */
 export function BulkBar({ selection, total, children }: Props): ReactNode {
   const t = useT();
   const count = selection.count(total);

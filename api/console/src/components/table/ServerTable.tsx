@@ -34,7 +34,7 @@ interface Props<R> {
   columns: Column<R>[];
   rows: R[] | undefined;
   page: Page | undefined;
-  /** The rows are those of before, while others are loading. */
+  /** True while the previous rows are shown and new ones load. */
   isPrevious?: boolean;
   rowId: (row: R) => string;
   control: ListControl;

@@ -1,4 +1,4 @@
-/** What a list shows: all of it stands in the URL. */
+/** State of a list; all of it is in the URL. */
 export interface ListState {
   /** From 1. */
   page: number;
@@ -51,7 +51,7 @@ export function listQuery(state: ListState, pageSize = PAGE_SIZE): Record<string
   return { ...writeListState(state), page: state.page, page_size: pageSize };
 }
 
-/** Whether anything is searched or filtered. */
+/** Returns true when a search or a filter is set. */
 export function isNarrowed(state: ListState): boolean {
   return state.search !== '' || Object.keys(state.filters).length > 0;
 }

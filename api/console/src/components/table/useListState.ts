@@ -3,7 +3,7 @@ import { useCallback, useMemo } from 'react';
 
 import { type ListState, readListState, type Search, writeListState } from './list-state';
 
-/** How a list changes what it shows. */
+/** Changes of a list's state. */
 export interface ListControl {
   state: ListState;
   /** Changes parts of the state; everything but a change of the page leads to page 1. */

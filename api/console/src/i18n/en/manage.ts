@@ -38,7 +38,7 @@ export const manage = {
   'list.comma': ', ',
   'skills.title': 'My skills',
   'skills.text':
-    'What your agent can do beyond its own abilities. Administrators give skills to you, to your groups, or to everybody.',
+    'What your agent can do beyond its own abilities. Administrators give skills to you, to your groups, or to all users.',
   'skills.none': 'No skills yet',
   'skills.none.text': 'Ask an administrator if your agent should learn something.',
   'skills.skill': 'Skill',
@@ -47,7 +47,7 @@ export const manage = {
   'skills.there': 'your agent has it',
   'skills.pending': 'on its way',
   'skills.by.own': 'you',
-  'skills.by.default': 'everybody',
+  'skills.by.default': 'all users',
   'skills.by.group': 'group {group}',
   'skills.by.group.via': 'group {group} (through {via})',
   'cookies.title': 'Cookies for your agent',

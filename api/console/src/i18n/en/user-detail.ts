@@ -123,7 +123,7 @@ export const userDetail = {
   'channels.none.text': 'Users set their channels on their own page.',
   'limits.memory': 'Memory, in MiB',
   'limits.cpu': 'CPU, in cores',
-  'limits.hint': '0: no limit; empty: as configured for everybody',
+  'limits.hint': '0: no limit; empty: as configured for all users',
   'limits.text':
     'The limits in force. Saving sets both for this user, and the agent restarts if they change.',
   'limits.save': 'Save limits',

@@ -47,7 +47,7 @@ export const users = {
   'bulk.remove': 'Remove {count, plural, one {# user} other {# users}} from {goal}',
   'bulk.start.effect': '{count, plural, one {# agent starts} other {# agents start}}.',
   'bulk.stop.effect':
-    '{count, plural, one {# agent stops and stays} other {# agents stop and stay}} stopped until somebody starts them.',
+    '{count, plural, one {# agent stops and stays} other {# agents stop and stay}} stopped until an administrator starts them.',
   'bulk.restart.effect':
     '{count, plural, one {# agent is} other {# agents are}} stopped and started again. What they are doing at the moment ends.',
   'bulk.disable.effect':
@@ -62,7 +62,7 @@ export const users = {
     '{count, plural, one {# user becomes a member} other {# users become members}} of {goal} and {count, plural, one {gets} other {get}} its skills.',
   'bulk.remove.effect':
     '{count, plural, one {# user is} other {# users are}} no longer in {goal} and {count, plural, one {loses} other {lose}} the skills that only it gives.',
-  'bulk.nobody': 'It applies to none of them; nothing is changed.',
+  'bulk.none': 'It applies to none of them; nothing is changed.',
   'bulk.more': 'and {count} more',
   'bulk.skipped': '{count, plural, one {# is left out} other {# are left out}}',
   'bulk.skip.not_found': 'there is no such user',
@@ -95,7 +95,7 @@ export const users = {
   'create.repeated': 'named twice: {names}',
   'create.too.many': 'At most {most} users at once.',
   'create.image.default': 'as configured',
-  'create.failed': 'Nobody was created',
+  'create.failed': 'No user was created',
   'create.submit': 'Create {count, plural, one {# user} other {# users}}',
   'create.refused': '{count, plural, one {# was not created} other {# were not created}}',
   'create.once': 'The passwords are shown this once. Copy them or save them before you close this.',

@@ -55,7 +55,7 @@ export const users = {
     '{count} 个用户将依次迁移到 {goal}，每个智能体都会重启。若某个智能体未能就绪，迁移会暂停。',
   'bulk.add.effect': '{count} 个用户将成为 {goal} 的成员，并获得该组的技能。',
   'bulk.remove.effect': '{count} 个用户将离开 {goal}，并失去仅由该组提供的技能。',
-  'bulk.nobody': '此操作对所选用户均不适用，不会有任何更改。',
+  'bulk.none': '此操作对所选用户均不适用，不会有任何更改。',
   'bulk.more': '以及另外 {count} 个',
   'bulk.skipped': '将跳过 {count} 个',
   'bulk.skip.not_found': '没有此用户',

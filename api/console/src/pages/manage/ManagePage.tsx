@@ -8,7 +8,7 @@ import styles from './manage.module.css';
 import { McpCard } from './mcp/McpCard';
 import { MoreCard } from './MoreCard';
 
-/** The user's page: the own agent, what is connected to it, where it listens, its files, its tools. */
+/** The user's page: agent, connected devices, channels, files, tools. */
 export function ManagePage(): ReactNode {
   return (
     <>

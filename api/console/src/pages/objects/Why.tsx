@@ -5,7 +5,7 @@ import { useReasons } from '../../i18n/reasons';
 import { readyOf } from '../../modules/state';
 import styles from './objects.module.css';
 
-/** Why an object is not ready, with the server's sentence; nothing when it is. */
+/** Reason of an object that is not ready, with the server's sentence. */
 export function Why({ conditions }: { conditions: Condition[] }): ReactNode {
   const explain = useReasons();
   const ready = readyOf(conditions);

@@ -17,7 +17,7 @@ const skillsQuery = queryOptions({
     get<Schemas['Skills']>('/api/admin/skills', { page: 1, page_size: 200 }, { signal }),
 });
 
-/** What fits the words: pages, users (found by the server), groups, images, skills. */
+/** Matches of the search words: pages, users (found by the server), groups, images, skills. */
 export function usePaletteItems(words: string): PaletteItem[] {
   const t = useT();
   const { data: found } = useQuery({

@@ -12,14 +12,14 @@ interface Props {
   goal: string;
 }
 
-/** What an action will do: to whom it applies, and to whom it does not and why. */
+/** Effect of an action: users to which it applies, and users left out with the reason. */
 export function BulkEffect({ answer, goal }: Props): ReactNode {
   const t = useT();
   const { action, total, users, skipped, skipped_users: left, skipped_codes: codes, archive } = answer;
   const more = total - users.length;
   return (
     <>
-      <p>{total === 0 ? t('bulk.nobody') : t(BULK_TEXTS[action].effect, { count: total, goal })}</p>
+      <p>{total === 0 ? t('bulk.none') : t(BULK_TEXTS[action].effect, { count: total, goal })}</p>
       {total > 0 && (
         <div className={styles.names}>
           {users.join(', ')}

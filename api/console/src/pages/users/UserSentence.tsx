@@ -8,7 +8,7 @@ import type { UserDetail } from './useUserDetail';
 
 const REASONS: Record<string, Reason> = { disabled: 'Disabled', stopped: 'Stopped', missing: 'Disabled' };
 
-/** What is wrong with a user, what helps, and when it is tried again; or why nothing runs. */
+/** Problem of a user with its remedy and next attempt, or the reason that nothing runs. */
 export function UserSentence({ detail }: { detail: UserDetail }): ReactNode {
   const { user, worst } = detail;
   const { health, standstill } = user ?? {};

@@ -6,7 +6,7 @@ import { Rich } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
 import styles from './users.module.css';
 
-/** Why a user is in the state that is shown, and since when. */
+/** Reason of the shown state of a user, and its begin. */
 export function UserWhy({ user }: { user: UserRow }): ReactNode {
   const explain = useReasons();
   const { health, standstill } = user;

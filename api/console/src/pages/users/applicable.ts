@@ -5,7 +5,7 @@ import type { UserDetail } from './useUserDetail';
 /** Actions that show a dialog first. */
 export type AskedAction = 'disable' | 'move-image' | 'reset-password' | 'rotate-token' | 'delete';
 
-/** What can be done with a user at the moment. */
+/** Actions that apply to a user at the moment. */
 export interface Applicable {
   /** At most two, the more useful one first. */
   buttons: QuickAction[];

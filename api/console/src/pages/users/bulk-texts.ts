@@ -7,7 +7,7 @@ export interface BulkText {
   button: MessageKey;
   /** The verb with the number of users. */
   verb: MessageKey;
-  /** What it means for them. */
+  /** Effect on the users. */
   effect: MessageKey;
 }
 
@@ -23,7 +23,7 @@ export const BULK_TEXTS: Record<BulkAction, BulkText> = {
   'remove-from-group': { button: 'users.remove', verb: 'bulk.remove', effect: 'bulk.remove.effect' },
 };
 
-/** Why an action does not apply to users, by the server's code. */
+/** Reasons for leaving out users, by the server's code. */
 export const SKIP_TEXTS: Record<string, MessageKey> = {
   not_found: 'bulk.skip.not_found',
   name_being_removed: 'bulk.skip.name_being_removed',

@@ -58,7 +58,7 @@ const QUICK: Record<QuickAction, Quick> = {
   },
 };
 
-/** What is done at once to a user, and what is under way. */
+/** Immediate actions on a user, and the one under way. */
 export interface UserActions {
   working: QuickAction | undefined;
   act: (action: QuickAction) => void;

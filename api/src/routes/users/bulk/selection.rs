@@ -89,8 +89,8 @@ pub(super) async fn select(
     };
     let mut selection = Selection::default();
     let listed = match given(&form.filter) {
-        Some(filter) => filtered(connection, deps, filter).await?,
-        None => named(connection, &form.users, &mut selection).await?,
+        Some(filter) => select_by_filter(connection, deps, filter).await?,
+        None => select_by_name(connection, &form.users, &mut selection).await?,
     };
     for user in listed {
         match find_obstacle(form.action, &user, &members) {
@@ -101,7 +101,7 @@ pub(super) async fn select(
     Ok(selection)
 }
 
-async fn filtered(
+async fn select_by_filter(
     connection: &mut Connection,
     deps: &Deps,
     filter: &str,
@@ -123,7 +123,7 @@ async fn filtered(
     Ok(users)
 }
 
-async fn named(
+async fn select_by_name(
     connection: &mut Connection,
     users: &[String],
     selection: &mut Selection,

@@ -5,7 +5,7 @@ import { type MessageKey, useT } from '../../../i18n';
 import type { Tone } from '../../../modules/state';
 import styles from '../manage.module.css';
 
-/** How far a channel is. */
+/** State of a channel. */
 export type ChannelState = 'on' | 'off' | 'incomplete' | 'unset';
 
 const PILLS: Record<ChannelState, [Tone, MessageKey]> = {
@@ -18,7 +18,7 @@ const PILLS: Record<ChannelState, [Tone, MessageKey]> = {
 interface Props {
   label: string;
   state: ChannelState;
-  /** What is set, or what is missing. */
+  /** Fields that are set, or missing ones. */
   text: string;
   link: ReactNode;
 }

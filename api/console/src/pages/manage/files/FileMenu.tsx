@@ -22,7 +22,7 @@ export function downloadUrl(path: string): string {
   return ownUrl(`/api/files/download${queryText({ path })}`);
 }
 
-/** What can be done with a file or folder. */
+/** Actions for a file or folder. */
 export function FileMenu({ entry, path, onRename, onMove, onDelete }: Props): ReactNode {
   const t = useT();
   const readable = entry.is_dir || entry.type === 'file';

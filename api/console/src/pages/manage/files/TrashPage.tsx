@@ -34,7 +34,7 @@ async function restoreEntry(entry: Schemas['TrashEntry']): Promise<string> {
   }
 }
 
-/** What was deleted from the workspace and can be brought back. */
+/** Deleted files that can be restored. */
 export function TrashPage(): ReactNode {
   const t = useT();
   const client = useQueryClient();

@@ -15,7 +15,7 @@ import {
 import { editorTheme } from './editor-theme';
 import { loadLanguage } from './languages';
 
-/** What an editor is made of. */
+/** Extensions of the editor. */
 export interface EditorOptions {
   /** Where it stands: styles of the editor are constructed sheets there, which the page's policy allows. */
   root: ShadowRoot;

@@ -14,13 +14,13 @@ export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** What follows the last dot of a name, in lower case; empty for a name that only begins with one. */
+/** Extension of a name, in lower case; empty for a name that only begins with one. */
 export function extensionOf(name: string): string {
   const at = name.lastIndexOf('.');
   return at <= 0 ? '' : name.slice(at + 1).toLowerCase();
 }
 
-/** Whether a name can be given to a file or folder. */
+/** Returns true when a file or folder may have this name. */
 export function isName(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !/[/\u0000]/.test(name) && byteLength(name) <= 255;
 }

@@ -4,7 +4,7 @@ export interface PickedFile {
   file: File;
 }
 
-/** What was chosen or dropped: files, and folders even when they are empty. */
+/** Chosen or dropped files and folders, empty ones included. */
 export interface Picked {
   files: PickedFile[];
   folders: string[];

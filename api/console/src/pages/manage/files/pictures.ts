@@ -20,7 +20,7 @@ const BINARY = new Set(
   ),
 );
 
-/** Whether a file is no text by its name. */
+/** Returns true when a file is no text by its name. */
 export function isBinary(name: string): boolean {
   return BINARY.has(extensionOf(name));
 }

@@ -3,7 +3,7 @@ import { Failure } from '../../../api/failure';
 import { ownUrl } from '../../../prefix';
 import type { PlannedFile } from './upload-plan';
 
-/** How a file is sent. */
+/** Options of sending a file. */
 export interface SendOptions {
   overwrite: boolean;
   signal: AbortSignal;

@@ -11,7 +11,7 @@ export interface PlannedFile {
   file: File;
 }
 
-/** What an upload does: makes folders, then sends files. */
+/** Steps of an upload: folders first, then files. */
 export interface UploadPlan {
   /** Folders to be made, each after the one it lies in. */
   folders: string[];

@@ -118,7 +118,7 @@ export class UploadQueue {
   }
 }
 
-/** Whether a file waits or is being sent. */
+/** Returns true while a file waits or is being sent. */
 export function isOpen(upload: Upload): boolean {
   return upload.state === 'waiting' || upload.state === 'sending';
 }

@@ -9,7 +9,7 @@ import { sendFile } from './send-file';
 import { type PlannedFile, planUpload } from './upload-plan';
 import { isOpen, UploadQueue } from './upload-queue';
 
-/** What to do with files that are there already. */
+/** Choice for files that exist already. */
 export type Answer = 'replace' | 'skip' | 'cancel';
 
 /** A question about files that are there already. */

@@ -9,7 +9,7 @@ import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import { nameOf } from './paths';
 
-/** What is done with files; each shows its own message. */
+/** Actions on files; each shows its own message. */
 export interface FileActions {
   /** Throws a Failure, which the caller shows at its field. */
   move: (from: string, to: string) => Promise<void>;

@@ -4,10 +4,10 @@ export const PROGRAMS = ['claude', 'cursor', 'vscode', 'goose', 'mcp-remote', 't
 /** A program that can use the agent's tools. */
 export type Program = (typeof PROGRAMS)[number];
 
-/** What can be used: the tools of the browser, or those of the desktop. */
+/** Kind of tools: of the browser or of the desktop. */
 export type Tools = 'browser' | 'computer';
 
-/** What a snippet is made from. */
+/** Values in a snippet. */
 export interface Access {
   /** Address of the service, without a slash at its end. */
   address: string;

@@ -16,7 +16,7 @@ const SOURCES: Record<string, MessageKey> = {
   oidc: 'users.source.oidc',
 };
 
-/** What is to know of a user beside the state. */
+/** Facts of a user beside the state. */
 export function AboutCard({ name, detail }: { name: string; detail: UserDetail }): ReactNode {
   const t = useT();
   const { user, row, observed } = detail;

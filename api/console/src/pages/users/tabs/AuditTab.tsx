@@ -17,7 +17,7 @@ type Item = Schemas['AuditEntry'];
 
 const FILTERS = ['by'] as const;
 
-/** Who changed what of a user, or what the user did, newest first. */
+/** Audit entries about a user and by the user, newest first. */
 export function AuditTab(): ReactNode {
   const t = useT();
   const name = useUserName();

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import type { Schemas } from '../../../api/types';
 import { Rich, useT } from '../../../i18n';
 
-/** What gives a user a skill: a group, everyone's defaults, or a binding of the user's own. */
+/** Binding that gives a user a skill: a group, everyone's defaults, or a binding of the user's own. */
 export function BindingText({ binding }: { binding: Schemas['SkillBinding'] }): ReactNode {
   const t = useT();
   const { by, via } = binding;

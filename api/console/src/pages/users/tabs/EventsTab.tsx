@@ -17,7 +17,7 @@ type Item = Schemas['ExplainedEvent'];
 
 const FILTERS: readonly string[] = [];
 
-/** What happened to a user and the parts of the user, newest first. */
+/** Events of a user's objects, newest first. */
 export function EventsTab(): ReactNode {
   const t = useT();
   const name = useUserName();

@@ -6,7 +6,7 @@ import { Rich, useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import styles from '../users.module.css';
 
-/** How the container ended before without being asked, each time with the last lines of its log. */
+/** Unrequested ends of the container, each with the last lines of its log. */
 export function LastEnds({ ends }: { ends: Schemas['ContainerEnd'][] }): ReactNode {
   const t = useT();
   if (ends.length === 0) return null;
