@@ -21,6 +21,7 @@ use crate::console::Console;
 use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::mcp::Mcp;
+use crate::plans::Plans;
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
     IdentityProvider, Images, Leadership, Pulls, Reconcilers, RegistryTags,
@@ -47,7 +48,7 @@ pub struct Dependencies {
     /// The right to read an uploaded adapter package: one at a time, since that takes many times its size.
     pub adapter_check: Arc<Semaphore>,
     /// The right to plan the next reconciliation of a user's container for that user: a few at a time, since that asks the engine.
-    pub plans: Semaphore,
+    pub plans: Plans,
     /// The store of skills.
     pub skills: Arc<SkillStore>,
     /// The files of repositories.

@@ -296,11 +296,13 @@ pub enum ApiError {
     #[error("the container engine cannot be reached")]
     EngineUnavailable,
     /// The file system of users' files has no space left (507 `disk_full`).
-    #[error("the disk has no space left; remove files or ask an administrator")]
+    #[error(
+        "the disk has no space left; remove files for good (permanent), empty the trash, or ask an administrator"
+    )]
     DiskFull(#[source] Cause),
     /// The user's quota is used up (507 `quota_exceeded`).
     #[error(
-        "your files take {used} and may take {limit} ({key}); remove files, or ask an administrator to raise the quota"
+        "your files take {used} and may take {limit} ({key}); remove files for good (permanent), empty the trash, or ask an administrator to raise the quota"
     )]
     QuotaExceeded {
         /// What is used, without this request.

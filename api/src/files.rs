@@ -263,6 +263,7 @@ pub(crate) fn refused(error: FileError) -> ApiError {
         FileError::TooMany { .. } => conflict("too_many_entries"),
         FileError::Top => ApiError::invalid("path", message.clone()),
         FileError::TooLong { .. } => ApiError::invalid("path", message.clone()),
+        FileError::InTrash { .. } => ApiError::invalid("permanent", message.clone()),
         FileError::IntoItself => ApiError::invalid("to", message.clone()),
         FileError::Changed { .. } => ApiError::StaleFile,
         FileError::OtherFileSystem { .. } => conflict("other_file_system"),

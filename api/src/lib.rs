@@ -3,6 +3,7 @@
 //! A request passes `server` (connections, headers, panics, access log), `dispatch` (route, caller,
 //! CSRF, fields) and one handler. A [`route::Route`] beside each handler says who may use it and how.
 
+mod accept_encoding;
 pub mod answer;
 pub mod auth;
 mod budget;
@@ -21,6 +22,7 @@ pub mod mcp;
 pub mod openapi;
 mod parts;
 mod pieces;
+pub mod plans;
 pub mod ports;
 pub mod quota;
 pub mod reply;

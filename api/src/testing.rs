@@ -40,6 +40,7 @@ use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::mcp::{Mcp, Own};
+use crate::plans::Plans;
 use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
     DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DirectoryWanted, DryRun,
@@ -366,7 +367,7 @@ pub(crate) async fn world() -> World {
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
-        plans: Semaphore::new(1),
+        plans: Plans::new(1),
         skills: Arc::new(SkillStore::open(dir.path()).unwrap()),
         checkouts: Arc::new(Checkouts::open(dir.path()).unwrap()),
         files: Files::new(Arc::new(Homes::open(dir.path(), "test").unwrap()), true),

@@ -25,6 +25,7 @@ use api::dispatch::Api;
 use api::files::Files;
 use api::follows::FollowLimit;
 use api::mcp::{Mcp, Own};
+use api::plans::Plans;
 use api::quota::Arrivals;
 use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
@@ -224,7 +225,7 @@ pub async fn build(
         ),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
-        plans: Semaphore::new(PLANS),
+        plans: Plans::new(PLANS),
         skills: Arc::new(skills),
         checkouts: Arc::new(Checkouts::open(&settings.data_dir)?),
         files: Files::new(homes, is_beside_users(settings, prepared)),

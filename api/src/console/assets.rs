@@ -1,13 +1,12 @@
 //! Files with a content hash in their names.
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY,
-};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use warp::Reply as _;
 
 use super::ConsoleFiles;
+use crate::accept_encoding::accepts_encoding;
 use crate::error::{ApiError, Result};
 use crate::reply::Response;
 
@@ -29,7 +28,8 @@ pub(super) fn answer(
     let content_type = content_type(name).ok_or(ApiError::NoSuchRoute)?;
     let plain = files.file(&path).ok_or(ApiError::NoSuchRoute)?;
     let compressed = ENCODINGS.iter().find_map(|(encoding, end)| {
-        let file = accepts(headers, encoding).then(|| files.file(&format!("{path}{end}")))?;
+        let file =
+            accepts_encoding(headers, encoding).then(|| files.file(&format!("{path}{end}")))?;
         Some((*encoding, file?))
     });
     let (encoding, body) = match compressed {
@@ -76,20 +76,4 @@ fn content_type(name: &str) -> Option<&'static str> {
         "woff2" => "font/woff2",
         _ => return None,
     })
-}
-
-/// Reports that a client takes an encoding (RFC 9110, 12.5.3): as it is named, else as `*` is.
-fn accepts(headers: &HeaderMap, encoding: &str) -> bool {
-    let taken = |wanted: &str| {
-        let values = headers.get_all(ACCEPT_ENCODING).iter();
-        let parts = values.filter_map(|value| value.to_str().ok());
-        let mut parts = parts.flat_map(|value| value.split(','));
-        parts.find_map(|part| {
-            let (name, weight) = part.split_once(';').unwrap_or((part, "q=1"));
-            let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
-            let is_taken = weight.parse().is_ok_and(|weight: f32| weight > 0.0);
-            (name.trim().eq_ignore_ascii_case(wanted)).then_some(is_taken)
-        })
-    };
-    taken(encoding).or_else(|| taken("*")).unwrap_or(false)
 }

@@ -134,7 +134,7 @@ const PLAN_TIME: Duration = Duration::from_secs(3);
 
 /// The steps that are next, unless too many ask for them.
 async fn read_plan(deps: &Deps, uid: &Uid) -> Option<NextSteps> {
-    let _turn = deps.plans.try_acquire().ok()?;
+    let _turn = deps.plans.take_turn(uid)?;
     let plan = deps
         .reconcilers
         .dry_run(Kind::Container.as_str(), uid.as_str());

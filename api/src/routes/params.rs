@@ -81,11 +81,16 @@ impl NewPassword {
 
     /// What the answer says of it.
     pub(super) fn reset(self, username: UserName) -> PasswordReset {
-        let random = self.random.then_some(self.password);
         PasswordReset {
             username,
-            password: random.map(|password| password.expose_secret().to_owned()),
+            password: self.reveal_random(),
         }
+    }
+
+    /// Returns the password if it is random; a given one is known to the caller.
+    pub(super) fn reveal_random(self) -> Option<String> {
+        let random = self.random.then_some(self.password);
+        random.map(|password| password.expose_secret().to_owned())
     }
 }
 

@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
-use schema::home::workspace::FileError;
+use schema::home::workspace::{Emptied, FileError};
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes,
     Measurement, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook, Walked,
@@ -204,7 +204,7 @@ pub trait DataDir: Send + Sync + 'static {
         name: &UserName,
         uid: &Uid,
         before: Timestamp,
-    ) -> Result<usize, FileError>;
+    ) -> Result<Emptied, FileError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
@@ -579,14 +579,28 @@ impl DataDir for LocalDataDir {
         name: &UserName,
         uid: &Uid,
         before: Timestamp,
-    ) -> Result<usize, FileError> {
+    ) -> Result<Emptied, FileError> {
         let homes = Arc::clone(&self.homes);
         let (name, uid) = (name.clone(), uid.clone());
-        blocking(move || match homes.workspace(&name, &uid)? {
-            Some(workspace) => workspace.empty_trash(before),
-            None => Ok(0),
+        let ended = CancellationToken::new();
+        let _ends_with_this = ended.clone().drop_guard();
+        let piece = self.piece_of_walk;
+        let work = blocking(move || {
+            let end = Instant::now() + piece;
+            let goes_on = || !ended.is_cancelled() && Instant::now() < end;
+            match homes.workspace(&name, &uid)? {
+                Some(workspace) => workspace.empty_trash(before, goes_on),
+                None => Ok(Emptied::default()),
+            }
+        });
+        let emptied = timeout(LONGEST_WAIT, work).await;
+        emptied.unwrap_or_else(|_| {
+            Err(FileError::Io {
+                action: "emptying",
+                path: ".trash".to_owned(),
+                source: io::ErrorKind::TimedOut.into(),
+            })
         })
-        .await
     }
 
     async fn measure(

@@ -23,7 +23,7 @@ use std::time::Duration;
 use schema::clock::Cautious;
 use schema::condition::Reason;
 use schema::error::{DbError, chain};
-use schema::home::workspace::TRASH_KEPT;
+use schema::home::workspace::{Emptied, FileError, TRASH_KEPT};
 use schema::home::{Measurement, Walked};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::usage::{Attempt, Due, Quota, object_uid};
@@ -135,20 +135,26 @@ impl UsageReconciler {
         let before = self.today.now().minus(TRASH_KEPT);
         let data_dir = &self.shared.data_dir;
         match data_dir.empty_trash(&due.name, &due.uid, before).await {
-            Ok(0) => {}
-            Ok(emptied) => {
-                tracing::info!(user = %due.name, emptied, "removed what had been in the trash long enough");
+            Ok(Emptied { removed, problem }) => {
+                if removed > 0 {
+                    tracing::info!(user = %due.name, removed, "removed old entries of the trash");
+                }
+                if let Some(error) = problem {
+                    warn_of_trash(due, &error);
+                }
             }
-            Err(error) => {
-                let problem = one_line(&chain(&error));
-                tracing::warn!(user = %due.name, %problem, "the trash of the workspace cannot be emptied");
-            }
+            Err(error) => warn_of_trash(due, &error),
         }
     }
 
     fn begun(&self) -> MutexGuard<'_, BTreeMap<Uid, (i64, Measurement)>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn warn_of_trash(due: &Due, error: &FileError) {
+    let problem = one_line(&chain(error));
+    tracing::warn!(user = %due.name, %problem, "the trash of the workspace cannot be emptied");
 }
 
 /// A failure in one short line.

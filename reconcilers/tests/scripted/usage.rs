@@ -173,6 +173,27 @@ async fn a_workspace_is_measured_at_first_after_a_change_and_from_time_to_time()
 }
 
 #[tokio::test]
+async fn trash_is_emptied_after_a_week_and_not_by_a_set_clock() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let yard = Yard::new().await;
+    let ada = yard.user("ada").await;
+    yard.settle(&mut None).await.unwrap();
+    let deleted = yard.workspace("ada").join(".trash").join(NOW.to_basic());
+    fs::create_dir_all(deleted.join("notes")).unwrap();
+    let measure = async || {
+        yard.changed(&ada).await;
+        yard.settle(&mut None).await.unwrap();
+        deleted.exists()
+    };
+    yard.clock.advance(DAY);
+    assert!(measure().await);
+    yard.clock.set(NOW.plus(DAY * 30));
+    assert!(measure().await, "the clock was set");
+    yard.clock.advance(DAY * 7);
+    assert!(!measure().await);
+}
+
+#[tokio::test]
 async fn a_pass_measures_a_bounded_number_and_the_next_goes_on_where_it_was_killed() {
     for budget in 0..3 {
         let yard = Yard::new().await;

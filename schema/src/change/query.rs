@@ -16,6 +16,24 @@ pub const KEPT: i64 = 10_000;
 /// Versions that one changed object may need: its own and that of the object it is shown with.
 const VERSIONS: i64 = 2;
 
+/// Objects that changed, as they are now: a statement up to its WHERE.
+macro_rules! changed_objects {
+    () => {
+        concat!("SELECT c.version, c.kind, c.uid, c.name, coalesce(c.last_generation, 0) AS last_generation, o.generation, \
+             CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS deleted, ", status_columns!(), ", \
+             CASE WHEN k.desired = 'running' AND coalesce(u.disabled, 0) = 0 THEN 1 ELSE 0 END AS container_desired, \
+             coalesce(ko.generation, 0) AS container_generation, \
+             coalesce(ks.observed_generation, 0) AS container_observed_generation, CASE WHEN c.kind IN ('user', 'container') THEN coalesce(ks.conditions, '[]') ELSE '[]' END AS container_conditions \
+             FROM changes c \
+             LEFT JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
+             LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
+             LEFT JOIN users u ON u.uid = c.uid \
+             LEFT JOIN containers k ON k.uid = c.uid \
+             LEFT JOIN objects ko ON ko.kind = 'container' AND ko.uid = c.uid \
+             LEFT JOIN object_status ks ON ks.kind = 'container' AND ks.uid = c.uid ")
+    };
+}
+
 statements! {
     /// Takes so many versions and returns the newest: a second transaction waits here until the first has ended.
     TAKE = "UPDATE change_state SET version = version + $1 WHERE id = 1 RETURNING version";
@@ -35,20 +53,10 @@ statements! {
     STATE = "SELECT s.version, s.floor, coalesce(m.value, '') AS instance FROM change_state s LEFT JOIN meta m ON m.name = 'instance_id' WHERE s.id = 1";
     /// The newest version.
     NEWEST = "SELECT version FROM change_state WHERE id = 1";
-    /// Objects that changed after a version, as they are now; empty `$2` = every kind, empty `$3` = every name, empty `$5` = every user's.
-    AFTER = concat!("SELECT c.version, c.kind, c.uid, c.name, coalesce(c.last_generation, 0) AS last_generation, o.generation, \
-             CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS deleted, ", status_columns!(), ", \
-             CASE WHEN k.desired = 'running' AND coalesce(u.disabled, 0) = 0 THEN 1 ELSE 0 END AS container_desired, \
-             coalesce(ko.generation, 0) AS container_generation, \
-             coalesce(ks.observed_generation, 0) AS container_observed_generation, CASE WHEN c.kind IN ('user', 'container') THEN coalesce(ks.conditions, '[]') ELSE '[]' END AS container_conditions \
-             FROM changes c \
-             LEFT JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
-             LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
-             LEFT JOIN users u ON u.uid = c.uid \
-             LEFT JOIN containers k ON k.uid = c.uid \
-             LEFT JOIN objects ko ON ko.kind = 'container' AND ko.uid = c.uid \
-             LEFT JOIN object_status ks ON ks.kind = 'container' AND ks.uid = c.uid \
-             WHERE c.version > $1 AND ($2 = '' OR c.kind = $2) AND ($3 = '' OR lower(c.name) = $3) AND ($5 = '' OR (c.uid = $5 AND c.kind <> 'user')) ORDER BY c.version LIMIT $4");
+    /// Objects that changed after a version, as they are now; empty `$2` = every kind, empty `$3` = every name.
+    AFTER = concat!(changed_objects!(), "WHERE c.version > $1 AND ($2 = '' OR c.kind = $2) AND ($3 = '' OR lower(c.name) = $3) ORDER BY c.version LIMIT $4");
+    /// The same for container, configuration and skills of a user, found by their keys.
+    AFTER_OF_USER = concat!(changed_objects!(), "WHERE c.uid = $2 AND c.kind IN ('container', 'agent-config', 'skill-set') AND c.version > $1 ORDER BY c.version LIMIT $3");
     /// The newest version to forget: of purged objects beyond the newest `$1`, or deleted before `$2`.
     TO_FORGET = "SELECT coalesce(max(version), 0) FROM changes WHERE last_generation IS NOT NULL AND (deleted_at < $2 OR version <= coalesce( \
                  (SELECT version FROM changes WHERE last_generation IS NOT NULL ORDER BY version DESC LIMIT 1 OFFSET $1), 0))";
@@ -175,15 +183,23 @@ pub async fn after(
             more: false,
         });
     }
-    let raws: Vec<RawChange> = fetch_all!(
-        connection,
-        AFTER,
-        since.version,
-        filter.kind.map_or("", Kind::as_str),
-        filter.name.as_deref().unwrap_or_default(),
-        i64::from(limit),
-        filter.of_user.as_ref().map_or("", Uid::as_str)
-    )?;
+    let raws: Vec<RawChange> = match &filter.of_user {
+        Some(uid) => fetch_all!(
+            connection,
+            AFTER_OF_USER,
+            since.version,
+            uid,
+            i64::from(limit)
+        )?,
+        None => fetch_all!(
+            connection,
+            AFTER,
+            since.version,
+            filter.kind.map_or("", Kind::as_str),
+            filter.name.as_deref().unwrap_or_default(),
+            i64::from(limit)
+        )?,
+    };
     let more = raws.len() >= usize::from(limit);
     let changes: Vec<_> = raws.into_iter().map(Change::from).collect();
     let last = changes.last().map(|change| change.version);

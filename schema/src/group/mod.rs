@@ -7,5 +7,5 @@ pub use model::{Group, GroupListing, Member, NewGroup};
 pub(crate) use query::forget_user;
 pub use query::{
     add_members, create, delete, direct_members, find, get, list, lock, members, names_above,
-    names_of_users, remove_member, revision, set_parent, with_descendants,
+    names_of_users, remove_member, remove_members, revision, set_parent, with_descendants,
 };

@@ -217,17 +217,31 @@ pub async fn add_members(
     Ok((added, before.settle(tx).await?))
 }
 
+/// Ends memberships. Returns the number of ended ones, too.
+///
+/// # Errors
+/// [`DbError`].
+pub async fn remove_members(
+    tx: &mut Tx,
+    group: &Uid,
+    users: Vec<Uid>,
+) -> Result<(u64, Impact), DbError> {
+    let before = impact::before(tx, Scope::Users(users.clone())).await?;
+    let mut removed = 0;
+    for user in &users {
+        removed += execute!(tx, REMOVE_MEMBER, group, user)?;
+    }
+    Ok((removed, before.settle(tx).await?))
+}
+
 /// Ends a membership; `None` when there was none.
 pub async fn remove_member(
     tx: &mut Tx,
     group: &Uid,
     user: &Uid,
 ) -> Result<Option<Impact>, DbError> {
-    let before = impact::before(tx, Scope::Users(vec![user.clone()])).await?;
-    if execute!(tx, REMOVE_MEMBER, group, user)? == 0 {
-        return Ok(None);
-    }
-    before.settle(tx).await.map(Some)
+    let (removed, impact) = remove_members(tx, group, vec![user.clone()]).await?;
+    Ok((removed > 0).then_some(impact))
 }
 
 async fn skills_above(tx: &mut Tx, group: &Uid) -> Result<Vec<Uid>, DbError> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use schema::home::workspace::FileError;
+use schema::home::workspace::{Emptied, FileError};
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeId, HomeLook,
     HomeState, Measured, Measurement, NewFile, Owner, PreviousSkill, Seeded, SeenSkills,
@@ -402,9 +402,9 @@ impl DataDir for MemoryDataDir {
         .await
     }
 
-    /// Nothing is deleted here by users.
-    async fn empty_trash(&self, _: &UserName, _: &Uid, _: Timestamp) -> Result<usize, FileError> {
-        Ok(0)
+    /// Users delete nothing here.
+    async fn empty_trash(&self, _: &UserName, _: &Uid, _: Timestamp) -> Result<Emptied, FileError> {
+        Ok(Emptied::default())
     }
 
     /// Each byte of a file in the workspace takes one.

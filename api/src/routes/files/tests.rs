@@ -865,7 +865,7 @@ async fn deleted_files_come_back_from_the_trash() {
     let path = [("path", "notes/todo")];
     let deleted = own.post("/api/files/delete", &path).await;
     let id = deleted.body["trash_id"].as_str().unwrap().to_owned();
-    let listed = own.get("/api/files/trash?search=TODO").await.body;
+    let listed = own.get("/api/files/trash?search=NOTES").await.body;
     let entry = &listed["entries"][0];
     assert_eq!((&listed["total"], &entry["id"]), (&json!(1), &json!(id)));
     assert_eq!(
@@ -889,6 +889,11 @@ async fn deleted_files_come_back_from_the_trash() {
         (200, &json!("new/todo"))
     );
     assert_eq!(back(&[("id", &id)]).await.verdict(), (404, "not_found"));
+    for path in [".trash", ".trash/x"] {
+        let refused = own.post("/api/files/delete", &[("path", path)]).await;
+        assert_eq!(refused.verdict(), (400, "invalid_parameter"));
+        assert_eq!(refused.body["field"], "permanent");
+    }
     let permanent = [("path", "new"), ("permanent", "1")];
     let gone = own.post("/api/files/delete", &permanent).await;
     assert_eq!(

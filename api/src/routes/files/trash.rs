@@ -25,7 +25,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Files, "Delete a file or directory of my workspace")
             .about(
                 "With everything in it. It goes to the trash (`.trash` in the workspace), from where it can be brought back \
-                 for 7 days; it counts to the quota until then. With `permanent`, and in the trash, it is removed at once.",
+                 for 7 days; it counts to the quota until then. With `permanent`, which the trash itself and its entries require, it is removed at once.",
             )
             .fails(failures![DISK, OTHER_FILE_SYSTEM]),
         Route::get("files_trash", "/api/files/trash", list)
@@ -49,7 +49,7 @@ pub struct Deletion {
     /// Its path, relative to the workspace; `.trash/<id>` for an entry of the trash.
     #[schema(example = "notes/todo.txt")]
     path: String,
-    /// Remove it at once, with no way back.
+    /// Remove it at once, with no way back; required for the trash (`.trash`) and its entries.
     #[serde(default)]
     permanent: bool,
 }
@@ -66,7 +66,7 @@ pub struct Deleted {
 /// `POST /api/files/delete`.
 ///
 /// # Errors
-/// 400 for the top of the workspace, 404 without such an entry.
+/// 400 for the top of the workspace, and for the trash without `permanent`; 404 without such an entry.
 async fn delete(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Deletion>,
@@ -89,10 +89,10 @@ async fn delete(
         false => {
             let change = Change {
                 subject: (path, deps.clock.now()),
-                check: |workspace: &Workspace, (path, _): &(WorkspacePath, Timestamp)| {
-                    workspace.can_remove(path)
+                check: Workspace::can_discard,
+                make: |workspace: &Workspace, subject: &(WorkspacePath, Timestamp)| {
+                    workspace.discard(subject).map(Some)
                 },
-                make: Workspace::discard,
                 // The trash may hold many entries.
                 removes: true,
                 detail: String::new(),

@@ -212,7 +212,7 @@ async fn migrate(
     let wanted = chosen(everybody, &whom, has_it)?;
     let source = Some(asked.image.trim().to_owned());
     let new = new_rollout(RolloutKind::Migrate, target, source, &care, &config);
-    let id = create(tx, &deps, &actor, &new, &wanted).await?;
+    let id = create(tx, &deps, &actor, &new, &wanted, |about| about).await?;
     started(&deps, id, wanted.len(), Vec::new(), input.wait).await
 }
 
@@ -246,7 +246,7 @@ async fn upgrade(
         false => Vec::new(),
     };
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care, &config);
-    let id = create(tx, &deps, &actor, &new, &wanted).await?;
+    let id = create(tx, &deps, &actor, &new, &wanted, |about| about).await?;
     match viewing {
         Some(viewing) => Ok(Live::Stream(progress::stream(&deps, &actor, id, viewing))),
         None => started(&deps, id, wanted.len(), warnings, input.wait)
@@ -433,22 +433,28 @@ pub(in crate::routes) async fn roll_out(
     actor: &Actor,
     image: &str,
     max_unavailable: Option<u32>,
-    users: &[Uid],
+    users: &[(Uid, String)],
 ) -> Result<String> {
     let (config, _, managed) = settings(&mut tx, deps).await?;
     let target = reference("image", image, &managed)?.to_string();
     let care = Care::read(max_unavailable, None, None, None)?;
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care, &config);
-    create(tx, deps, actor, &new, users).await
+    let uids: Vec<Uid> = users.iter().map(|(uid, _)| uid.clone()).collect();
+    let named = |about: About| {
+        let users = users.iter().map(|(_, name)| name.as_str());
+        users.fold(about, |about, name| about.and(Kind::User, name))
+    };
+    create(tx, deps, actor, &new, &uids, named).await
 }
 
-/// Records the rollout and gives its id.
+/// Records the rollout and gives its id. `complete` adds to the audit entry.
 async fn create(
     mut tx: Audited,
     deps: &Deps,
     actor: &Actor,
     new: &NewRollout,
     users: &[Uid],
+    complete: impl FnOnce(About) -> About,
 ) -> Result<String> {
     if users.is_empty() {
         let message = "there is nobody to move: no user has this image, or there are no users";
@@ -458,7 +464,7 @@ async fn create(
     let uid = rollout::create(&mut tx, new, users, &actor.to_string(), now).await?;
     let detail = format!("{} to {}", answer::users(users.len()), new.reference);
     let about = About::object(Kind::Rollout, uid.as_str());
-    tx.commit(about.detail(detail)).await?;
+    tx.commit(complete(about).detail(detail)).await?;
     Ok(uid.to_string())
 }
 

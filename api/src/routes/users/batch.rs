@@ -143,7 +143,7 @@ enum Candidate {
     Refused(Outcome),
     Ready {
         name: UserName,
-        password: SecretString,
+        password: NewPassword,
         hash: SecretString,
     },
 }
@@ -231,11 +231,11 @@ async fn candidate(deps: &Deps, text: &str, password: Option<SecretString>) -> R
         return refused(&already_exists(&name));
     }
     let password = match NewPassword::read(password) {
-        Ok(new) => new.password,
+        Ok(new) => new,
         Err(broken @ ApiError::InvalidParameter { .. }) => return refused(&broken),
         Err(error) => return Err(error),
     };
-    match hash(deps, &password).await {
+    match hash(deps, &password.password).await {
         Ok(hash) => Ok(Candidate::Ready {
             name,
             password,
@@ -297,16 +297,15 @@ async fn record(
     let about = created.fold(About::object(Kind::User, first), |about, name| {
         about.and(Kind::User, name)
     });
-    let mut detail = String::new();
+    let mut about = about;
     for group in groups {
         let uids = objects.iter().map(|(_, uid, _, _)| uid.clone()).collect();
         group::add_members(&mut tx, &group.uid, uids).await?;
-        detail.push_str(&format!("; group {}", group.name));
+        about = about.and("group", group.name.as_str());
     }
     let actor = &common.actor;
     let task = operation::create(&mut tx, "batch_create", actor, &objects, now).await?;
-    tx.commit(about.detail(format!("task {task}{detail}")))
-        .await?;
+    tx.commit(about.detail(format!("task {task}"))).await?;
     Ok((results, Some(task)))
 }
 
@@ -325,7 +324,7 @@ async fn record_one(
         } => (name, password, hash),
     };
     let refused = match create_local(tx, template, &name, hash, now).await {
-        Ok(change) => return Ok((created(&name, &password), Some(change))),
+        Ok(change) => return Ok((created(&name, password), Some(change))),
         Err(DbError::NameTaken) => already_exists(&name),
         Err(DbError::NameBeingRemoved) => ApiError::NameBeingRemoved,
         Err(error) => return Err(error),
@@ -333,11 +332,11 @@ async fn record_one(
     Ok((Outcome::refused(name.as_str(), &refused), None))
 }
 
-fn created(name: &UserName, password: &SecretString) -> Outcome {
+fn created(name: &UserName, password: NewPassword) -> Outcome {
     Outcome {
         username: name.to_string(),
         success: true,
-        password: Some(password.expose_secret().to_owned()),
+        password: password.reveal_random(),
         error: None,
         code: None,
     }

@@ -51,6 +51,11 @@ pub(super) fn routes() -> Vec<Route> {
                     "mode_forbidden",
                     "the group is managed by a directory or an identity provider",
                 ),
+                Failure(
+                    409,
+                    "changed_meanwhile",
+                    "the action applies to another number of users than `expect_total`",
+                ),
                 Failure(422, "too_many_users", "more users than one request changes"),
             ]),
     ]
@@ -138,6 +143,8 @@ pub struct Form {
     /// Of `move-image`: maximum users moving at once, 1 to 1000; default: 1.
     #[schema(minimum = 1, maximum = 1000)]
     max_unavailable: Option<u32>,
+    /// Number of users to whom the action has to apply, as a preview reported it; 409 `changed_meanwhile` for another one.
+    expect_total: Option<usize>,
     /// Report what would change, without changing it.
     #[serde(default)]
     dry_run: bool,
@@ -237,7 +244,27 @@ impl Form {
             let rule = "image belongs to move-image, which requires it";
             return Err(ApiError::invalid("image", rule));
         }
+        if self.action != Action::MoveImage && self.max_unavailable.is_some() {
+            let rule = "max_unavailable belongs to move-image";
+            return Err(ApiError::invalid("max_unavailable", rule));
+        }
         Ok(())
+    }
+
+    /// Checks that the action applies to as many users as in the preview.
+    fn check_total(&self, selection: &Selection) -> Result<()> {
+        let total = selection.users.len();
+        match self.expect_total {
+            Some(expected) if expected != total => Err(ApiError::conflict(
+                "changed_meanwhile",
+                format!(
+                    "{} applies to {} now, not to {expected}; preview it again",
+                    self.action,
+                    answer::users(total)
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     async fn group(&self, connection: &mut Connection) -> Result<Option<Group>> {
@@ -252,7 +279,7 @@ impl Form {
 ///
 /// # Errors
 /// 400 without users or with what does not belong to the action, 404 without such a group, 403 for one that is synchronised, 409
-/// `in_rollout`, 422 for too many users.
+/// `in_rollout` and `changed_meanwhile`, 422 for too many users.
 async fn bulk(
     Superadmin(actor): Superadmin,
     input: Input<Form>,
@@ -269,6 +296,7 @@ async fn bulk(
     }
     let group = form.group(&mut tx).await?;
     let selection = select(&mut tx, &deps, form, group.as_ref()).await?;
+    form.check_total(&selection)?;
     if selection.users.is_empty() {
         let mut changed = selection.into_changed(form, None);
         changed.state = Some(State::Converged);
@@ -283,8 +311,7 @@ async fn bulk(
         (None, Some(group)) => record_members(tx, &deps, &actor, form.action, group, users).await?,
         (None, None) => {
             let image = form.image.as_deref().unwrap_or_default();
-            let uids: Vec<Uid> = users.iter().map(|(uid, _)| uid.clone()).collect();
-            images::roll_out(tx, &deps, &actor, image, form.max_unavailable, &uids).await?
+            images::roll_out(tx, &deps, &actor, image, form.max_unavailable, users).await?
         }
     };
     Ok(report(&deps, selection.into_changed(form, None), task, input.wait).await)
@@ -342,14 +369,11 @@ async fn record_members(
     group: &Group,
     users: &[(Uid, String)],
 ) -> Result<String> {
-    if action == Action::AddToGroup {
-        let uids = users.iter().map(|(uid, _)| uid.clone()).collect();
-        group::add_members(&mut tx, &group.uid, uids).await?;
-    } else {
-        for (uid, _) in users {
-            group::remove_member(&mut tx, &group.uid, uid).await?;
-        }
-    }
+    let uids = users.iter().map(|(uid, _)| uid.clone()).collect();
+    match action {
+        Action::AddToGroup => group::add_members(&mut tx, &group.uid, uids).await?,
+        _ => group::remove_members(&mut tx, &group.uid, uids).await?,
+    };
     // Skills follow from memberships, of some users.
     let mut targets: Vec<Target> = Vec::with_capacity(users.len());
     for (uid, name) in users {

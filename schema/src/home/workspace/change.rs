@@ -108,18 +108,21 @@ impl Workspace {
     /// [`FileError::Top`]; [`FileError::Partly`] when a fault, or what the agent did meanwhile, may have left a part of it;
     /// otherwise [`FileError`].
     pub fn remove(&self, path: &WorkspacePath) -> Result<(), FileError> {
+        self.remove_at_most(path, MOST_REMOVED)
+    }
+
+    /// As [`Workspace::remove`]; it fails after so many entries.
+    pub(super) fn remove_at_most(&self, path: &WorkspacePath, most: u64) -> Result<(), FileError> {
         let (parent, name) = self.parent(path)?;
         let stat = must_be_there(&parent, name, path)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            remove_tree_of(&parent, Path::new(name), path.as_ref(), MOST_REMOVED).map_err(
-                |error| {
-                    let error = match error {
-                        HomeError::Io { source, .. } => FileError::of("removing", path)(source),
-                        error => error.into(),
-                    };
-                    error.after(true)
-                },
-            )?;
+            remove_tree_of(&parent, Path::new(name), path.as_ref(), most).map_err(|error| {
+                let error = match error {
+                    HomeError::Io { source, .. } => FileError::of("removing", path)(source),
+                    error => error.into(),
+                };
+                error.after(true)
+            })?;
         } else {
             match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
                 // Somebody else has removed it.

@@ -49,6 +49,12 @@ pub enum FileError {
     /// The top of the workspace cannot be moved, removed or written.
     #[error("the top of the workspace cannot be moved, removed or replaced")]
     Top,
+    /// The trash and its entries are not moved to the trash.
+    #[error("{path:?} is in the trash; set permanent to remove it for good")]
+    InTrash {
+        /// The path.
+        path: String,
+    },
     /// A directory cannot be moved into itself.
     #[error("a directory cannot be moved into itself")]
     IntoItself,

@@ -215,6 +215,25 @@ impl Workspace {
     }
 }
 
+impl Workspace {
+    /// Returns the first entry of a directory in no order; `None` for an empty one.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub(super) fn first_entry(&self, path: &WorkspacePath) -> Result<Option<FileEntry>, FileError> {
+        let directory = self.directory(path)?;
+        let mut first = None;
+        let listed = for_each_until(&directory, |name, _| {
+            first = Some(name.as_os_str().to_owned());
+            ControlFlow::Break(())
+        });
+        listed.map_err(FileError::of("listing", path))?;
+        let Some(name) = first else { return Ok(None) };
+        let stat = stat(&directory, &name, path)?;
+        Ok(stat.map(|stat| entry(name.as_bytes(), &stat)))
+    }
+}
+
 fn entry(name: &[u8], stat: &Stat) -> FileEntry {
     let kind = EntryType::of(FileType::from_raw_mode(stat.st_mode));
     let (text, named) = match std::str::from_utf8(name) {

@@ -20,7 +20,7 @@ pub const EDITABLE: u64 = 1024 * 1024;
 /// An open regular file.
 #[derive(Debug)]
 pub struct OpenFile {
-    file: File,
+    pub(super) file: File,
     stamp: Stamp,
     modified: Timestamp,
 }

@@ -3,17 +3,21 @@
 //! Deleted entries lie in `.trash/<time>/` under their names; `.trash/<time>.path` holds their former path. The agent can change
 //! all of it.
 
+use std::cmp::Reverse;
 use std::ffi::OsStr;
+use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, FileType};
 
 use super::Workspace;
 use super::error::FileError;
-use super::list::{EntryType, FileEntry, Order, Sort};
+use super::list::FileEntry;
 use super::path::WorkspacePath;
 use crate::home::removal::read_stamp;
+use crate::home::walk::for_each_until;
 use crate::ids::Timestamp;
 
 /// The directory of the trash, in a workspace.
@@ -24,6 +28,12 @@ const PATH: &str = ".path";
 pub const TRASH_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Most entries that are listed, and that one request empties.
 const MOST: usize = 1000;
+/// Most names in the trash that are looked at: an agent may fill it as fast as it is read.
+const MOST_SEARCHED: usize = 200_000;
+/// Longest former path, in bytes.
+const LONGEST_ORIGIN: u64 = 4096;
+/// Most entries of one deletion that are removed at a time; the rest is removed the next time.
+const MOST_EMPTIED: u64 = 100_000;
 /// Most deletions of one second.
 const MOST_AT_ONCE: u32 = 1000;
 
@@ -38,6 +48,15 @@ pub struct Trashed {
     pub entry: FileEntry,
     /// Time of the deletion.
     pub deleted_at: Timestamp,
+}
+
+/// Result of emptying a trash.
+#[derive(Debug, Default)]
+pub struct Emptied {
+    /// Number of removed entries.
+    pub removed: usize,
+    /// Failure of the last entry that could not be removed.
+    pub problem: Option<FileError>,
 }
 
 /// A request to bring something back.
@@ -71,21 +90,27 @@ fn not_found(id: &str) -> FileError {
 }
 
 impl Workspace {
-    /// Moves an entry to the trash, and returns what names it there. What lies in the trash is removed for good: `None`.
+    /// Checks whether an entry can probably be moved to the trash.
     ///
     /// # Errors
-    /// As [`Workspace::remove`] and [`Workspace::rename`]; [`FileError::NotADirectory`] if the agent has put something else in the
-    /// place of the trash.
-    pub fn discard(
-        &self,
-        (path, now): &(WorkspacePath, Timestamp),
-    ) -> Result<Option<String>, FileError> {
-        let trash = trash();
-        if trash.contains(path) {
-            self.remove_for_good(path)?;
-            return Ok(None);
+    /// As [`Workspace::discard`].
+    pub fn can_discard(&self, (path, _): &(WorkspacePath, Timestamp)) -> Result<(), FileError> {
+        match trash().contains(path) {
+            true => Err(FileError::InTrash {
+                path: path.to_string(),
+            }),
+            false => self.can_remove(path),
         }
-        self.can_remove(path)?;
+    }
+
+    /// Moves an entry to the trash, and returns its id there.
+    ///
+    /// # Errors
+    /// As [`Workspace::remove`] and [`Workspace::rename`]; [`FileError::InTrash`] for the trash and its entries;
+    /// [`FileError::NotADirectory`] if the agent has put something else in the place of the trash.
+    pub fn discard(&self, subject: &(WorkspacePath, Timestamp)) -> Result<String, FileError> {
+        self.can_discard(subject)?;
+        let ((path, now), trash) = (subject, trash());
         self.make_if_missing(&trash)?;
         let (id, place) = self.make_place(&trash, *now)?;
         let origin = self.path_file(&id)?;
@@ -99,7 +124,7 @@ impl Workspace {
             }
             return Err(error);
         }
-        Ok(Some(id))
+        Ok(id)
     }
 
     /// Removes an entry for good; one of the trash with what is known of it.
@@ -121,7 +146,10 @@ impl Workspace {
     /// [`FileError`].
     pub fn list_trash(&self) -> Result<Vec<Trashed>, FileError> {
         let mut found = Vec::new();
-        for (id, deleted_at) in self.ids(true)? {
+        let mut ids = self.ids()?;
+        ids.sort_unstable_by_key(|id| Reverse(id.clone()));
+        ids.truncate(MOST);
+        for (deleted_at, id) in ids {
             // The agent may remove it meanwhile, or have put something else there.
             if let Ok(entry) = self.trashed_entry(&id) {
                 found.push(Trashed {
@@ -169,54 +197,77 @@ impl Workspace {
         Ok(to)
     }
 
-    /// Removes for good what was deleted before a time, at most 1,000 entries. Returns how many.
+    /// Removes for good what was deleted before a time, oldest first, while `goes_on`. An entry that cannot be removed does not stop
+    /// the others; it is reported with the number of removed ones.
     ///
     /// # Errors
-    /// [`FileError`]; what was removed before that is gone.
-    pub fn empty_trash(&self, before: Timestamp) -> Result<usize, FileError> {
-        let mut emptied = 0;
-        for (id, deleted_at) in self.ids(false)? {
-            if deleted_at >= before {
+    /// [`FileError`] when the trash cannot be read.
+    pub fn empty_trash(
+        &self,
+        before: Timestamp,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<Emptied, FileError> {
+        let mut emptied = Emptied::default();
+        let mut ids = match self.ids() {
+            // The agent has put something else in its place: nothing was deleted by the user there.
+            Err(FileError::NotADirectory { .. } | FileError::Link { .. }) => Vec::new(),
+            ids => ids?,
+        };
+        ids.retain(|(deleted_at, _)| *deleted_at < before);
+        ids.sort_unstable();
+        for (_, id) in ids {
+            if !goes_on() {
                 break;
             }
-            self.remove_for_good(&join(&trash(), &id)?)?;
-            emptied += 1;
+            match self.remove_trashed(&id) {
+                Ok(()) => emptied.removed += 1,
+                Err(error) => emptied.problem = Some(error),
+            }
         }
         Ok(emptied)
     }
 
-    /// The names of what is in the trash, with the times of deletion.
-    fn ids(&self, newest_first: bool) -> Result<Vec<(String, Timestamp)>, FileError> {
-        let order = Order {
-            sort: Sort::Name,
-            descending: newest_first,
-        };
-        let listing = match self.list(&trash(), order, "", |total| 0..total.min(MOST)) {
+    fn remove_trashed(&self, id: &str) -> Result<(), FileError> {
+        self.remove_at_most(&join(&trash(), id)?, MOST_EMPTIED)?;
+        self.forget(id);
+        Ok(())
+    }
+
+    /// Lists the ids in the trash with the times of deletion, in no order.
+    fn ids(&self) -> Result<Vec<(Timestamp, String)>, FileError> {
+        let directory = match self.directory(&trash()) {
             Err(FileError::NotFound { .. }) => return Ok(Vec::new()),
-            listing => listing?,
+            directory => directory?,
         };
-        let directories = listing.entries.into_iter();
-        let directories = directories.filter(|entry| entry.kind == EntryType::Directory);
-        let timed = directories.filter_map(|entry| {
-            let time = time_of(&entry.name)?;
-            Some((entry.name, time))
+        let (mut ids, mut seen) = (Vec::new(), 0);
+        let listed = for_each_until(&directory, |name, kind| {
+            seen += 1;
+            let id = name.to_str().filter(|_| kind == FileType::Directory);
+            ids.extend(id.and_then(|id| Some((time_of(id)?, id.to_owned()))));
+            match seen < MOST_SEARCHED {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
         });
-        Ok(timed.collect())
+        listed.map_err(FileError::of("listing", &trash()))?;
+        Ok(ids)
     }
 
     fn trashed_entry(&self, id: &str) -> Result<FileEntry, FileError> {
         let place = join(&trash(), id)?;
-        let listing = self.list(&place, Order::default(), "", |total| 0..total.min(1))?;
-        let entry = listing.entries.into_iter().next();
+        let entry = self.first_entry(&place)?;
         entry
             .filter(|entry| entry.named)
             .ok_or_else(|| not_found(id))
     }
 
-    /// Where something was, as far as the agent has left that.
+    /// The former path of an entry, as far as the agent has left it.
     fn origin(&self, id: &str) -> Option<WorkspacePath> {
-        let text = self.read_text(&self.path_file(id).ok()?).ok()?;
-        let path: WorkspacePath = text.content.parse().ok()?;
+        let file = self.open_file(&self.path_file(id).ok()?).ok()?;
+        let mut text = String::new();
+        let mut bounded = (&file.file).take(LONGEST_ORIGIN);
+        bounded.read_to_string(&mut text).ok()?;
+        let path: WorkspacePath = text.parse().ok()?;
         Some(path).filter(|path| !path.is_top())
     }
 

@@ -184,7 +184,7 @@ async fn each_user_of_an_action_has_a_result() {
         .get("/api/admin/audit?action=users_bulk&object=user/bob")
         .await
         .is(200);
-    assert_eq!(entries["total"], 8, "{entries}");
+    assert_eq!(entries["total"], 9, "{entries}");
     let bob = yard.account("bob").await.unwrap();
     assert!(bob.deleted_at.is_some() && !bob.disabled);
     let none = yard.post(BULK, "action=start&users=alice").await.is(200);
@@ -197,7 +197,12 @@ async fn each_user_of_an_action_has_a_result() {
 #[tokio::test]
 async fn stopping_in_bulk_names_author_and_time() {
     let yard = several().await;
-    yard.post(BULK, "action=stop&users=alice").await.is(202);
+    yard.post(BULK, "action=stop&users=alice&expect_total=2")
+        .await
+        .fails(409, "changed_meanwhile");
+    yard.post(BULK, "action=stop&users=alice&expect_total=1")
+        .await
+        .is(202);
     yard.post(BULK, "action=disable&users=bob").await.is(202);
     let users = yard.get("/api/admin/users").await.is(200);
     for (at, reason) in [(0, "stopped"), (1, "disabled")] {
@@ -224,6 +229,10 @@ async fn bad_requests_change_nothing() {
         ("action=stop&users=alice&group=staff", "group"),
         ("action=add-to-group&users=alice", "group"),
         ("action=stop&users=alice&image=v1", "image"),
+        (
+            "action=stop&users=alice&max_unavailable=2",
+            "max_unavailable",
+        ),
         ("action=move-image&users=alice", "image"),
         ("action=move-image&users=alice&image=a%20b", "image"),
         (

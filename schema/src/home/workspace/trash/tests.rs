@@ -34,7 +34,7 @@ impl Yard {
         fs::write(self.at(path), path).unwrap();
     }
 
-    fn discard(&self, path: &str) -> Result<Option<String>, FileError> {
+    fn discard(&self, path: &str) -> Result<String, FileError> {
         self.work.discard(&(path.parse().unwrap(), NOW))
     }
 
@@ -64,8 +64,8 @@ fn what_was_deleted_comes_back_to_its_place() {
     assert_eq!(yard.trash(), [""; 0]);
     yard.put("notes/2026/todo.txt");
     yard.put("notes/b");
-    assert_eq!(yard.discard("notes/b").unwrap().as_deref(), Some(ID));
-    let second = yard.discard("notes").unwrap().unwrap();
+    assert_eq!(yard.discard("notes/b").unwrap(), ID);
+    let second = yard.discard("notes").unwrap();
     assert_eq!(second, format!("{ID}-1"));
     assert!(!yard.at("notes").exists());
     let shown = [
@@ -94,15 +94,20 @@ fn what_was_deleted_comes_back_to_its_place() {
 }
 
 #[test]
-fn what_lies_in_the_trash_is_removed_for_good() {
+fn trash_and_its_entries_are_removed_only_for_good() {
     let yard = yard();
     yard.put("a");
     yard.put("b");
-    let id = yard.discard("a").unwrap().unwrap();
-    assert_eq!(yard.discard(&format!(".trash/{id}")).unwrap(), None);
+    let id = yard.discard("a").unwrap();
+    for path in [".trash", &format!(".trash/{id}"), &format!(".trash/{id}/a")] {
+        let refused = yard.discard(path).unwrap_err();
+        assert!(matches!(refused, FileError::InTrash { .. }), "{refused}");
+    }
+    let remove = |path: &str| yard.work.remove_for_good(&path.parse().unwrap());
+    remove(&format!(".trash/{id}")).unwrap();
     assert_eq!(fs::read_dir(yard.at(".trash")).unwrap().count(), 0);
-    yard.discard("b").unwrap().unwrap();
-    assert_eq!(yard.discard(".trash").unwrap(), None);
+    yard.discard("b").unwrap();
+    remove(".trash").unwrap();
     assert!(!yard.at(".trash").exists());
     let missing = yard.discard("c").unwrap_err();
     assert!(matches!(missing, FileError::NotFound { .. }), "{missing}");
@@ -122,8 +127,10 @@ fn only_old_entries_are_emptied() {
     yard.work.discard(&("c".parse().unwrap(), later)).unwrap();
     // The agent's own are left alone.
     fs::create_dir(yard.at(".trash/0-mine")).unwrap();
-    assert_eq!(yard.work.empty_trash(NOW).unwrap(), 0);
-    assert_eq!(yard.work.empty_trash(later).unwrap(), 2);
+    let empty = |before, goes_on: bool| yard.work.empty_trash(before, || goes_on).unwrap().removed;
+    assert_eq!(empty(NOW, true), 0);
+    assert_eq!(empty(later, false), 0);
+    assert_eq!(empty(later, true), 2);
     assert_eq!(yard.trash().len(), 1);
     assert_eq!(fs::read_dir(yard.at(".trash")).unwrap().count(), 3);
 }
@@ -140,7 +147,7 @@ fn an_agent_that_changes_the_trash_reaches_nothing_else() {
     assert!(yard.work.list_trash().is_err());
     fs::remove_file(yard.at(".trash")).unwrap();
 
-    let id = yard.discard("a").unwrap().unwrap();
+    let id = yard.discard("a").unwrap();
     for path in ["../../../../secret/x", "/etc/x", "", "a/../../x"] {
         fs::write(yard.at(&format!(".trash/{id}.path")), path).unwrap();
         assert_eq!(yard.trash(), [format!("{id}  file")], "{path}");
@@ -151,13 +158,37 @@ fn an_agent_that_changes_the_trash_reaches_nothing_else() {
         "a place that is not known is the top"
     );
 
-    let id = yard.discard("a").unwrap().unwrap();
+    let id = yard.discard("a").unwrap();
     let place = yard.at(&format!(".trash/{id}"));
     fs::remove_dir_all(&place).unwrap();
     symlink(&secret, &place).unwrap();
     fs::write(secret.join("x"), "x").unwrap();
     assert_eq!(yard.trash(), [""; 0]);
     assert!(yard.restore(&id, None).is_err());
-    yard.work.empty_trash(NOW.plus(TRASH_KEPT)).unwrap();
+    yard.work
+        .empty_trash(NOW.plus(TRASH_KEPT), || true)
+        .unwrap();
     assert!(secret.join("x").exists());
+}
+
+#[test]
+fn entry_that_cannot_be_removed_does_not_stop_the_others() {
+    let yard = yard();
+    for name in ["many", "b"] {
+        yard.put(&format!("{name}/file"));
+        yard.discard(name).unwrap();
+    }
+    let many = yard.at(&format!(".trash/{ID}/many"));
+    for number in 0..MOST_EMPTIED {
+        fs::write(many.join(number.to_string()), "").unwrap();
+    }
+    let before = NOW.plus(TRASH_KEPT);
+    let emptied = yard.work.empty_trash(before, || true).unwrap();
+    assert_eq!(emptied.removed, 1);
+    assert!(emptied.problem.is_some());
+    assert_eq!(yard.trash().len(), 1);
+    let emptied = yard.work.empty_trash(before, || true).unwrap();
+    assert_eq!(emptied.removed, 1);
+    assert!(emptied.problem.is_none());
+    assert_eq!(yard.trash(), [""; 0]);
 }
