@@ -20,6 +20,7 @@ export const errors = {
   'error.image_in_use': 'Users still have this image. Move them to another one first.',
   'error.in_rollout': 'A rollout is moving this user. Wait for its end, or cancel it.',
   'error.internal': 'The server made an error. Its log has the details.',
+  'error.in_trash': 'This is in the trash already; delete it for ever on the page of the trash.',
   'error.invalid_adapter': 'The adapter package is not valid.',
   'error.invalid_body': 'The server could not read the request.',
   'error.invalid_config': 'Some values were refused.',

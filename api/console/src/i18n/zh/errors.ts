@@ -20,6 +20,7 @@ export const errors = {
   'error.image_in_use': '仍有用户在使用此镜像，请先将他们迁移到其他镜像。',
   'error.in_rollout': '该用户正处于发布过程中，请等待其结束或取消发布。',
   'error.internal': '服务器内部出错，详情见服务器日志。',
+  'error.in_trash': '它已在回收站中，如需彻底删除请前往回收站页面。',
   'error.invalid_adapter': '适配器包无效。',
   'error.invalid_body': '服务器无法读取该请求。',
   'error.invalid_config': '部分值未被接受。',

@@ -115,7 +115,7 @@ export function TrashPage(): ReactNode {
         verb={() => t('trash.for.ever')}
         danger
         act={async (entry) => {
-          if (entry) await post('/api/files/delete', { path: `.trash/${entry.id}` });
+          if (entry) await post('/api/files/delete', { path: `.trash/${entry.id}`, permanent: true });
           await refresh();
         }}
       >

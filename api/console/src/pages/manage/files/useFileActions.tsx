@@ -7,6 +7,7 @@ import type { Schemas } from '../../../api/types';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
+import { deleteFiles } from './delete-files';
 import { nameOf } from './paths';
 
 /** Actions on files; each shows its own message. */
@@ -46,23 +47,18 @@ export function useFileActions(): FileActions {
       await refresh();
     },
     remove: async (paths) => {
-      const ids: string[] = [];
-      let removed = 0;
-      for (const path of paths) {
-        try {
-          const { trash_id: id } = await post<Schemas['FilesDeleted']>('/api/files/delete', { path });
-          removed += 1;
-          if (typeof id === 'string') ids.push(id);
-        } catch (thrown) {
-          const name = visibleText(nameOf(path));
-          toasts.fail(t('files.delete.failed', { name }), Failure.from(thrown));
-        }
+      const send = (path: string) => post<Schemas['FilesDeleted']>('/api/files/delete', { path });
+      const { deleted, ids, failed } = await deleteFiles(paths, send);
+      for (const { path, failure } of failed) {
+        toasts.fail(t('files.delete.failed', { name: visibleText(nameOf(path)) }), failure);
       }
-      if (removed > 0) {
-        const name = visibleText(nameOf(paths[0] ?? ''));
+      if (deleted.length > 0) {
+        const name = visibleText(nameOf(deleted[0] ?? ''));
         toasts.done(
           <span className="row">
-            {paths.length === 1 ? t('files.deleted', { name }) : t('files.deleted.many', { count: removed })}
+            {deleted.length === 1
+              ? t('files.deleted', { name })
+              : t('files.deleted.many', { count: deleted.length })}
             {ids.length > 0 && (
               <Button size="compact-sm" onClick={() => void restore(ids)}>
                 {t('files.bring.back')}
