@@ -5,8 +5,9 @@ import { Failure } from '../../../api/failure';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import type { Picked } from './picked-files';
+import type { Question } from './questions';
 import type { Upload } from './upload-queue';
-import { openQuestion, onQuestion, type Question, queue, upload } from './uploads';
+import { queue, questions, upload } from './uploads';
 
 /** Files on their way to the server. */
 export interface Uploads {
@@ -18,7 +19,7 @@ export interface Uploads {
 export function useUploads(): Uploads {
   const client = useQueryClient();
   const uploads = useSyncExternalStore(queue.subscribe, queue.list);
-  const question = useSyncExternalStore(onQuestion, openQuestion);
+  const question = useSyncExternalStore(questions.subscribe, questions.first);
   const done = uploads.filter(({ state }) => state === 'done').length;
   useEffect(() => {
     if (done > 0) void client.invalidateQueries({ queryKey: ['files', 'folder'] });
@@ -32,8 +33,8 @@ export function useStartUpload(folder: string): (picked: Picked | Promise<Picked
   const client = useQueryClient();
   const toasts = useToasts();
   return (picked) => {
-    Promise.resolve(picked)
-      .then((files) => upload(files, folder, client))
-      .catch((thrown: unknown) => toasts.fail(t('upload.failed'), Failure.from(thrown)));
+    upload(picked, folder, client).catch((thrown: unknown) =>
+      toasts.fail(t('upload.failed'), Failure.from(thrown)),
+    );
   };
 }
