@@ -21,7 +21,7 @@ const STATES = {
 export function UploadRow({ upload }: { upload: Upload }): ReactNode {
   const t = useT();
   const { language } = useTranslation();
-  const { size } = upload.planned.file;
+  const { size } = upload;
   const percent = size === 0 ? 100 : (upload.sent / size) * 100;
   const name = visibleText(upload.path);
   const said = upload.failure && failureText(upload.failure, t);

@@ -1,12 +1,13 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useSyncExternalStore } from 'react';
+import { useEffect, useMemo, useSyncExternalStore } from 'react';
 
 import { Failure } from '../../../api/failure';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
+import { Arrivals } from './arrivals';
 import type { Picked } from './picked-files';
 import type { Question } from './questions';
-import type { Upload } from './upload-queue';
+import { isOpen, type Upload } from './upload-queue';
 import { queue, questions, upload } from './uploads';
 
 /** Files on their way to the server. */
@@ -21,9 +22,15 @@ export function useUploads(): Uploads {
   const uploads = useSyncExternalStore(queue.subscribe, queue.list);
   const question = useSyncExternalStore(questions.subscribe, questions.first);
   const done = uploads.filter(({ state }) => state === 'done').length;
+  const ended = !uploads.some(isOpen);
+  const arrivals = useMemo(
+    () => new Arrivals(() => void client.invalidateQueries({ queryKey: ['files', 'folder'] })),
+    [client],
+  );
   useEffect(() => {
-    if (done > 0) void client.invalidateQueries({ queryKey: ['files', 'folder'] });
-  }, [client, done]);
+    if (done > 0) arrivals.note(ended);
+  }, [arrivals, done, ended]);
+  useEffect(() => () => arrivals.stop(), [arrivals]);
   return { uploads, question };
 }
 
