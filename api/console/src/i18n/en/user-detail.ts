@@ -125,7 +125,7 @@ export const userDetail = {
   'limits.cpu': 'CPU, in cores',
   'limits.hint': '0: no limit; empty: as configured for all users',
   'limits.text':
-    'The limits in force. Saving sets both for this user, and the agent restarts if they change.',
+    'The limits in force, this user’s own or those for all. Saving fixes both for this user, the unchanged one too; empty the one that shall follow the configuration. The agent restarts if they change.',
   'limits.save': 'Save limits',
   'limits.saved': 'Limits of {name} saved',
   'executors.what': 'What',

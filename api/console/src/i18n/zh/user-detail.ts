@@ -122,7 +122,7 @@ export const userDetail = {
   'limits.memory': '内存（MiB）',
   'limits.cpu': 'CPU（核）',
   'limits.hint': '0：不限；留空：按全局配置',
-  'limits.text': '当前生效的限额。保存后两项均对此用户生效；如有变化，智能体将重启。',
+  'limits.text': '当前生效的限额，可能是此用户自己的，也可能来自全局配置。保存会为此用户固定两项，包括未改动的一项；要让某项继续跟随全局配置，请将其留空。如有变化，智能体将重启。',
   'limits.save': '保存限额',
   'limits.saved': '{name} 的限额已保存',
   'executors.what': '类型',
