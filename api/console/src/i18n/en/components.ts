@@ -36,6 +36,7 @@ export const components = {
   'table.filters.clear': 'Clear filters',
   'table.no.match': 'Nothing matches',
   'table.no.match.text': 'No entry fits the filters that are set.',
+  'preview.changed': 'It was not done: something has changed since. This is what would happen now.',
   'preview.cancel': 'Cancel',
   'preview.type': 'Type {name} to confirm',
   'preview.irreversible': 'This cannot be undone.',

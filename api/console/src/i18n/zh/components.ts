@@ -36,6 +36,7 @@ export const components = {
   'table.filters.clear': '清除筛选',
   'table.no.match': '没有匹配项',
   'table.no.match.text': '没有条目符合当前筛选条件。',
+  'preview.changed': '尚未执行：情况已发生变化。以下是现在的影响。',
   'preview.cancel': '取消',
   'preview.type': '输入 {name} 以确认',
   'preview.irreversible': '此操作无法撤销。',

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { listQuery, readListState, writeListState } from '../../components/table/list-state';
 import { longTime, readHumanTime } from '../../modules/human-time';
 import { tagOf } from '../../modules/user-state';
-import { bulkTarget } from './bulk';
+import { bulkTarget, previewedScope } from './bulk';
 import { parseUsers, writeUsers } from './parse-users';
 import { usersRequest, USER_FILTERS } from './user-filters';
 
@@ -16,6 +16,12 @@ test('chosen rows are named, and all that match become the filter', () => {
     filter: { name: 'ali', ready: false, group: 'sales', disabled: false },
   });
   expect(bulkTarget({ all: true, ids: new Set() }, state({}))).toEqual({ filter: {} });
+});
+
+test('action on all that match is for what was previewed', () => {
+  const target = { filter: { group: 'sales' } };
+  expect(previewedScope(target, { users: ['bob', 'zoe'], total: 2 })).toEqual({ users: ['bob', 'zoe'] });
+  expect(previewedScope(target, { users: ['bob'], total: 214 })).toEqual({ ...target, expect_total: 214 });
 });
 
 test('address of the list and its request say the same', () => {
