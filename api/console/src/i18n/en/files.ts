@@ -100,6 +100,8 @@ export const files = {
   'clash.when': 'It was changed {time}, perhaps by your agent. What you have written is not saved yet.',
   'clash.changed':
     'It was changed since you opened it, perhaps by your agent. What you have written is not saved yet.',
+  'clash.again':
+    'It has changed once more, so it was not overwritten. Compare again, or overwrite it as it is now.',
   'clash.theirs': 'As it is now',
   'clash.mine': 'Yours; you can change it here',
   'clash.compare': 'Compare',

@@ -99,6 +99,7 @@ export const files = {
   'clash.title': '{name} 在此期间被修改过',
   'clash.when': '它于 {time} 被修改，可能是智能体所为。你的内容尚未保存。',
   'clash.changed': '打开之后它被修改过，可能是智能体所为。你的内容尚未保存。',
+  'clash.again': '它再次被修改，因此未被覆盖。请重新比较，或覆盖现在的内容。',
   'clash.theirs': '现在的内容',
   'clash.mine': '你的内容，可在此修改',
   'clash.compare': '比较',
