@@ -62,7 +62,7 @@ export function ExecutorsTab(): ReactNode {
           <Table.Tr>
             <Table.Th>{t('executors.what')}</Table.Th>
             <Table.Th>{t('executors.client')}</Table.Th>
-            <Table.Th data-drop={2}>{t('sessions.address')}</Table.Th>
+            <Table.Th data-drop={2}>{t('user.sessions.address')}</Table.Th>
             <Table.Th>{t('executors.since')}</Table.Th>
             <Table.Th className="num">{t('executors.calls')}</Table.Th>
             <Table.Th />
