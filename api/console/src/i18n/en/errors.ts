@@ -13,7 +13,8 @@ export const errors = {
   'error.container_stopped': 'An administrator has stopped your agent.',
   'error.csrf_invalid': 'The request was refused because it did not come from this page. Reload the page.',
   'error.database_unavailable': 'The database cannot be reached at the moment.',
-  'error.disk_full': 'The disk of the server is full. Ask an administrator.',
+  'error.disk_full':
+    'The disk of the server is full. Delete files for ever, empty the trash, or ask an administrator.',
   'error.engine_unavailable': 'The container engine cannot be reached at the moment.',
   'error.group_cycle': 'The group would contain itself. Choose another parent.',
   'error.history_too_short': 'The history does not go back that far.',
@@ -56,7 +57,8 @@ export const errors = {
   'error.other_file_system': 'It lies on another file system and cannot be moved.',
   'error.paused': 'Reconciliation is paused. Resume it first.',
   'error.previous_account_archiving': 'The previous account of this name is still being archived.',
-  'error.quota_exceeded': 'Your files take all the space you may use. Remove some.',
+  'error.quota_exceeded':
+    'Your files take all the space you may use. Delete some for ever, empty the trash, or ask an administrator for more.',
   'error.range_not_satisfiable': 'The file is shorter than that.',
   'error.remote_failed': 'A remote service did not answer as it should.',
   'error.request_timeout': 'The request took too long to arrive.',

@@ -19,6 +19,7 @@ import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import { SubPage } from '../SubPage';
+import { EmptyTrash } from './EmptyTrash';
 import { copyName } from './paths';
 
 /** Brings an entry back; where something has its place, under another name. */
@@ -53,7 +54,12 @@ export function TrashPage(): ReactNode {
     <SubPage
       title={t('files.trash')}
       text={t('trash.text')}
-      actions={<LinkButton to="/manage/files">{t('files.title')}</LinkButton>}
+      actions={
+        <>
+          {data && data.total > 0 && <EmptyTrash />}
+          <LinkButton to="/manage/files">{t('files.title')}</LinkButton>
+        </>
+      }
     >
       {error && <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />}
       {(data !== undefined || !error) && (

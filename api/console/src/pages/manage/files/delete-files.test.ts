@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Failure } from '../../../api/failure';
 import { withoutTrash } from '../../../api/queries/files';
 import type { Schemas } from '../../../api/types';
-import { deleteFiles } from './delete-files';
+import { deleteFiles, groupFailures } from './delete-files';
 
 test('trash is never deleted, and a failure does not keep others from being deleted', async () => {
   const sent: string[] = [];
@@ -19,6 +19,17 @@ test('trash is never deleted, and a failure does not keep others from being dele
     ['.trash', 'in_trash'],
     ['.trash/1/b', 'in_trash'],
     ['gone', 'not_found'],
+  ]);
+});
+
+test('files that failed for the same reason are told together', () => {
+  const failed = ['a', 'b', 'c'].map((path) => {
+    const full = path !== 'b';
+    return { path, failure: new Failure(full ? 507 : 404, full ? 'quota_exceeded' : 'not_found', '') };
+  });
+  expect(groupFailures(failed).map(({ paths, failure }) => [failure.code, ...paths])).toEqual([
+    ['quota_exceeded', 'a', 'c'],
+    ['not_found', 'b'],
   ]);
 });
 

@@ -11,6 +11,23 @@ export interface Deletion {
   failed: { path: string; failure: Failure }[];
 }
 
+/** Failures with the same reason. */
+export interface FailedFiles {
+  paths: string[];
+  failure: Failure;
+}
+
+/** Puts failures with the same code together. */
+export function groupFailures(failed: Deletion['failed']): FailedFiles[] {
+  const groups = new Map<string, FailedFiles>();
+  for (const { path, failure } of failed) {
+    const group = groups.get(failure.code);
+    if (group === undefined) groups.set(failure.code, { paths: [path], failure });
+    else group.paths.push(path);
+  }
+  return [...groups.values()];
+}
+
 type Send = (path: string) => Promise<Schemas['FilesDeleted']>;
 
 /** Deletes files one after the other. What is in the trash is refused: there it would be removed for good. */

@@ -7,7 +7,7 @@ import type { Schemas } from '../../../api/types';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
-import { deleteFiles } from './delete-files';
+import { deleteFiles, type FailedFiles, groupFailures } from './delete-files';
 import { nameOf } from './paths';
 
 /** Actions on files; each shows its own message. */
@@ -15,9 +15,15 @@ export interface FileActions {
   /** Throws a Failure, which the caller shows at its field. */
   move: (from: string, to: string) => Promise<void>;
   makeFolder: (path: string, name: string) => Promise<void>;
-  /** Moves files to the trash, and offers to bring them back. */
-  remove: (paths: string[]) => Promise<void>;
+  /** Moves files to the trash, and offers to bring them back. Returns those for which it has no space. */
+  remove: (paths: string[]) => Promise<FailedFiles | undefined>;
+  removeForEver: (paths: string[]) => Promise<void>;
 }
+
+/** Names that a message holds before it only counts. */
+const NAMED = 5;
+/** Status of an answer when the disk is full or the quota used up. */
+const NO_SPACE = 507;
 
 /** Returns what can be done with files. */
 export function useFileActions(): FileActions {
@@ -37,6 +43,14 @@ export function useFileActions(): FileActions {
     }
     await refresh();
   };
+  const showFailures = (groups: FailedFiles[]): void => {
+    for (const { paths, failure } of groups) {
+      const names = paths.slice(0, NAMED).map((path) => visibleText(nameOf(path)));
+      const name = names.join(t('list.comma'));
+      const more = paths.length - names.length;
+      toasts.fail(t('files.delete.failed', { name, more }), failure);
+    }
+  };
   return {
     move: async (from, to) => {
       await post('/api/files/move', { from, to });
@@ -49,9 +63,8 @@ export function useFileActions(): FileActions {
     remove: async (paths) => {
       const send = (path: string) => post<Schemas['FilesDeleted']>('/api/files/delete', { path });
       const { deleted, ids, failed } = await deleteFiles(paths, send);
-      for (const { path, failure } of failed) {
-        toasts.fail(t('files.delete.failed', { name: visibleText(nameOf(path)) }), failure);
-      }
+      const groups = groupFailures(failed);
+      showFailures(groups.filter(({ failure }) => failure.status !== NO_SPACE));
       if (deleted.length > 0) {
         const name = visibleText(nameOf(deleted[0] ?? ''));
         toasts.done(
@@ -67,6 +80,15 @@ export function useFileActions(): FileActions {
           </span>,
         );
       }
+      await refresh();
+      return groups.find(({ failure }) => failure.status === NO_SPACE);
+    },
+    removeForEver: async (paths) => {
+      const send = (path: string) =>
+        post<Schemas['FilesDeleted']>('/api/files/delete', { path, permanent: true });
+      const { deleted, failed } = await deleteFiles(paths, send);
+      showFailures(groupFailures(failed));
+      if (deleted.length > 0) toasts.done(t('files.gone', { count: deleted.length }));
       await refresh();
     },
   };
