@@ -28,7 +28,10 @@ export const files = {
   'files.move': 'Move…',
   'files.move.title': '{count, plural, one {Move to which folder?} other {Move # entries to which folder?}}',
   'files.move.to': 'Move to {name}',
-  'files.move.failed': 'Not everything was moved',
+  'files.move.failed': '{name} was not moved to {folder}',
+  'files.move.failed.more': '{count, plural, one {One more was} other {# more were}} not moved either.',
+  'files.move.taken':
+    'Something of the same name is there. Choose another folder, or rename one of them first.',
   'files.up': 'Up',
   'files.no.folders': 'No folders in here.',
   'files.delete': 'Delete',
