@@ -28,6 +28,7 @@ export const components = {
   'table.search': 'Filter by name',
   'table.sort': 'Sort by {column}',
   'table.selected': '{count, plural, one {# selected} other {# selected}}',
+  'table.action': '{action}: {name}',
   'table.select.row': 'Select {name}',
   'table.select.page': 'Select all on this page',
   'table.select.all': 'Select all {count} that match',

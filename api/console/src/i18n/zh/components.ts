@@ -28,6 +28,7 @@ export const components = {
   'table.search': '按名称筛选',
   'table.sort': '按 {column} 排序',
   'table.selected': '已选 {count} 项',
+  'table.action': '{action}：{name}',
   'table.select.row': '选择 {name}',
   'table.select.page': '选择本页全部',
   'table.select.all': '选择全部 {count} 个匹配项',
