@@ -4,7 +4,7 @@ import { listQuery, readListState, writeListState } from '../../components/table
 import { longTime, readHumanTime } from '../../modules/human-time';
 import { tagOf } from '../../modules/user-state';
 import { bulkTarget, previewedScope } from './bulk';
-import { parseUsers, writeUsers } from './parse-users';
+import { parseUsers, withPasswords, writeUsers } from './parse-users';
 import { usersRequest, USER_FILTERS } from './user-filters';
 
 const state = (search: Record<string, string | string[]>) => readListState(search, USER_FILTERS);
@@ -52,6 +52,23 @@ test('pasted names, CSV and single lines are read', () => {
   expect(parseUsers(' \n').users).toEqual([]);
   expect(parseUsers(writeUsers([{ username: 'x', password: 'a,"b"' }])).users).toEqual([
     { name: 'x', password: 'a,"b"' },
+  ]);
+});
+
+test('empty password keeps its place, and given ones stand beside the random ones', () => {
+  const { users } = parseUsers('bob,secret word\ncarol\ndave,x\nerin,');
+  expect(users.map(({ password }) => password)).toEqual(['secret word', '', 'x', '']);
+  const results = [
+    { username: 'bob', success: true },
+    { username: 'carol', success: true, password: 'random' },
+    { username: 'dave', success: false },
+    { username: 'erin', success: true, password: 'other' },
+  ];
+  expect(withPasswords(results, users).map(({ password }) => password)).toEqual([
+    'secret word',
+    'random',
+    undefined,
+    'other',
   ]);
 });
 
