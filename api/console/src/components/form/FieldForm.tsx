@@ -54,15 +54,15 @@ export function FieldForm({ name, fields, onSave, saveLabel }: Props): ReactNode
       await onSave(values);
       discard();
       setChecked(false);
-      // A field that is disabled while it is saved loses the focus.
-      requestAnimationFrame(() => {
-        if (document.activeElement === document.body && focused instanceof HTMLElement) focused.focus();
-      });
     } catch (thrown) {
       setFailure(Failure.from(thrown));
       focusFirstError();
     }
     setSaving(false);
+    // What is disabled while it is saved loses the focus; where an error has not taken it, it comes back.
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body && focused instanceof HTMLElement) focused.focus();
+    });
   };
   const reset = (): void => {
     discard();
