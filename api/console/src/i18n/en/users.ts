@@ -1,6 +1,7 @@
 /** List of users, actions on several, creation, tasks. */
 export const users = {
   'users.count': '{total, plural, one {# user} other {# users}} · {bad} not ready',
+  'users.created': 'Created users and their passwords',
   'users.name': 'Name',
   'users.state': 'State',
   'users.why': 'Why',

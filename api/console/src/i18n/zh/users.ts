@@ -1,6 +1,7 @@
 /** List of users, actions on several, creation, tasks. */
 export const users = {
   'users.count': '{total} 个用户 · {bad} 个未就绪',
+  'users.created': '已创建的用户及其密码',
   'users.name': '名称',
   'users.state': '状态',
   'users.why': '原因',

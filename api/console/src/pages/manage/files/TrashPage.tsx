@@ -35,6 +35,11 @@ async function restoreEntry(entry: Schemas['TrashEntry']): Promise<string> {
   }
 }
 
+/** The former path of an entry, else its name. */
+function nameIn({ path, name }: Schemas['TrashEntry']): string {
+  return visibleText(path ?? name);
+}
+
 /** Deleted files that can be restored. */
 export function TrashPage(): ReactNode {
   const t = useT();
@@ -82,7 +87,7 @@ export function TrashPage(): ReactNode {
               <Table.Tbody>
                 {data.entries.map((entry) => (
                   <Table.Tr key={entry.id}>
-                    <Table.Td>{visibleText(entry.path ?? entry.name)}</Table.Td>
+                    <Table.Td>{nameIn(entry)}</Table.Td>
                     <Table.Td className="num dim">
                       <Bytes value={entry.size} />
                     </Table.Td>
@@ -95,12 +100,19 @@ export function TrashPage(): ReactNode {
                     <Table.Td className="num nowrap">
                       <Button
                         size="compact-sm"
+                        aria-label={t('table.action', { action: t('files.bring.back'), name: nameIn(entry) })}
                         disabled={restore.isPending}
                         onClick={() => restore.mutate(entry)}
                       >
                         {t('files.bring.back')}
                       </Button>{' '}
-                      <Button size="compact-sm" variant="subtle" color="bad" onClick={() => setGone(entry)}>
+                      <Button
+                        size="compact-sm"
+                        variant="subtle"
+                        color="bad"
+                        aria-label={t('table.action', { action: t('trash.for.ever'), name: nameIn(entry) })}
+                        onClick={() => setGone(entry)}
+                      >
                         {t('trash.for.ever')}
                       </Button>
                     </Table.Td>
