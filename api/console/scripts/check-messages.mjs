@@ -20,6 +20,19 @@ for (const key of new Set([...Object.keys(en), ...Object.keys(zh)])) {
   }
 }
 
+// The last of several files would win.
+for (const lang of ['en', 'zh']) {
+  const seen = new Map();
+  for (const name of readdirSync(join(root, 'src/i18n', lang))) {
+    for (const [, key] of readFileSync(join(root, 'src/i18n', lang, name), 'utf8').matchAll(
+      /^ {2}'([^']+)':/gm,
+    )) {
+      if (seen.has(key)) problems.push(`${key}: in ${lang}/${seen.get(key)} and ${lang}/${name}`);
+      seen.set(key, name);
+    }
+  }
+}
+
 // Keys that are put together from a word of the service.
 const MADE = [/^error\./];
 const sources = readdirSync(join(root, 'src'), { recursive: true })

@@ -103,6 +103,8 @@ export const theme = createTheme({
       defaultProps: { transitionProps: { duration: 100 }, events: { hover: true, focus: true, touch: true } },
     },
     Popover: { defaultProps: { transitionProps: { duration: 100 }, shadow: 'md' } },
+    // A heading is a column's unless it says something else.
+    TableTh: { defaultProps: { scope: 'col' } },
     Checkbox: { defaultProps: { radius: 'xs' } },
     Loader: { defaultProps: { type: 'dots' } },
   },

@@ -29,6 +29,11 @@ interface Props<P> {
   act: (preview: P) => Promise<void>;
 }
 
+/** Returns true for an action that was refused because the preview no longer holds. */
+function isOutdated(thrown: unknown): boolean {
+  return thrown instanceof Failure && thrown.code === 'changed_meanwhile';
+}
+
 /** Dialog that shows what an action will do before it is done. */
 export function ActionPreview<P>(props: Props<P>): ReactNode {
   const { act, danger = false, onClose, opened, title, typedName } = props;
@@ -47,7 +52,13 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
     action.reset();
     onClose();
   };
-  const action = useMutation({ mutationFn: act, onSuccess: close });
+  const action = useMutation({
+    mutationFn: act,
+    onSuccess: close,
+    onError: (thrown) => {
+      if (isOutdated(thrown)) void query.refetch();
+    },
+  });
   const { data } = query;
   const missing = typedName !== undefined && typed !== typedName;
   return (
@@ -58,7 +69,10 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
       {data !== undefined && typedName !== undefined && (
         <TypedName name={typedName} value={typed} onChange={setTyped} hintId={reasonId} />
       )}
-      {action.error && <ErrorState title={t('preview.failed')} failure={Failure.from(action.error)} />}
+      {isOutdated(action.error) && <p role="alert">{t('preview.changed')}</p>}
+      {action.error && !isOutdated(action.error) && (
+        <ErrorState title={t('preview.failed')} failure={Failure.from(action.error)} />
+      )}
       <div className={dialog.buttons}>
         <Button onClick={close} disabled={action.isPending}>
           {t('preview.cancel')}
@@ -67,7 +81,7 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
           <Button
             variant="filled"
             color={danger ? 'bad' : 'accent'}
-            disabled={missing || action.isPending}
+            disabled={missing || action.isPending || query.isFetching}
             aria-describedby={missing ? reasonId : undefined}
             onClick={() => action.mutate(data)}
           >

@@ -13,11 +13,17 @@ export interface Compared {
   differs: boolean;
 }
 
+interface Props {
+  /** Name of the table, for screen readers. */
+  label: string;
+  rows: Compared[];
+}
+
 /** Desired beside observed; rows that differ are marked. */
-export function DesiredObserved({ rows }: { rows: Compared[] }): ReactNode {
+export function DesiredObserved({ label, rows }: Props): ReactNode {
   const t = useT();
   return (
-    <Table className={styles.compare} verticalSpacing={7} horizontalSpacing={10}>
+    <Table aria-label={label} className={styles.compare} verticalSpacing={7} horizontalSpacing={10}>
       <Table.Thead>
         <Table.Tr>
           <Table.Th>
@@ -28,10 +34,10 @@ export function DesiredObserved({ rows }: { rows: Compared[] }): ReactNode {
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {rows.map(({ label, desired, observed, differs }) => (
-          <Table.Tr key={label} data-differs={differs || undefined}>
+        {rows.map(({ label: property, desired, observed, differs }) => (
+          <Table.Tr key={property} data-differs={differs || undefined}>
             <Table.Th scope="row">
-              {label}
+              {property}
               {differs && <span className="visually-hidden"> ({t('compare.differs')})</span>}
             </Table.Th>
             <Table.Td>{desired}</Table.Td>

@@ -28,7 +28,7 @@ export function ToastCard({ toast, onClose }: Props): ReactNode {
   const said = toast.failure && failureText(toast.failure, t);
   const Icon = failed ? IconAlertCircle : IconCheck;
   return (
-    // Pointer and focus only keep the message from going away.
+    // Pointer and focus keep the message from going away; Escape is a second way to the button's action.
     // eslint-disable-next-line jsx-a11y/no-static-element-interactions
     <div
       className={styles.toast}
@@ -38,6 +38,9 @@ export function ToastCard({ toast, onClose }: Props): ReactNode {
       onPointerLeave={() => setHeld(false)}
       onFocus={() => setHeld(true)}
       onBlur={() => setHeld(false)}
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') onClose(toast.id);
+      }}
     >
       <Icon size={18} aria-hidden className={styles.icon} />
       <div className="grow">
@@ -48,7 +51,7 @@ export function ToastCard({ toast, onClose }: Props): ReactNode {
         )}
         {toast.link && <a href={toast.link.href}>{toast.link.text}</a>}
       </div>
-      <CloseButton size="sm" aria-label={t('toast.close')} onClick={() => onClose(toast.id)} />
+      <CloseButton data-close size="sm" aria-label={t('toast.close')} onClick={() => onClose(toast.id)} />
     </div>
   );
 }

@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
+import { cleanPath, isInTrash } from '../pages/manage/files/paths';
 import { userRoute } from './parents';
 
 const initializing = createRoute({
@@ -28,10 +29,18 @@ interface FileSearch {
   sort?: string;
 }
 
+/** Leads from an address in the trash to its page, where everything can be restored. */
+function leaveTrash({ search: { path } }: { search: FileSearch }): void {
+  const folder = typeof path === 'string' ? cleanPath(path) : undefined;
+  if (folder !== undefined && isInTrash(folder))
+    redirect({ to: '/manage/files/trash', replace: true, throw: true });
+}
+
 const files = createRoute({
   getParentRoute: () => userRoute,
   path: '/manage/files',
   validateSearch: (search: FileSearch): FileSearch => search,
+  beforeLoad: leaveTrash,
   component: lazyRouteComponent(() => import('../pages/manage/files/FilesPage'), 'FilesPage'),
 });
 
@@ -39,6 +48,7 @@ const openFile = createRoute({
   getParentRoute: () => userRoute,
   path: '/manage/files/open',
   validateSearch: (search: FileSearch): FileSearch => search,
+  beforeLoad: leaveTrash,
   component: lazyRouteComponent(() => import('../pages/manage/files/OpenPage'), 'OpenPage'),
 });
 

@@ -28,6 +28,7 @@ export function ObjectSamples(): ReactNode {
       />
       <div className="card">
         <DesiredObserved
+          label="Desired and observed"
           rows={[
             {
               label: 'Image',

@@ -51,3 +51,16 @@ test('refused values stand at their fields and what was typed stays', async () =
   expect(await screen.findByText('must be below 600')).toBeTruthy();
   expect(screen.getByLabelText<HTMLInputElement>('Timeout').value).toBe('900');
 });
+
+test('nothing can be typed while it is saved', async () => {
+  let end: () => void = () => undefined;
+  const onSave = () => new Promise<void>((resolve) => (end = resolve));
+  renderInConsole(<FieldForm name="four" fields={FIELDS} onSave={onSave} />);
+  const locked = (): boolean => screen.getByLabelText('Timeout').closest('fieldset')?.disabled === true;
+  type('Timeout', '30');
+  expect(locked()).toBe(false);
+  fireEvent.click(button('Save'));
+  expect(locked()).toBe(true);
+  end();
+  await waitFor(() => expect(locked()).toBe(false));
+});

@@ -47,6 +47,7 @@ export function FieldForm({ name, fields, onSave, saveLabel }: Props): ReactNode
       focusFirstError();
       return;
     }
+    const focused = document.activeElement;
     setSaving(true);
     setFailure(undefined);
     try {
@@ -58,6 +59,10 @@ export function FieldForm({ name, fields, onSave, saveLabel }: Props): ReactNode
       focusFirstError();
     }
     setSaving(false);
+    // What is disabled while it is saved loses the focus; where an error has not taken it, it comes back.
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body && focused instanceof HTMLElement) focused.focus();
+    });
   };
   const reset = (): void => {
     discard();
@@ -72,30 +77,32 @@ export function FieldForm({ name, fields, onSave, saveLabel }: Props): ReactNode
       noValidate
       autoComplete="off"
     >
-      {fields.map((field) =>
-        isSecret(field) ? (
-          <SecretField
-            key={field.key}
-            field={field}
-            entry={draft.secrets[field.key]}
-            error={errorOf(field.key)}
-            onChange={(entry) => {
-              const rest = Object.fromEntries(
-                Object.entries(draft.secrets).filter(([key]) => key !== field.key),
-              );
-              change({ ...draft, secrets: entry === undefined ? rest : { ...rest, [field.key]: entry } });
-            }}
-          />
-        ) : (
-          <PlainField
-            key={field.key}
-            field={field}
-            entry={draft.entries[field.key] ?? entryOf(field)}
-            error={errorOf(field.key)}
-            onChange={(entry) => change({ ...draft, entries: { ...draft.entries, [field.key]: entry } })}
-          />
-        ),
-      )}
+      <fieldset className={styles.fields} disabled={saving}>
+        {fields.map((field) =>
+          isSecret(field) ? (
+            <SecretField
+              key={field.key}
+              field={field}
+              entry={draft.secrets[field.key]}
+              error={errorOf(field.key)}
+              onChange={(entry) => {
+                const rest = Object.fromEntries(
+                  Object.entries(draft.secrets).filter(([key]) => key !== field.key),
+                );
+                change({ ...draft, secrets: entry === undefined ? rest : { ...rest, [field.key]: entry } });
+              }}
+            />
+          ) : (
+            <PlainField
+              key={field.key}
+              field={field}
+              entry={draft.entries[field.key] ?? entryOf(field)}
+              error={errorOf(field.key)}
+              onChange={(entry) => change({ ...draft, entries: { ...draft.entries, [field.key]: entry } })}
+            />
+          ),
+        )}
+      </fieldset>
       {unplaced && <ErrorState title={t('form.failed')} failure={failure} />}
       <div className="row">
         <Button type="submit" variant="filled" disabled={!dirty || saving}>

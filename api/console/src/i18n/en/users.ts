@@ -1,6 +1,7 @@
 /** List of users, actions on several, creation, tasks. */
 export const users = {
   'users.count': '{total, plural, one {# user} other {# users}} · {bad} not ready',
+  'users.created': 'Created users and their passwords',
   'users.name': 'Name',
   'users.state': 'State',
   'users.why': 'Why',
@@ -47,7 +48,7 @@ export const users = {
   'bulk.remove': 'Remove {count, plural, one {# user} other {# users}} from {goal}',
   'bulk.start.effect': '{count, plural, one {# agent starts} other {# agents start}}.',
   'bulk.stop.effect':
-    '{count, plural, one {# agent stops and stays} other {# agents stop and stay}} stopped until an administrator starts them.',
+    '{count, plural, one {# agent stops and stays} other {# agents stop and stay}} stopped until an administrator starts {count, plural, one {it} other {them}}. What {count, plural, one {it is} other {they are}} doing at the moment ends; files stay.',
   'bulk.restart.effect':
     '{count, plural, one {# agent is} other {# agents are}} stopped and started again. What they are doing at the moment ends.',
   'bulk.disable.effect':

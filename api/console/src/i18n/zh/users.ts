@@ -1,6 +1,7 @@
 /** List of users, actions on several, creation, tasks. */
 export const users = {
   'users.count': '{total} 个用户 · {bad} 个未就绪',
+  'users.created': '已创建的用户及其密码',
   'users.name': '名称',
   'users.state': '状态',
   'users.why': '原因',
@@ -46,7 +47,7 @@ export const users = {
   'bulk.add': '将 {count} 个用户加入 {goal}',
   'bulk.remove': '将 {count} 个用户移出 {goal}',
   'bulk.start.effect': '将启动 {count} 个智能体。',
-  'bulk.stop.effect': '将停止 {count} 个智能体，直到有人再次启动它们。',
+  'bulk.stop.effect': '将停止 {count} 个智能体，直到管理员再次启动。正在进行的工作会中断，文件保留。',
   'bulk.restart.effect': '将停止并重新启动 {count} 个智能体，正在进行的工作会中断。',
   'bulk.disable.effect': '{count} 个用户将被登出且无法再登录，其智能体停止，文件保留。',
   'bulk.enable.effect': '{count} 个用户可以重新登录，其智能体将启动。',

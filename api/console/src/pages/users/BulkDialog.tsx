@@ -7,7 +7,7 @@ import { ActionPreview } from '../../components/ActionPreview';
 import { useToasts } from '../../components/toast-store';
 import { useT } from '../../i18n';
 import { ownUrl } from '../../prefix';
-import type { BulkAction, BulkTarget } from './bulk';
+import { type BulkAction, type BulkTarget, previewedScope } from './bulk';
 import { BULK_TEXTS } from './bulk-texts';
 import { BulkEffect } from './BulkEffect';
 import { GoalDialog } from './GoalDialog';
@@ -33,10 +33,12 @@ export function BulkDialog({ action, target, typedName, onClose, onDone }: Props
   if (needsGoal && goal === undefined)
     return <GoalDialog action={action} onChoose={setGoal} onClose={onClose} />;
   const goalField = action === 'move-image' ? 'image' : 'group';
-  const body = { action, ...target, ...(needsGoal ? { [goalField]: goal } : {}) };
+  const what = { action, ...(needsGoal ? { [goalField]: goal } : {}) };
+  const body = { ...what, ...target };
   const act = async (preview: Schemas['UsersChanged']): Promise<void> => {
     if (preview.total === 0) return;
-    const answer = await post<Schemas['UsersChanged']>('/api/admin/users/bulk', { ...body, wait: 0 });
+    const request = { ...what, ...previewedScope(target, preview), wait: 0 };
+    const answer = await post<Schemas['UsersChanged']>('/api/admin/users/bulk', request);
     const said = t(text.verb, { count: answer.total, goal: goal ?? '' });
     const link = { href: ownUrl(`/admin/tasks/${answer.task_id ?? ''}`), text: t('bulk.show.task') };
     toasts.done(t('bulk.requested', { action: said }), answer.task_id ? link : undefined);

@@ -8,6 +8,7 @@ import { DialogFrame } from '../../components/DialogFrame';
 import { useT } from '../../i18n';
 import { CreatedUsers } from './CreatedUsers';
 import { CreateForm, type NewUsers } from './CreateForm';
+import { withPasswords } from './parse-users';
 
 interface Props {
   onClose: () => void;
@@ -34,7 +35,7 @@ export function CreateUsers({ onClose, onTask }: Props): ReactNode {
         groups: groups.length > 0 ? groups : undefined,
         wait: 0,
       });
-      setResults(answer.results);
+      setResults(withPasswords(answer.results, users));
       onTask(answer.task_id ?? undefined);
       void client.invalidateQueries({ queryKey: ['list', 'user'] });
     } catch (thrown) {

@@ -41,7 +41,7 @@ export function CreatedUsers({ results, onClose }: Props): ReactNode {
         <>
           <p>{t('create.once')}</p>
           <div className={styles.scroll}>
-            <table className={styles.passwords}>
+            <table aria-label={t('users.created')} className={styles.passwords}>
               <thead>
                 <tr>
                   <th scope="col">{t('users.name')}</th>

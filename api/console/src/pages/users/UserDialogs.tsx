@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 
 import type { AskedAction } from './applicable';
 import { BulkDialog } from './BulkDialog';
+import { DebugUser } from './DebugUser';
 import { DeleteUser } from './DeleteUser';
 import { ResetPassword } from './ResetPassword';
 import { RotateToken } from './RotateToken';
@@ -19,6 +20,8 @@ export function UserDialogs({ name, action, onClose }: Props): ReactNode {
       return null;
     case 'delete':
       return <DeleteUser name={name} onClose={onClose} />;
+    case 'debug':
+      return <DebugUser name={name} onClose={onClose} />;
     case 'reset-password':
       return <ResetPassword name={name} onClose={onClose} />;
     case 'rotate-token':

@@ -2,18 +2,15 @@ import { Menu } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
-import { ACTION_KEYS, type Applicable, type AskedAction } from './applicable';
+import { ACTION_KEYS, type Applicable, type AskedAction, isAsked } from './applicable';
 import styles from './users.module.css';
-import type { QuickAction, UserActions } from './useUserActions';
+import type { UserActions } from './useUserActions';
 
 interface Props {
   applicable: Applicable;
   actions: UserActions;
   onAsk: (action: AskedAction) => void;
 }
-
-const ASKED = new Set<string>(['disable', 'move-image', 'reset-password', 'rotate-token', 'delete']);
-const isAsked = (action: QuickAction | AskedAction): action is AskedAction => ASKED.has(action);
 
 /** All other actions on a user, the destructive one apart. */
 export function UserMenu({ applicable, actions, onAsk }: Props): ReactNode {

@@ -40,7 +40,7 @@ export function UserPage(): ReactNode {
         }
         name={name}
         state={state}
-        actions={known && <UserButtons applicable={applicable} actions={actions} />}
+        actions={known && <UserButtons applicable={applicable} actions={actions} onAsk={setAsked} />}
         menu={known ? <UserMenu applicable={applicable} actions={actions} onAsk={setAsked} /> : undefined}
       />
       {failure && <ErrorState failure={failure} onRetry={retry} />}

@@ -3,22 +3,41 @@ import type { QuickAction } from './useUserActions';
 import type { UserDetail } from './useUserDetail';
 
 /** Actions that show a dialog first. */
-export type AskedAction = 'disable' | 'move-image' | 'reset-password' | 'rotate-token' | 'delete';
+export type AskedAction =
+  'stop' | 'debug' | 'disable' | 'move-image' | 'reset-password' | 'rotate-token' | 'delete';
+
+/** Any action on a user. */
+export type UserAction = QuickAction | AskedAction;
+
+const ASKED = new Set<UserAction>([
+  'stop',
+  'debug',
+  'disable',
+  'move-image',
+  'reset-password',
+  'rotate-token',
+  'delete',
+]);
+
+/** Returns true for an action that shows a dialog first. */
+export function isAsked(action: UserAction): action is AskedAction {
+  return ASKED.has(action);
+}
 
 /** Actions that apply to a user at the moment. */
 export interface Applicable {
   /** At most two, the more useful one first. */
-  buttons: QuickAction[];
+  buttons: UserAction[];
   /** The first button is what helps. */
   needsAction: boolean;
-  menu: (QuickAction | AskedAction)[];
+  menu: UserAction[];
 }
 
-export const ACTION_KEYS: Record<QuickAction | AskedAction, MessageKey> = {
+export const ACTION_KEYS: Record<UserAction, MessageKey> = {
   retry: 'user.retry',
   restart: 'users.restart',
   start: 'users.start',
-  stop: 'users.stop',
+  stop: 'users.stop.dots',
   debug: 'user.debug',
   enable: 'users.enable',
   disable: 'users.disable.dots',
@@ -34,7 +53,7 @@ export function applicableActions({ user, desired, state, row }: UserDetail): Ap
   const missing = user?.standstill?.reason === 'missing';
   const runs = desired?.desired === 'running';
   const bad = state !== undefined && state.tone !== 'ok' && state.tone !== 'off';
-  const buttons: QuickAction[] = disabled
+  const buttons: UserAction[] = disabled
     ? ['enable']
     : missing
       ? []
@@ -43,7 +62,7 @@ export function applicableActions({ user, desired, state, row }: UserDetail): Ap
           ? ['retry', 'restart']
           : ['restart', 'stop']
         : ['start'];
-  const quick: QuickAction[] =
+  const first: UserAction[] =
     disabled || missing ? ['retry'] : runs ? ['retry', 'restart', 'stop', 'debug'] : ['retry'];
   const asked: AskedAction[] = ['move-image', 'rotate-token'];
   if (row?.source === 'local') asked.push('reset-password');
@@ -52,6 +71,6 @@ export function applicableActions({ user, desired, state, row }: UserDetail): Ap
   return {
     buttons,
     needsAction: bad || !runs,
-    menu: [...quick.filter((action) => !buttons.includes(action)), ...asked],
+    menu: [...first.filter((action) => !buttons.includes(action)), ...asked],
   };
 }

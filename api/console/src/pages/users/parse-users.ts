@@ -1,3 +1,5 @@
+import type { Schemas } from '../../api/types';
+
 /** A user that is to be created. */
 export interface NewUser {
   name: string;
@@ -32,6 +34,18 @@ export function parseUsers(text: string): ParsedUsers {
     else users.set(name, { name, password });
   }
   return { users: [...users.values()], repeated };
+}
+
+/** Adds the passwords that were given to results that hold only the random ones. */
+export function withPasswords(
+  results: Schemas['BatchOutcome'][],
+  users: NewUser[],
+): Schemas['BatchOutcome'][] {
+  if (results.length !== users.length) return results;
+  return results.map((result, at) => {
+    const password = users[at]?.password ?? '';
+    return result.success && password !== '' ? { ...result, password: result.password ?? password } : result;
+  });
 }
 
 /** Cuts text into rows of cells. */

@@ -10,7 +10,7 @@ import { type MessageKey, useT, useTranslation } from '../../i18n';
 import { takenTime } from '../../modules/human-time';
 
 /** Actions that are done at once. */
-export type QuickAction = 'retry' | 'restart' | 'start' | 'stop' | 'debug' | 'enable';
+export type QuickAction = 'retry' | 'restart' | 'start' | 'enable';
 
 interface Quick {
   path: string;
@@ -37,18 +37,6 @@ const QUICK: Record<QuickAction, Quick> = {
     done: 'act.start.done',
     pending: 'act.start.pending',
     failed: 'act.start.failed',
-  },
-  stop: {
-    path: '/api/admin/container/stop',
-    done: 'act.stop.done',
-    pending: 'act.stop.pending',
-    failed: 'act.stop.failed',
-  },
-  debug: {
-    path: '/api/admin/container/debug',
-    done: 'act.debug.done',
-    pending: 'act.debug.pending',
-    failed: 'act.debug.failed',
   },
   enable: {
     path: '/api/admin/users/enable',

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { listQuery, readListState, writeListState } from '../../components/table/list-state';
 import { longTime, readHumanTime } from '../../modules/human-time';
 import { tagOf } from '../../modules/user-state';
-import { bulkTarget } from './bulk';
-import { parseUsers, writeUsers } from './parse-users';
+import { bulkTarget, previewedScope } from './bulk';
+import { parseUsers, withPasswords, writeUsers } from './parse-users';
 import { usersRequest, USER_FILTERS } from './user-filters';
 
 const state = (search: Record<string, string | string[]>) => readListState(search, USER_FILTERS);
@@ -16,6 +16,12 @@ test('chosen rows are named, and all that match become the filter', () => {
     filter: { name: 'ali', ready: false, group: 'sales', disabled: false },
   });
   expect(bulkTarget({ all: true, ids: new Set() }, state({}))).toEqual({ filter: {} });
+});
+
+test('action on all that match is for what was previewed', () => {
+  const target = { filter: { group: 'sales' } };
+  expect(previewedScope(target, { users: ['bob', 'zoe'], total: 2 })).toEqual({ users: ['bob', 'zoe'] });
+  expect(previewedScope(target, { users: ['bob'], total: 214 })).toEqual({ ...target, expect_total: 214 });
 });
 
 test('address of the list and its request say the same', () => {
@@ -46,6 +52,23 @@ test('pasted names, CSV and single lines are read', () => {
   expect(parseUsers(' \n').users).toEqual([]);
   expect(parseUsers(writeUsers([{ username: 'x', password: 'a,"b"' }])).users).toEqual([
     { name: 'x', password: 'a,"b"' },
+  ]);
+});
+
+test('empty password keeps its place, and given ones stand beside the random ones', () => {
+  const { users } = parseUsers('bob,secret word\ncarol\ndave,x\nerin,');
+  expect(users.map(({ password }) => password)).toEqual(['secret word', '', 'x', '']);
+  const results = [
+    { username: 'bob', success: true },
+    { username: 'carol', success: true, password: 'random' },
+    { username: 'dave', success: false },
+    { username: 'erin', success: true, password: 'other' },
+  ];
+  expect(withPasswords(results, users).map(({ password }) => password)).toEqual([
+    'secret word',
+    'random',
+    undefined,
+    'other',
   ]);
 });
 

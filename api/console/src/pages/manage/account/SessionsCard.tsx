@@ -81,6 +81,10 @@ export function SessionsCard(): ReactNode {
                       <Button
                         size="compact-sm"
                         disabled={end.isPending}
+                        aria-label={t('table.action', {
+                          action: t('sessions.end'),
+                          name: `${key ? t(key) : session.client}, ${session.address}`,
+                        })}
                         onClick={() => end.mutate(session.issued_at)}
                       >
                         {t('sessions.end')}

@@ -6,7 +6,7 @@ import dialog from '../../../components/dialog.module.css';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import styles from './files.module.css';
-import type { Question } from './uploads';
+import type { Question } from './questions';
 
 /** Names that are listed. */
 const SHOWN = 8;

@@ -3,6 +3,7 @@ import { type DragEvent, type ReactNode, useRef, useState } from 'react';
 import { useT } from '../../../i18n';
 import { pickedByDrop } from './picked-files';
 import styles from './files.module.css';
+import { questions } from './uploads';
 import { useStartUpload } from './useUploads';
 
 interface Props {
@@ -20,7 +21,7 @@ export function DropZone({ folder, className, children }: Props): ReactNode {
   const hasFiles = (event: DragEvent): boolean => event.dataTransfer.types.includes('Files');
   const enter = (by: number): void => {
     depth.current = Math.max(0, depth.current + by);
-    setOver(depth.current > 0);
+    setOver(depth.current > 0 && questions.first() === undefined);
   };
   return (
     // Dropping has no keyboard: the upload buttons are beside it.
@@ -42,7 +43,8 @@ export function DropZone({ folder, className, children }: Props): ReactNode {
         event.preventDefault();
         depth.current = 0;
         setOver(false);
-        start(pickedByDrop(event.dataTransfer));
+        // Events of the dialog of a question arrive here, too.
+        if (questions.first() === undefined) start(pickedByDrop(event.dataTransfer));
       }}
     >
       {children}

@@ -23,10 +23,11 @@ interface Props {
   selection: Selection;
   actions: FileActions;
   onMove: (paths: string[]) => void;
+  onDelete: (paths: string[]) => void;
 }
 
 /** Files and folders of a folder. */
-export function FileTable({ entries, control, selection, actions, onMove }: Props): ReactNode {
+export function FileTable({ entries, control, selection, actions, onMove, onDelete }: Props): ReactNode {
   const t = useT();
   const [renamed, setRenamed] = useState<string>();
   const paths = entries.flatMap(({ rel_path: path }) => path ?? []);
@@ -108,7 +109,7 @@ export function FileTable({ entries, control, selection, actions, onMove }: Prop
                     path={path}
                     onRename={() => setRenamed(path)}
                     onMove={() => onMove([path])}
-                    onDelete={() => void actions.remove([path])}
+                    onDelete={() => onDelete([path])}
                   />
                 )}
               </Table.Td>

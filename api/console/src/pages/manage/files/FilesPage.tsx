@@ -20,12 +20,14 @@ import { useSelection } from '../../../components/table/useSelection';
 import { useT } from '../../../i18n';
 import { SubPage } from '../SubPage';
 import { DropZone } from './DropZone';
+import type { FailedFiles } from './delete-files';
 import { FileCrumbs } from './FileCrumbs';
 import { downloadUrl } from './FileMenu';
 import styles from './files.module.css';
 import { FileTable } from './FileTable';
 import { MoveDialog } from './MoveDialog';
 import { NewEntry } from './NewEntry';
+import { NoSpaceDialog } from './NoSpaceDialog';
 import { cleanPath } from './paths';
 import { SpaceUsed } from './SpaceUsed';
 import { UploadButtons } from './UploadButtons';
@@ -44,6 +46,8 @@ export function FilesPage(): ReactNode {
   const selection = useSelection(`${folder}\u0000${control.state.search}`);
   const actions = useFileActions();
   const [moved, setMoved] = useState<string[]>();
+  const [noSpace, setNoSpace] = useState<FailedFiles>();
+  const remove = (paths: string[]): Promise<void> => actions.remove(paths).then(setNoSpace);
   const chosen = [...selection.ids];
   const shown = isPlaceholderData && data?.path !== folder ? undefined : data;
   return (
@@ -71,11 +75,7 @@ export function FilesPage(): ReactNode {
               <Button size="compact-sm" onClick={() => setMoved(chosen)}>
                 {t('files.move')}
               </Button>
-              <Button
-                size="compact-sm"
-                color="bad"
-                onClick={() => void actions.remove(chosen).then(selection.clear)}
-              >
+              <Button size="compact-sm" color="bad" onClick={() => void remove(chosen).then(selection.clear)}>
                 {t('files.delete')}
               </Button>
             </BulkBar>
@@ -88,6 +88,7 @@ export function FilesPage(): ReactNode {
               selection={selection}
               actions={actions}
               onMove={setMoved}
+              onDelete={(paths) => void remove(paths)}
             />
           )}
           {shown?.entries.length === 0 && (
@@ -118,6 +119,7 @@ export function FilesPage(): ReactNode {
           }}
         />
       )}
+      {noSpace && <NoSpaceDialog files={noSpace} actions={actions} onClose={() => setNoSpace(undefined)} />}
     </SubPage>
   );
 }

@@ -20,11 +20,23 @@ interface Props {
   onClose: () => void;
 }
 
+/** Failures that are shown; the others are counted. */
+const SHOWN = 5;
+
+/** A file that was not moved. */
+interface Unmoved {
+  path: string;
+  /** The folder it was to be moved to, in the user's words. */
+  folder: string;
+  failure: Failure;
+}
+
 /** Asks for the folder that files are moved to. */
-export function MoveDialog({ paths, actions, onClose }: Props): ReactNode {
+export function MoveDialog({ paths: wanted, actions, onClose }: Props): ReactNode {
   const t = useT();
+  const [paths, setPaths] = useState(wanted);
   const [target, setTarget] = useState(() => parentOf(paths[0] ?? ''));
-  const [failure, setFailure] = useState<Failure>();
+  const [unmoved, setUnmoved] = useState<Unmoved[]>([]);
   const [busy, setBusy] = useState(false);
   const { data, error } = useQuery(folderQuery(target, { page_size: 200 }));
   const folders = (data?.path === target ? data.entries : []).filter(
@@ -34,18 +46,26 @@ export function MoveDialog({ paths, actions, onClose }: Props): ReactNode {
   const name = target === '' ? t('files.top') : visibleText(nameOf(target));
   const move = async (): Promise<void> => {
     setBusy(true);
-    try {
-      for (const path of paths) {
-        if (parentOf(path) !== target) await actions.move(path, joinPath(target, nameOf(path)));
+    const failed: Unmoved[] = [];
+    for (const path of paths) {
+      if (parentOf(path) === target) continue;
+      try {
+        await actions.move(path, joinPath(target, nameOf(path)));
+      } catch (thrown) {
+        failed.push({ path, folder: name, failure: Failure.from(thrown) });
       }
-      onClose();
-    } catch (thrown) {
-      setFailure(Failure.from(thrown));
-      setBusy(false);
     }
+    setBusy(false);
+    setUnmoved(failed);
+    if (failed.length === 0) onClose();
+    else setPaths(failed.map(({ path }) => path));
   };
   return (
-    <DialogFrame opened title={t('files.move.title', { count: paths.length })} onClose={onClose}>
+    <DialogFrame
+      opened
+      title={t('files.move.title', { count: paths.length })}
+      onClose={busy ? undefined : onClose}
+    >
       <div className={styles.target}>
         <strong>{target === '' ? name : visibleText(target)}</strong>
         {target !== '' && (
@@ -66,11 +86,21 @@ export function MoveDialog({ paths, actions, onClose }: Props): ReactNode {
           </li>
         ))}
       </ul>
-      {failure && <ErrorState title={t('files.move.failed')} failure={failure} />}
+      {unmoved.slice(0, SHOWN).map(({ path, folder, failure }) => (
+        <ErrorState
+          key={path}
+          title={t('files.move.failed', { name: visibleText(nameOf(path)), folder })}
+          failure={failure}
+        />
+      ))}
+      {unmoved.length > SHOWN && <p>{t('files.move.failed.more', { count: unmoved.length - SHOWN })}</p>}
+      {unmoved.some(({ failure }) => failure.code === 'already_exists') && <p>{t('files.move.taken')}</p>}
       <div className={dialog.buttons}>
-        <Button onClick={onClose}>{t('preview.cancel')}</Button>
+        <Button disabled={busy} onClick={onClose}>
+          {t('preview.cancel')}
+        </Button>
         <Button variant="filled" disabled={same || busy} onClick={() => void move()}>
-          {t('files.move.to', { name })}
+          {busy ? t('preview.working') : t('files.move.to', { name })}
         </Button>
       </div>
     </DialogFrame>

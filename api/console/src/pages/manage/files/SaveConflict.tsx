@@ -32,7 +32,7 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
   const [compare, setCompare] = useState(false);
   const [failure, setFailure] = useState<Failure>();
   const name = visibleText(file.filename);
-  const { data, error } = useQuery({
+  const { data, error, isFetching, refetch } = useQuery({
     queryKey: ['files', 'conflict', file.path],
     queryFn: ({ signal }) => get<Schemas['TextFile']>('/api/files/edit', { path: file.path }, { signal }),
     gcTime: 0,
@@ -42,7 +42,7 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
     folderQuery(parentOf(file.path), { search: file.filename, page_size: 200 }),
   );
   const entry = folder?.entries.find(({ rel_path: path }) => path === file.path);
-  const [mine] = useState(save.latest);
+  const [again, setAgain] = useState(false);
   const close = (): void => {
     if (compare) onMerged(save.latest());
     save.leaveConflict();
@@ -50,7 +50,11 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
   const overwrite = async (): Promise<void> => {
     if (!data) return;
     if (compare) onMerged(save.latest());
-    await save.overwrite(data.etag);
+    setAgain(false);
+    if (await save.overwrite(data.etag)) return;
+    // The comparison begins again with the file as it is now.
+    await refetch();
+    setAgain(true);
   };
   const keepBoth = (): void => {
     save.keepBoth().then(onKept, (thrown: unknown) => setFailure(Failure.from(thrown)));
@@ -65,6 +69,8 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
         )}
       </p>
       {error && <ErrorState failure={Failure.from(error)} />}
+      {again && <p role="alert">{t('clash.again')}</p>}
+      {save.failure && <ErrorState title={t('form.failed')} failure={save.failure} />}
       {failure && <ErrorState title={t('form.failed')} failure={failure} />}
       {compare && !data && <LoadingState rows={5} />}
       {compare && data && (
@@ -74,8 +80,9 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
             <span>{t('clash.mine')}</span>
           </div>
           <CodeEditor
+            key={data.etag}
             name={file.filename}
-            text={mine}
+            text={save.latest()}
             other={data.content}
             className={styles.compare}
             onChange={save.change}
@@ -87,7 +94,12 @@ export function SaveConflict({ file, save, onMerged, onKept }: Props): ReactNode
         <Button onClick={close}>{t('clash.edit')}</Button>
         {!compare && <Button onClick={() => setCompare(true)}>{t('clash.compare')}</Button>}
         <Button onClick={keepBoth}>{t('clash.both')}</Button>
-        <Button variant="filled" color="bad" disabled={!data || save.saving} onClick={() => void overwrite()}>
+        <Button
+          variant="filled"
+          color="bad"
+          disabled={!data || isFetching || save.saving}
+          onClick={() => void overwrite()}
+        >
           {t('clash.overwrite')}
         </Button>
       </div>

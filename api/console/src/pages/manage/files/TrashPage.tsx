@@ -19,6 +19,7 @@ import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import { SubPage } from '../SubPage';
+import { EmptyTrash } from './EmptyTrash';
 import { copyName } from './paths';
 
 /** Brings an entry back; where something has its place, under another name. */
@@ -32,6 +33,11 @@ async function restoreEntry(entry: Schemas['TrashEntry']): Promise<string> {
     const to = path.slice(0, path.length - entry.name.length) + copyName(entry.name, new Date());
     return (await post<Schemas['FilesRestored']>('/api/files/restore', { id: entry.id, to })).path;
   }
+}
+
+/** The former path of an entry, else its name. */
+function nameIn({ path, name }: Schemas['TrashEntry']): string {
+  return visibleText(path ?? name);
 }
 
 /** Deleted files that can be restored. */
@@ -53,7 +59,12 @@ export function TrashPage(): ReactNode {
     <SubPage
       title={t('files.trash')}
       text={t('trash.text')}
-      actions={<LinkButton to="/manage/files">{t('files.title')}</LinkButton>}
+      actions={
+        <>
+          {data && data.total > 0 && <EmptyTrash />}
+          <LinkButton to="/manage/files">{t('files.title')}</LinkButton>
+        </>
+      }
     >
       {error && <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />}
       {(data !== undefined || !error) && (
@@ -76,7 +87,7 @@ export function TrashPage(): ReactNode {
               <Table.Tbody>
                 {data.entries.map((entry) => (
                   <Table.Tr key={entry.id}>
-                    <Table.Td>{visibleText(entry.path ?? entry.name)}</Table.Td>
+                    <Table.Td>{nameIn(entry)}</Table.Td>
                     <Table.Td className="num dim">
                       <Bytes value={entry.size} />
                     </Table.Td>
@@ -89,12 +100,19 @@ export function TrashPage(): ReactNode {
                     <Table.Td className="num nowrap">
                       <Button
                         size="compact-sm"
+                        aria-label={t('table.action', { action: t('files.bring.back'), name: nameIn(entry) })}
                         disabled={restore.isPending}
                         onClick={() => restore.mutate(entry)}
                       >
                         {t('files.bring.back')}
                       </Button>{' '}
-                      <Button size="compact-sm" variant="subtle" color="bad" onClick={() => setGone(entry)}>
+                      <Button
+                        size="compact-sm"
+                        variant="subtle"
+                        color="bad"
+                        aria-label={t('table.action', { action: t('trash.for.ever'), name: nameIn(entry) })}
+                        onClick={() => setGone(entry)}
+                      >
                         {t('trash.for.ever')}
                       </Button>
                     </Table.Td>
@@ -115,7 +133,7 @@ export function TrashPage(): ReactNode {
         verb={() => t('trash.for.ever')}
         danger
         act={async (entry) => {
-          if (entry) await post('/api/files/delete', { path: `.trash/${entry.id}` });
+          if (entry) await post('/api/files/delete', { path: `.trash/${entry.id}`, permanent: true });
           await refresh();
         }}
       >

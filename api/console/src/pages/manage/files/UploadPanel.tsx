@@ -4,13 +4,15 @@ import { type ReactNode, useId } from 'react';
 import { useT } from '../../../i18n';
 import { ConflictDialog } from './ConflictDialog';
 import styles from './files.module.css';
-import { isOpen } from './upload-queue';
+import { isOpen, type Upload } from './upload-queue';
 import { UploadRow } from './UploadRow';
 import { queue } from './uploads';
 import { useUploads } from './useUploads';
 
 /** Rows that are shown at once; the others are counted. */
 const SHOWN = 8;
+/** States in the order of their rows. */
+const ORDER: Upload['state'][] = ['sending', 'failed', 'waiting', 'cancelled', 'done'];
 
 /** Files on their way to the server, and the question about those that are there already. */
 export function UploadPanel(): ReactNode {
@@ -20,8 +22,7 @@ export function UploadPanel(): ReactNode {
   const open = uploads.filter(isOpen);
   const failed = uploads.filter(({ state }) => state === 'failed').length;
   const done = uploads.filter(({ state }) => state === 'done').length;
-  const order = { sending: 0, failed: 1, waiting: 2, cancelled: 3, done: 4 };
-  const sorted = [...uploads].sort((one, other) => order[one.state] - order[other.state]);
+  const rows = ORDER.flatMap((state) => uploads.filter((upload) => upload.state === state)).slice(0, SHOWN);
   return (
     <>
       {question && <ConflictDialog question={question} />}
@@ -45,11 +46,11 @@ export function UploadPanel(): ReactNode {
             )}
           </div>
           <ul className={styles.uploadRows}>
-            {sorted.slice(0, SHOWN).map((upload) => (
+            {rows.map((upload) => (
               <UploadRow key={upload.id} upload={upload} />
             ))}
           </ul>
-          {sorted.length > SHOWN && <small>{t('upload.others', { count: sorted.length - SHOWN })}</small>}
+          {uploads.length > SHOWN && <small>{t('upload.others', { count: uploads.length - SHOWN })}</small>}
         </section>
       )}
     </>

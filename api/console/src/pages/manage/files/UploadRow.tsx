@@ -21,11 +21,12 @@ const STATES = {
 export function UploadRow({ upload }: { upload: Upload }): ReactNode {
   const t = useT();
   const { language } = useTranslation();
-  const { size } = upload.planned.file;
+  const { size } = upload;
   const percent = size === 0 ? 100 : (upload.sent / size) * 100;
   const name = visibleText(upload.path);
   const said = upload.failure && failureText(upload.failure, t);
   const conflict = upload.failure?.code === 'already_exists';
+  const again = t(conflict ? 'upload.replace' : 'upload.again');
   const sizes =
     upload.state === 'sending'
       ? t('upload.of', { sent: byteSize(upload.sent, language), size: byteSize(size, language) })
@@ -39,13 +40,22 @@ export function UploadRow({ upload }: { upload: Upload }): ReactNode {
         {upload.speed !== undefined && ` · ${t('upload.speed', { size: byteSize(upload.speed, language) })}`}
       </small>
       {isOpen(upload) && (
-        <Button size="compact-sm" variant="subtle" onClick={() => queue.cancel(upload.id)}>
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          aria-label={t('table.action', { action: t('upload.cancel'), name })}
+          onClick={() => queue.cancel(upload.id)}
+        >
           {t('upload.cancel')}
         </Button>
       )}
       {(upload.state === 'failed' || upload.state === 'cancelled') && (
-        <Button size="compact-sm" onClick={() => queue.retry(upload.id, conflict)}>
-          {t(conflict ? 'upload.replace' : 'upload.again')}
+        <Button
+          size="compact-sm"
+          aria-label={t('table.action', { action: again, name })}
+          onClick={() => queue.retry(upload.id, conflict)}
+        >
+          {again}
         </Button>
       )}
       {upload.state === 'sending' && (

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { cleanPath, copyName, extensionOf, isName, joinPath, nameOf, parentOf } from './paths';
+import { cleanPath, copyName, extensionOf, isInTrash, isName, joinPath, nameOf, parentOf } from './paths';
 
 test('paths are put together and taken apart', () => {
   expect(joinPath('', 'a')).toBe('a');
@@ -31,4 +31,14 @@ test('copy keeps its extension', () => {
   expect(copyName('notes.tar.gz', now)).toBe('notes.tar (2026-05-11 11.46.40).gz');
   expect(copyName('.env', now)).toBe('.env (2026-05-11 11.46.40)');
   expect(copyName('A.TXT', now)).toBe('A (2026-05-11 11.46.40).TXT');
+});
+
+test('trash is told from folders of a similar name', () => {
+  expect(['.trash', '.trash/2026/a', '.trashed', 'a/.trash', ''].map(isInTrash)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
 });

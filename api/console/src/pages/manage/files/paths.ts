@@ -25,6 +25,14 @@ export function isName(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !/[/\u0000]/.test(name) && byteLength(name) <= 255;
 }
 
+/** Folder of the workspace where deleted entries lie. */
+const TRASH = '.trash';
+
+/** Returns true for the trash and everything in it. */
+export function isInTrash(path: string): boolean {
+  return path === TRASH || path.startsWith(`${TRASH}/`);
+}
+
 /** A path without empty parts and `.`; nothing when it would leave the workspace. */
 export function cleanPath(text: string): string | undefined {
   const parts = text.split('/').filter((part) => part !== '' && part !== '.');

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import { Failure } from '../../../api/failure';
+import { Arrivals } from './arrivals';
 import type { SendOptions } from './send-file';
 import { MOST_BYTES, planUpload, type PlannedFile } from './upload-plan';
 import { UploadQueue } from './upload-queue';
@@ -72,4 +73,42 @@ test('folders are made before what lies in them', () => {
   const plan = planUpload(picked, 'notes');
   expect(plan.folders).toEqual(['notes/a', 'notes/a/empty', 'notes/a/b']);
   expect(plan.files).toEqual([{ folder: 'notes/a/b', name: 'x.txt', file }]);
+});
+
+test('listeners are told of progress at most every 100 ms, and of the last change', () => {
+  vi.useFakeTimers();
+  const { queue, sent } = queueOf(['a']);
+  const listener = vi.fn();
+  queue.subscribe(listener);
+  for (let bytes = 0; bytes <= 4; bytes += 1) sent.get('a')?.options.onProgress(bytes);
+  expect(listener.mock.calls.length).toBeLessThanOrEqual(1);
+  vi.advanceTimersByTime(100);
+  expect(listener.mock.calls.length).toBeLessThanOrEqual(2);
+  expect(queue.list()[0]?.sent).toBe(4);
+  vi.useRealTimers();
+});
+
+test('file that has arrived is let go, one that failed is kept for another attempt', async () => {
+  const { queue, sent } = queueOf(['a', 'b']);
+  sent.get('a')?.end();
+  sent.get('b')?.end(new Failure(503, 'busy', ''));
+  await settle();
+  expect(queue.list().map(({ planned: file }) => file?.name)).toEqual([undefined, 'b']);
+  expect(queue.list().map(({ size }) => size)).toEqual([4, 4]);
+});
+
+test('folder is read every 2 s while files arrive, and at the end', () => {
+  vi.useFakeTimers();
+  const refresh = vi.fn();
+  const arrivals = new Arrivals(refresh);
+  for (let file = 0; file < 40; file += 1) {
+    arrivals.note(false);
+    vi.advanceTimersByTime(100);
+  }
+  expect(refresh).toHaveBeenCalledTimes(2);
+  arrivals.note(false);
+  arrivals.note(true);
+  vi.advanceTimersByTime(5000);
+  expect(refresh).toHaveBeenCalledTimes(3);
+  vi.useRealTimers();
 });

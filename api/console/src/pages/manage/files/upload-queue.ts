@@ -8,7 +8,9 @@ export interface Upload {
   id: number;
   /** Where it goes to. */
   path: string;
-  planned: PlannedFile;
+  size: number;
+  /** Absent once the file has arrived, so that it can be let go. */
+  planned?: PlannedFile;
   overwrite: boolean;
   sent: number;
   /** Bytes a second, once it is known. */
@@ -21,11 +23,17 @@ type Send = (planned: PlannedFile, options: SendOptions) => Promise<void>;
 
 /** Files that are sent at the same time. */
 const AT_ONCE = 3;
+/** Milliseconds between two messages to listeners. */
+const EVERY = 100;
 
 /** Sends files, a few at a time. Belongs to the browser's tab: it goes on while other pages are shown. */
 export class UploadQueue {
-  private uploads: readonly Upload[] = [];
+  private readonly uploads = new Map<number, Upload>();
+  private shown: readonly Upload[] | undefined = [];
+  private waiting: number[] = [];
   private next = 1;
+  private notified = -Infinity;
+  private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly controllers = new Map<number, AbortController>();
   private readonly listeners = new Set<() => void>();
 
@@ -34,7 +42,7 @@ export class UploadQueue {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  readonly list = (): readonly Upload[] => this.uploads;
+  readonly list = (): readonly Upload[] => (this.shown ??= [...this.uploads.values()]);
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
@@ -43,13 +51,18 @@ export class UploadQueue {
 
   /** Adds files; those that the server would not take fail at once. */
   add(files: { planned: PlannedFile; overwrite: boolean }[]): void {
-    const added = files.map(({ planned, overwrite }): Upload => {
-      const path = joinPath(planned.folder, planned.name);
-      const upload = { id: this.next++, path, planned, overwrite, sent: 0 };
-      if (planned.file.size <= MOST_BYTES) return { ...upload, state: 'waiting' };
-      return { ...upload, state: 'failed', failure: new Failure(413, 'too_large', '') };
-    });
-    this.change([...this.uploads, ...added]);
+    for (const { planned, overwrite } of files) {
+      const id = this.next++;
+      const { size } = planned.file;
+      const upload = { id, path: joinPath(planned.folder, planned.name), size, planned, overwrite, sent: 0 };
+      if (size <= MOST_BYTES) {
+        this.uploads.set(id, { ...upload, state: 'waiting' });
+        this.waiting.push(id);
+      } else {
+        this.uploads.set(id, { ...upload, state: 'failed', failure: new Failure(413, 'too_large', '') });
+      }
+    }
+    this.changed();
     this.start();
   }
 
@@ -62,33 +75,45 @@ export class UploadQueue {
 
   /** Cancels everything that is not done. */
   cancelAll(): void {
-    for (const upload of this.uploads.filter(isOpen)) this.cancel(upload.id);
+    this.waiting = [];
+    for (const upload of this.list().filter(isOpen)) this.cancel(upload.id);
   }
 
   /** Sends a file again; with `overwrite` in place of the one that is there. */
   retry(id: number, overwrite = false): void {
-    this.update(id, (old) => ({
+    const old = this.uploads.get(id);
+    if (old === undefined || isOpen(old) || old.state === 'done') return;
+    this.update(id, () => ({
       state: 'waiting',
       sent: 0,
       failure: undefined,
       overwrite: overwrite || old.overwrite,
     }));
+    this.waiting.push(id);
     this.start();
   }
 
   /** Forgets everything that has ended. */
   clear(): void {
-    this.change(this.uploads.filter(isOpen));
+    for (const upload of this.list()) if (!isOpen(upload)) this.uploads.delete(upload.id);
+    this.changed();
   }
 
   private start(): void {
-    for (const upload of this.uploads) {
-      if (this.controllers.size >= AT_ONCE) return;
-      if (upload.state === 'waiting' && !this.controllers.has(upload.id)) void this.run(upload);
+    const held: number[] = [];
+    while (this.controllers.size < AT_ONCE) {
+      const id = this.waiting.shift();
+      if (id === undefined) break;
+      const upload = this.uploads.get(id);
+      if (upload?.state !== 'waiting') continue;
+      // The attempt that was cancelled has not ended yet.
+      if (this.controllers.has(id)) held.push(id);
+      else if (upload.planned) void this.run(id, upload.planned, upload.overwrite);
     }
+    this.waiting.unshift(...held);
   }
 
-  private async run({ id, planned, overwrite }: Upload): Promise<void> {
+  private async run(id: number, planned: PlannedFile, overwrite: boolean): Promise<void> {
     const controller = new AbortController();
     this.controllers.set(id, controller);
     this.update(id, () => ({ state: 'sending' }));
@@ -97,7 +122,7 @@ export class UploadQueue {
       const seconds = (this.now() - begun) / 1000;
       this.update(id, () => ({ sent, speed: seconds > 0.5 ? sent / seconds : undefined }));
     };
-    let result: Partial<Upload> = { state: 'done', sent: planned.file.size };
+    let result: Partial<Upload> = { state: 'done', sent: planned.file.size, planned: undefined };
     try {
       await this.send(planned, { overwrite, signal: controller.signal, onProgress });
     } catch (thrown) {
@@ -109,11 +134,24 @@ export class UploadQueue {
   }
 
   private update(id: number, parts: (upload: Upload) => Partial<Upload>): void {
-    this.change(this.uploads.map((upload) => (upload.id === id ? { ...upload, ...parts(upload) } : upload)));
+    const upload = this.uploads.get(id);
+    if (upload === undefined) return;
+    this.uploads.set(id, { ...upload, ...parts(upload) });
+    this.changed();
   }
 
-  private change(uploads: readonly Upload[]): void {
-    this.uploads = uploads;
+  /** Tells listeners at most every 100 ms, the last change included. */
+  private changed(): void {
+    this.shown = undefined;
+    if (this.timer !== undefined) return;
+    const wait = this.notified + EVERY - this.now();
+    if (wait <= 0) this.notify();
+    else this.timer = setTimeout(() => this.notify(), wait);
+  }
+
+  private notify(): void {
+    this.timer = undefined;
+    this.notified = this.now();
     for (const listener of this.listeners) listener();
   }
 }

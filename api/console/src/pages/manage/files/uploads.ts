@@ -5,18 +5,10 @@ import { Failure } from '../../../api/failure';
 import type { Schemas } from '../../../api/types';
 import { joinPath, nameOf, parentOf } from './paths';
 import type { Picked } from './picked-files';
+import { Questions } from './questions';
 import { sendFile } from './send-file';
 import { type PlannedFile, planUpload } from './upload-plan';
 import { isOpen, UploadQueue } from './upload-queue';
-
-/** Choice for files that exist already. */
-export type Answer = 'replace' | 'skip' | 'cancel';
-
-/** A question about files that are there already. */
-export interface Question {
-  paths: string[];
-  answer: (answer: Answer) => void;
-}
 
 /** Names in a folder are asked for in pages of this size, and no more pages than that. */
 const NAMES = { page_size: 200 };
@@ -25,46 +17,37 @@ const MOST_PAGES = 10;
 /** The queue of this tab. */
 export const queue = new UploadQueue(sendFile);
 
-let question: Question | undefined;
-const listeners = new Set<() => void>();
+/** Questions about files that are there already. */
+export const questions = new Questions();
 
-/** The question that waits for an answer. */
-export function openQuestion(): Question | undefined {
-  return question;
-}
-
-/** Calls `listener` when a question is asked or answered. */
-export function onQuestion(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-function ask(paths: string[]): Promise<Answer> {
-  return new Promise((resolve) => {
-    const show = (next: Question | undefined): void => {
-      question = next;
-      for (const listener of listeners) listener();
-    };
-    const answer = (given: Answer): void => {
-      show(undefined);
-      resolve(given);
-    };
-    show({ paths, answer });
-  });
-}
+/** Uploads that are being prepared. */
+let planned = 0;
 
 /** Uploads into a folder: makes folders, asks once about files that are there, then sends. */
-export async function upload(picked: Picked, target: string, client: QueryClient): Promise<void> {
+export async function upload(
+  picked: Picked | Promise<Picked>,
+  target: string,
+  client: QueryClient,
+): Promise<void> {
+  planned += 1;
+  try {
+    await planAndSend(await picked, target, client);
+  } finally {
+    planned -= 1;
+  }
+}
+
+async function planAndSend(picked: Picked, target: string, client: QueryClient): Promise<void> {
   const plan = planUpload(picked, target);
   const fresh = new Set<string>();
   for (const folder of plan.folders) if (await makeFolder(folder)) fresh.add(folder);
   if (plan.folders.length > 0) void client.invalidateQueries({ queryKey: ['files'] });
   const there = await findConflicts(plan.files, fresh);
-  const answer = there.size === 0 ? 'replace' : await ask([...there]);
+  const answer = there.size === 0 ? 'replace' : await questions.ask([...there]);
   if (answer === 'cancel') return;
   const isThere = ({ folder, name }: PlannedFile): boolean => there.has(joinPath(folder, name));
   const files = answer === 'skip' ? plan.files.filter((file) => !isThere(file)) : plan.files;
-  queue.add(files.map((planned) => ({ planned, overwrite: isThere(planned) })));
+  queue.add(files.map((file) => ({ planned: file, overwrite: isThere(file) })));
 }
 
 /** Makes a folder. Returns false when it is there already. */
@@ -102,5 +85,5 @@ async function readNames(path: string): Promise<Set<string>> {
 }
 
 addEventListener('beforeunload', (event) => {
-  if (queue.list().some(isOpen)) event.preventDefault();
+  if (planned > 0 || queue.list().some(isOpen)) event.preventDefault();
 });

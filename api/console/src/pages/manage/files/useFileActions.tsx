@@ -7,6 +7,7 @@ import type { Schemas } from '../../../api/types';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
+import { deleteFiles, type FailedFiles, groupFailures } from './delete-files';
 import { nameOf } from './paths';
 
 /** Actions on files; each shows its own message. */
@@ -14,9 +15,15 @@ export interface FileActions {
   /** Throws a Failure, which the caller shows at its field. */
   move: (from: string, to: string) => Promise<void>;
   makeFolder: (path: string, name: string) => Promise<void>;
-  /** Moves files to the trash, and offers to bring them back. */
-  remove: (paths: string[]) => Promise<void>;
+  /** Moves files to the trash, and offers to bring them back. Returns those for which it has no space. */
+  remove: (paths: string[]) => Promise<FailedFiles | undefined>;
+  removeForEver: (paths: string[]) => Promise<void>;
 }
+
+/** Names that a message holds before it only counts. */
+const NAMED = 5;
+/** Status of an answer when the disk is full or the quota used up. */
+const NO_SPACE = 507;
 
 /** Returns what can be done with files. */
 export function useFileActions(): FileActions {
@@ -36,6 +43,14 @@ export function useFileActions(): FileActions {
     }
     await refresh();
   };
+  const showFailures = (groups: FailedFiles[]): void => {
+    for (const { paths, failure } of groups) {
+      const names = paths.slice(0, NAMED).map((path) => visibleText(nameOf(path)));
+      const name = names.join(t('list.comma'));
+      const more = paths.length - names.length;
+      toasts.fail(t('files.delete.failed', { name, more }), failure);
+    }
+  };
   return {
     move: async (from, to) => {
       await post('/api/files/move', { from, to });
@@ -46,23 +61,17 @@ export function useFileActions(): FileActions {
       await refresh();
     },
     remove: async (paths) => {
-      const ids: string[] = [];
-      let removed = 0;
-      for (const path of paths) {
-        try {
-          const { trash_id: id } = await post<Schemas['FilesDeleted']>('/api/files/delete', { path });
-          removed += 1;
-          if (typeof id === 'string') ids.push(id);
-        } catch (thrown) {
-          const name = visibleText(nameOf(path));
-          toasts.fail(t('files.delete.failed', { name }), Failure.from(thrown));
-        }
-      }
-      if (removed > 0) {
-        const name = visibleText(nameOf(paths[0] ?? ''));
+      const send = (path: string) => post<Schemas['FilesDeleted']>('/api/files/delete', { path });
+      const { deleted, ids, failed } = await deleteFiles(paths, send);
+      const groups = groupFailures(failed);
+      showFailures(groups.filter(({ failure }) => failure.status !== NO_SPACE));
+      if (deleted.length > 0) {
+        const name = visibleText(nameOf(deleted[0] ?? ''));
         toasts.done(
           <span className="row">
-            {paths.length === 1 ? t('files.deleted', { name }) : t('files.deleted.many', { count: removed })}
+            {deleted.length === 1
+              ? t('files.deleted', { name })
+              : t('files.deleted.many', { count: deleted.length })}
             {ids.length > 0 && (
               <Button size="compact-sm" onClick={() => void restore(ids)}>
                 {t('files.bring.back')}
@@ -71,6 +80,15 @@ export function useFileActions(): FileActions {
           </span>,
         );
       }
+      await refresh();
+      return groups.find(({ failure }) => failure.status === NO_SPACE);
+    },
+    removeForEver: async (paths) => {
+      const send = (path: string) =>
+        post<Schemas['FilesDeleted']>('/api/files/delete', { path, permanent: true });
+      const { deleted, failed } = await deleteFiles(paths, send);
+      showFailures(groupFailures(failed));
+      if (deleted.length > 0) toasts.done(t('files.gone', { count: deleted.length }));
       await refresh();
     },
   };

@@ -24,8 +24,8 @@ export interface TextSave {
   conflict: boolean;
   change: (text: string) => void;
   save: () => Promise<void>;
-  /** Saves in place of the state `etag`. */
-  overwrite: (etag: string) => Promise<void>;
+  /** Saves in place of the state `etag`. Returns false when the file is no longer in that state. */
+  overwrite: (etag: string) => Promise<boolean>;
   /** Saves under another name beside the file, and returns its path. */
   keepBoth: () => Promise<string>;
   leaveConflict: () => void;
@@ -57,8 +57,9 @@ export function useTextSave(file: Schemas['TextFile']): TextSave {
     setDirty(changed);
     storeTextDraft(path, changed ? { etag, text } : undefined);
   };
-  const saveOver = async (etag: string): Promise<void> => {
+  const saveOver = async (etag: string): Promise<boolean> => {
     const { text } = current.current;
+    let stale = false;
     setSaving(true);
     setFailure(undefined);
     try {
@@ -70,10 +71,12 @@ export function useTextSave(file: Schemas['TextFile']): TextSave {
       toasts.done(t('editor.saved', { name: visibleText(file.filename) }));
     } catch (thrown) {
       const failed = Failure.from(thrown);
-      if (failed.code === 'stale_file') setConflict(true);
+      stale = failed.code === 'stale_file';
+      if (stale) setConflict(true);
       else setFailure(failed);
     }
     setSaving(false);
+    return !stale;
   };
   const keepBoth = async (): Promise<string> => {
     const other = joinPath(parentOf(path), copyName(nameOf(path), new Date()));

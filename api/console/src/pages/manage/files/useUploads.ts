@@ -1,12 +1,14 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useSyncExternalStore } from 'react';
+import { useEffect, useMemo, useSyncExternalStore } from 'react';
 
 import { Failure } from '../../../api/failure';
 import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
+import { Arrivals } from './arrivals';
 import type { Picked } from './picked-files';
-import type { Upload } from './upload-queue';
-import { openQuestion, onQuestion, type Question, queue, upload } from './uploads';
+import type { Question } from './questions';
+import { isOpen, type Upload } from './upload-queue';
+import { queue, questions, upload } from './uploads';
 
 /** Files on their way to the server. */
 export interface Uploads {
@@ -18,11 +20,17 @@ export interface Uploads {
 export function useUploads(): Uploads {
   const client = useQueryClient();
   const uploads = useSyncExternalStore(queue.subscribe, queue.list);
-  const question = useSyncExternalStore(onQuestion, openQuestion);
+  const question = useSyncExternalStore(questions.subscribe, questions.first);
   const done = uploads.filter(({ state }) => state === 'done').length;
+  const ended = !uploads.some(isOpen);
+  const arrivals = useMemo(
+    () => new Arrivals(() => void client.invalidateQueries({ queryKey: ['files', 'folder'] })),
+    [client],
+  );
   useEffect(() => {
-    if (done > 0) void client.invalidateQueries({ queryKey: ['files', 'folder'] });
-  }, [client, done]);
+    if (done > 0) arrivals.note(ended);
+  }, [arrivals, done, ended]);
+  useEffect(() => () => arrivals.stop(), [arrivals]);
   return { uploads, question };
 }
 
@@ -32,8 +40,8 @@ export function useStartUpload(folder: string): (picked: Picked | Promise<Picked
   const client = useQueryClient();
   const toasts = useToasts();
   return (picked) => {
-    Promise.resolve(picked)
-      .then((files) => upload(files, folder, client))
-      .catch((thrown: unknown) => toasts.fail(t('upload.failed'), Failure.from(thrown)));
+    upload(picked, folder, client).catch((thrown: unknown) =>
+      toasts.fail(t('upload.failed'), Failure.from(thrown)),
+    );
   };
 }

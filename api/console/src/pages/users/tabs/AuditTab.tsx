@@ -40,7 +40,7 @@ export function AuditTab(): ReactNode {
         drop: 3,
         cell: ({ detail }) => <span lang="en">{detail}</span>,
       },
-      { id: 'address', header: t('sessions.address'), drop: 3, cell: ({ address }) => address },
+      { id: 'address', header: t('user.sessions.address'), drop: 3, cell: ({ address }) => address },
     ],
     [t],
   );

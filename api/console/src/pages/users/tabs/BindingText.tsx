@@ -8,14 +8,14 @@ import { Rich, useT } from '../../../i18n';
 export function BindingText({ binding }: { binding: Schemas['SkillBinding'] }): ReactNode {
   const t = useT();
   const { by, via } = binding;
-  if (by === 'user') return t('skills.by.user');
-  if (!by.startsWith('group ')) return t('skills.by.default');
+  if (by === 'user') return t('user.skills.by.user');
+  if (!by.startsWith('group ')) return t('user.skills.by.default');
   const group = by.slice('group '.length);
   const link = (name: string): ReactNode => (
     <Link key={name} to="/admin/users" search={{ group: name }}>
       {name}
     </Link>
   );
-  if (!via) return <Rich k="skills.by.group" values={{ group: link(group) }} />;
-  return <Rich k="skills.by.above" values={{ group: link(group), via: link(via) }} />;
+  if (!via) return <Rich k="user.skills.by.group" values={{ group: link(group) }} />;
+  return <Rich k="user.skills.by.above" values={{ group: link(group), via: link(via) }} />;
 }

@@ -26,7 +26,7 @@ export function ChannelsTab(): ReactNode {
   if (data.channels.length === 0) {
     return (
       <div className="card">
-        <EmptyState title={t('channels.none')} text={t('channels.none.text')} />
+        <EmptyState title={t('user.channels.none')} text={t('user.channels.none.text')} />
       </div>
     );
   }
@@ -41,9 +41,9 @@ export function ChannelsTab(): ReactNode {
         >
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>{t('channels.name')}</Table.Th>
+              <Table.Th>{t('user.channels.name')}</Table.Th>
               <Table.Th>{t('users.state')}</Table.Th>
-              <Table.Th>{t('channels.values')}</Table.Th>
+              <Table.Th>{t('user.channels.values')}</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -55,19 +55,19 @@ export function ChannelsTab(): ReactNode {
                 <Table.Td>
                   {known ? (
                     <TonePill tone={enabled ? 'ok' : 'off'}>
-                      {t(enabled ? 'channels.on' : 'channels.off')}
+                      {t(enabled ? 'user.channels.on' : 'user.channels.off')}
                     </TonePill>
                   ) : (
-                    <TonePill tone="warn">{t('channels.unknown')}</TonePill>
+                    <TonePill tone="warn">{t('user.channels.unknown')}</TonePill>
                   )}
                 </Table.Td>
-                <Table.Td>{t(configured ? 'channels.complete' : 'channels.incomplete')}</Table.Td>
+                <Table.Td>{t(configured ? 'user.channels.complete' : 'user.channels.incomplete')}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>
         </Table>
       </div>
-      <small>{t('channels.note')}</small>
+      <small>{t('user.channels.note')}</small>
     </div>
   );
 }

@@ -66,7 +66,7 @@ export function CompareCard({ detail, config, skills }: Props): ReactNode {
   }
   return (
     <section className={`card ${styles.compare ?? ''}`} aria-label={t('user.compare')}>
-      <DesiredObserved rows={rows} />
+      <DesiredObserved label={t('user.compare')} rows={rows} />
     </section>
   );
 }

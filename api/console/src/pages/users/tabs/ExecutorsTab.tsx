@@ -1,10 +1,8 @@
 import { Button, Table } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 
-import { post } from '../../../api/client';
 import { Failure } from '../../../api/failure';
-import { keys } from '../../../api/keys';
 import { ofUserQuery } from '../../../api/queries/users';
 import type { Schemas } from '../../../api/types';
 import { EmptyState } from '../../../components/EmptyState';
@@ -12,41 +10,38 @@ import { ErrorState } from '../../../components/ErrorState';
 import { LoadingState } from '../../../components/LoadingState';
 import table from '../../../components/table/table.module.css';
 import { Time } from '../../../components/Time';
-import { useToasts } from '../../../components/toast-store';
 import { useT } from '../../../i18n';
+import { visibleText } from '../../../modules/visible-text';
 import { useUserName } from '../useUserName';
+import { DisconnectExecutor } from './DisconnectExecutor';
+
+/** What an executor calls itself. */
+function labelOf({ label, client, user_agent: agent }: Schemas['Executor']): string {
+  return visibleText(label ?? client ?? agent);
+}
 
 /** Browsers and desktops of a user that are connected now. */
 export function ExecutorsTab(): ReactNode {
   const t = useT();
   const name = useUserName();
-  const toasts = useToasts();
-  const client = useQueryClient();
-  const [working, setWorking] = useState<number>();
+  const [asked, setAsked] = useState<Schemas['Executor']>();
   const query = { search: name, page: 1, page_size: 200 };
   const { data, error, refetch } = useQuery({
     ...ofUserQuery<Schemas['Executors']>(name, '/api/admin/executors', query),
     staleTime: 0,
   });
-  const disconnect = async (id: number): Promise<void> => {
-    setWorking(id);
-    try {
-      await post('/api/admin/executors/disconnect', { id });
-      toasts.done(t('executors.disconnected'));
-    } catch (thrown) {
-      toasts.fail(t('executors.failed'), Failure.from(thrown));
-    }
-    await client.invalidateQueries({ queryKey: keys.object('user', name) });
-    setWorking(undefined);
-  };
   if (error && data === undefined)
     return <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />;
   if (data === undefined) return <LoadingState rows={3} />;
   const own = data.executors.filter(({ username }) => username === name);
+  const dialog = asked && (
+    <DisconnectExecutor executor={asked} label={labelOf(asked)} onClose={() => setAsked(undefined)} />
+  );
   if (own.length === 0) {
     return (
       <div className="card">
         <EmptyState title={t('executors.none')} text={t('executors.none.text')} />
+        {dialog}
       </div>
     );
   }
@@ -62,10 +57,12 @@ export function ExecutorsTab(): ReactNode {
           <Table.Tr>
             <Table.Th>{t('executors.what')}</Table.Th>
             <Table.Th>{t('executors.client')}</Table.Th>
-            <Table.Th data-drop={2}>{t('sessions.address')}</Table.Th>
+            <Table.Th data-drop={2}>{t('user.sessions.address')}</Table.Th>
             <Table.Th>{t('executors.since')}</Table.Th>
             <Table.Th className="num">{t('executors.calls')}</Table.Th>
-            <Table.Th />
+            <Table.Th>
+              <span className="visually-hidden">{t('files.actions')}</span>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -73,8 +70,7 @@ export function ExecutorsTab(): ReactNode {
             <Table.Tr key={one.id}>
               <Table.Td>{t(one.service === 'browser' ? 'executors.browser' : 'executors.desktop')}</Table.Td>
               <Table.Td>
-                {one.label ?? one.client ?? one.user_agent}{' '}
-                <small>{[one.version, one.platform].filter(Boolean).join(' · ')}</small>
+                {labelOf(one)} <small>{[one.version, one.platform].filter(Boolean).join(' · ')}</small>
               </Table.Td>
               <Table.Td data-drop={2}>{one.address}</Table.Td>
               <Table.Td>
@@ -84,16 +80,17 @@ export function ExecutorsTab(): ReactNode {
               <Table.Td className="num">
                 <Button
                   size="compact-sm"
-                  disabled={working === one.id}
-                  onClick={() => void disconnect(one.id)}
+                  aria-label={t('table.action', { action: t('executors.disconnect'), name: labelOf(one) })}
+                  onClick={() => setAsked(one)}
                 >
-                  {t('executors.disconnect')}
+                  {t('executors.disconnect')}…
                 </Button>
               </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
+      {dialog}
     </div>
   );
 }

@@ -49,7 +49,13 @@ export function LimitsTab(): ReactNode {
   return (
     <div className="card">
       <p className={`dim ${styles.lead ?? ''}`}>{t('limits.text')}</p>
-      <FieldForm name={`limits-${name}`} fields={fields} onSave={save} saveLabel={t('limits.save')} />
+      <FieldForm
+        key={name}
+        name={`limits-${name}`}
+        fields={fields}
+        onSave={save}
+        saveLabel={t('limits.save')}
+      />
     </div>
   );
 }

@@ -36,17 +36,22 @@ export function SessionsTab(): ReactNode {
   );
   const columns = useMemo<Column<Item>[]>(
     () => [
-      { id: 'client', header: t('sessions.client'), cell: (item) => item.client },
-      { id: 'address', header: t('sessions.address'), cell: ({ address }) => address },
-      { id: 'since', header: t('sessions.since'), cell: (item) => <Time at={item.created_at} /> },
-      { id: 'until', header: t('sessions.until'), drop: 1, cell: (item) => <Time at={item.expires_at} /> },
+      { id: 'client', header: t('user.sessions.client'), cell: (item) => item.client },
+      { id: 'address', header: t('user.sessions.address'), cell: ({ address }) => address },
+      { id: 'since', header: t('user.sessions.since'), cell: (item) => <Time at={item.created_at} /> },
+      {
+        id: 'until',
+        header: t('user.sessions.until'),
+        drop: 1,
+        cell: (item) => <Time at={item.expires_at} />,
+      },
     ],
     [t],
   );
   const revoke = async (): Promise<void> => {
     const body = { username: name };
     const { ended } = await post<Schemas['Ended']>('/api/admin/users/sessions/revoke', body);
-    toasts.done(t('sessions.ended', { count: ended }));
+    toasts.done(t('user.sessions.ended', { count: ended }));
     await client.invalidateQueries({ queryKey: keys.object('user', name) });
   };
   const total = data?.total ?? 0;
@@ -54,7 +59,7 @@ export function SessionsTab(): ReactNode {
     <div>
       {total > 0 && (
         <div className={styles.title}>
-          <Button onClick={() => setAsking(true)}>{t('sessions.end')}…</Button>
+          <Button onClick={() => setAsking(true)}>{t('user.sessions.end')}…</Button>
         </div>
       )}
       <ServerTable
@@ -67,18 +72,18 @@ export function SessionsTab(): ReactNode {
         control={control}
         failure={error ? Failure.from(error) : undefined}
         onRetry={() => void refetch()}
-        empty={<EmptyState title={t('sessions.none')} text={t('sessions.none.text', { name })} />}
+        empty={<EmptyState title={t('user.sessions.none')} text={t('user.sessions.none.text', { name })} />}
       />
       <ActionPreview
         opened={asking}
         onClose={() => setAsking(false)}
-        title={t('sessions.end.title', { name })}
+        title={t('user.sessions.end.title', { name })}
         previewKey={['sessions', name]}
         preview={() => Promise.resolve(true)}
-        verb={() => t('sessions.end.verb', { count: total })}
+        verb={() => t('user.sessions.end.verb', { count: total })}
         act={revoke}
       >
-        {() => <p>{t('sessions.end.text')}</p>}
+        {() => <p>{t('user.sessions.end.text')}</p>}
       </ActionPreview>
     </div>
   );

@@ -32,7 +32,7 @@ export function SkillsTab(): ReactNode {
   if (bySkill.size + leaving.length === 0) {
     return (
       <div className="card">
-        <EmptyState title={t('skills.none')} text={t('skills.none.text')} />
+        <EmptyState title={t('user.skills.none')} text={t('user.skills.none.text')} />
       </div>
     );
   }
@@ -46,9 +46,9 @@ export function SkillsTab(): ReactNode {
       >
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>{t('skills.name')}</Table.Th>
+            <Table.Th>{t('user.skills.name')}</Table.Th>
             <Table.Th>{t('users.state')}</Table.Th>
-            <Table.Th>{t('skills.by')}</Table.Th>
+            <Table.Th>{t('user.skills.by')}</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -59,7 +59,7 @@ export function SkillsTab(): ReactNode {
                 <Table.Td>{skill}</Table.Td>
                 <Table.Td>
                   <TonePill tone={isThere ? 'ok' : 'wait'}>
-                    {t(isThere ? 'skills.there' : 'skills.coming')}
+                    {t(isThere ? 'user.skills.there' : 'user.skills.coming')}
                   </TonePill>
                 </Table.Td>
                 <Table.Td>
@@ -76,7 +76,7 @@ export function SkillsTab(): ReactNode {
             <Table.Tr key={skill}>
               <Table.Td>{skill}</Table.Td>
               <Table.Td>
-                <TonePill tone="off">{t('skills.leaving')}</TonePill>
+                <TonePill tone="off">{t('user.skills.leaving')}</TonePill>
               </Table.Td>
               <Table.Td>–</Table.Td>
             </Table.Tr>
