@@ -35,6 +35,12 @@ export const layout = {
   'session.leave': 'Leave this page',
   'session.done': 'I have signed in',
   'session.not.yet': 'You are not signed in yet.',
+  'session.other': '{name} has signed in',
+  'session.other.text':
+    'Another account has signed in in this browser, so the page of {own} was closed. Nothing of it was sent as {name}.',
+  'session.other.drafts':
+    'Unsaved changes of forms and texts are offered again once {own} signs in in this tab.',
+  'session.other.go': 'Go on as {name}',
   'version.new': 'A new version of the console is there.',
   'version.reload': 'Reload',
   'page.missing': 'There is no such page',
