@@ -27,7 +27,8 @@ export const layout = {
   'live.connecting': 'connecting…',
   'live.reconnecting': 'reconnecting…',
   'live.away': 'no connection',
-  'live.banner': 'No connection since {time}. The page shows what was known then; it catches up by itself.',
+  'live.banner':
+    'No live connection. The page shows the state as of {time}; it is read again every minute and catches up by itself.',
   'live.changed': '{count, plural, one {# changed} other {# changed}} · update',
   'session.ended': 'Your session has ended',
   'session.ended.text':

@@ -27,7 +27,7 @@ export const layout = {
   'live.connecting': '正在连接…',
   'live.reconnecting': '正在重新连接…',
   'live.away': '无连接',
-  'live.banner': '自 {time} 起没有连接。页面显示的是当时的状态，恢复后会自动更新。',
+  'live.banner': '实时连接已中断。页面显示的是 {time} 的状态，每分钟重新读取一次，恢复后会自动更新。',
   'live.changed': '有 {count} 项变化 · 更新',
   'session.ended': '会话已结束',
   'session.ended.text': '请以 {name} 重新登录。已输入的内容会保留，页面将从中断处继续。',
