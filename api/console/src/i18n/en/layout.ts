@@ -36,6 +36,7 @@ export const layout = {
   'session.leave': 'Leave this page',
   'session.done': 'I have signed in',
   'session.not.yet': 'You are not signed in yet.',
+  'session.unknown': 'Your sign-in could not be checked.',
   'session.other': '{name} has signed in',
   'session.other.text':
     'Another account has signed in in this browser, so the page of {own} was closed. Nothing of it was sent as {name}.',

@@ -34,6 +34,7 @@ export const layout = {
   'session.leave': '离开此页',
   'session.done': '我已登录',
   'session.not.yet': '尚未登录。',
+  'session.unknown': '无法确认是否已登录。',
   'session.other': '{name} 已登录',
   'session.other.text':
     '此浏览器已由另一个账号登录，因此 {own} 的页面已关闭，其中的内容没有以 {name} 的身份发送。',
