@@ -13,6 +13,7 @@ import { Rich, useT } from '../i18n';
 import { ownUrl } from '../prefix';
 import { PasswordForm } from '../signin/PasswordForm';
 import signin from '../signin/signin.module.css';
+import styles from './layout.module.css';
 import { ProviderSignIn } from './ProviderSignIn';
 
 /** Asks for a new sign-in when the session has ended; the page beneath keeps what was typed. */
@@ -38,7 +39,8 @@ export function SessionDialog(): ReactNode {
   const byProvider = provider?.has_browser === true;
   return (
     <DialogFrame opened={open} title={t('session.ended')}>
-      <p>
+      {/* Enter that was meant for the page must not follow a link of the dialog. */}
+      <p tabIndex={-1} data-autofocus className={styles.begin}>
         <Rich k="session.ended.text" values={{ name: <strong>{name}</strong> }} />
       </p>
       {mode === undefined && !error && <LoadingState rows={2} />}

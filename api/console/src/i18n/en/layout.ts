@@ -41,7 +41,7 @@ export const layout = {
   'session.other.text':
     'Another account has signed in in this browser, so the page of {own} was closed. Nothing of it was sent as {name}.',
   'session.other.drafts':
-    'Unsaved changes of forms and texts are offered again once {own} signs in in this tab.',
+    'Unsaved settings and file texts, but no secrets, are offered again once {own} signs in in this tab.',
   'session.other.go': 'Go on as {name}',
   'version.new': 'A new version of the console is there.',
   'version.reload': 'Reload',

@@ -38,7 +38,7 @@ export const layout = {
   'session.other': '{name} 已登录',
   'session.other.text':
     '此浏览器已由另一个账号登录，因此 {own} 的页面已关闭，其中的内容没有以 {name} 的身份发送。',
-  'session.other.drafts': '{own} 在此标签页重新登录后，可继续编辑未保存的表单和文本。',
+  'session.other.drafts': '{own} 在此标签页重新登录后，可继续编辑未保存的设置和文件内容（密钥类内容除外）。',
   'session.other.go': '以 {name} 的身份继续',
   'version.new': '控制台已有新版本。',
   'version.reload': '重新加载',
