@@ -5,7 +5,7 @@ import { compressFiles, sharedFiles } from './build/files.ts';
 
 const pages: Record<string, string> = { app: 'index.html', login: 'login.html' };
 const BASE =
-  /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|styles\/base|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
+  /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(account|client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|styles\/base|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
 /** Modules of most pages behind the sign-in, and small styles of all: one file in place of one for each component. */
 const UI =
   /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|(app|components|layout|pages)\/.*\.css)/;

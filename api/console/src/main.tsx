@@ -6,10 +6,12 @@ import { createRoot } from 'react-dom/client';
 
 import { App } from './app/App';
 import { noticeNewVersion } from './app/new-version';
+import { watchAccount } from './app/watch-account';
 import { followSystem } from './scheme';
 
 followSystem();
 noticeNewVersion();
+watchAccount();
 const root = document.getElementById('root');
 if (root) {
   createRoot(root).render(

@@ -1,4 +1,5 @@
 import { ownUrl } from '../prefix';
+import { noteAccount, shownAccount } from './account';
 import { Failure } from './failure';
 import { renewSession } from './session';
 
@@ -74,9 +75,19 @@ export async function postRaw(
 export async function readCsrf(options: RequestOptions = {}): Promise<string> {
   if (csrfToken === undefined) {
     const response = await request(ownUrl('/api/csrf'), { method: 'GET' }, options);
-    csrfToken = ((await response.json()) as { csrf_token: string }).csrf_token;
+    const { csrf_token } = (await response.json()) as { csrf_token: string };
+    await requireAccount(options);
+    csrfToken = csrf_token;
   }
   return csrfToken;
+}
+
+/** Throws when another account has signed in: its session must not send what was typed on this page. */
+async function requireAccount(options: RequestOptions): Promise<void> {
+  if (shownAccount() === undefined) return;
+  const response = await request(ownUrl('/api/user/info'), { method: 'GET' }, options);
+  const { username } = (await response.json()) as { username: string };
+  if (!noteAccount(username)) throw new Failure(0, 'account_changed', '');
 }
 
 /** Makes a request; when the session has ended, it waits until the user has signed in again. */

@@ -4,8 +4,11 @@ export interface StreamEvent {
   data: string;
 }
 
-/** Reads the events of a stream until it ends. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
+/** Reads the events of a stream until it ends; calls `onHeard` when anything arrives. */
+export async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+  onHeard?: () => void,
+): AsyncGenerator<StreamEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = '';
@@ -13,6 +16,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      onHeard?.();
       rest += decoder.decode(value, { stream: true });
       const blocks = rest.split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? '';

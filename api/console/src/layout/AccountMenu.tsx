@@ -2,11 +2,13 @@ import { Button, Menu } from '@mantine/core';
 import IconChevronDown from '@tabler/icons-react/icons/IconChevronDown';
 import { type ReactNode, useState } from 'react';
 
+import { tellTabs } from '../api/account';
 import { post } from '../api/client';
 import { Failure } from '../api/failure';
 import { useToasts } from '../components/toast-store';
 import { useT, useTranslation } from '../i18n';
 import { type Language, LANGUAGE_NAMES, LANGUAGES } from '../i18n/language';
+import { forgetDrafts } from '../modules/drafts';
 import { ownUrl } from '../prefix';
 import { type Scheme, storedScheme, storeScheme } from '../scheme';
 
@@ -27,6 +29,8 @@ export function AccountMenu({ name, children }: { name: string; children?: React
   const signOut = async (): Promise<void> => {
     try {
       await post('/api/logout', {}, { keepUnauthorized: true, noCsrf: true });
+      forgetDrafts();
+      tellTabs({ signedOut: name });
       location.assign(ownUrl('/login'));
     } catch (thrown) {
       toasts.fail(t('layout.signout.failed'), Failure.from(thrown));

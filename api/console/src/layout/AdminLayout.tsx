@@ -21,7 +21,7 @@ export function AdminLayout(): ReactNode {
   const [open, setOpen] = useState(false);
   const close = (): void => setOpen(false);
   return (
-    <LiveProvider path="/api/admin/watch">
+    <LiveProvider path="/api/admin/watch" account={username}>
       <SkipLink />
       <div className={styles.admin}>
         <aside className={styles.side} aria-label={t('app.name')}>

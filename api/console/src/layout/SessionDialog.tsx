@@ -1,57 +1,58 @@
-import { Button } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from 'react';
 
-import { get } from '../api/client';
+import { noteAccount, shownAccount, tellTabs } from '../api/account';
+import { Failure } from '../api/failure';
 import { loginModeQuery, sessionQuery } from '../api/queries/session';
 import { onSessionChange, provideSessionDialog, sessionHasEnded, sessionRenewed } from '../api/session';
 import type { SignedIn, UserInfo } from '../api/types';
+import { DialogFrame } from '../components/DialogFrame';
+import { ErrorState } from '../components/ErrorState';
+import { LoadingState } from '../components/LoadingState';
 import { Rich, useT } from '../i18n';
 import { ownUrl } from '../prefix';
 import { PasswordForm } from '../signin/PasswordForm';
 import signin from '../signin/signin.module.css';
-import { DialogFrame } from '../components/DialogFrame';
+import styles from './layout.module.css';
+import { ProviderSignIn } from './ProviderSignIn';
 
 /** Asks for a new sign-in when the session has ended; the page beneath keeps what was typed. */
 export function SessionDialog(): ReactNode {
   const t = useT();
   const client = useQueryClient();
   const open = useSyncExternalStore(onSessionChange, sessionHasEnded);
-  const { data: mode } = useQuery({ ...loginModeQuery, enabled: open });
+  const { data: mode, error, refetch } = useQuery({ ...loginModeQuery, enabled: open });
   const session = client.getQueryData<UserInfo>(sessionQuery.queryKey);
-  const [missing, setMissing] = useState(false);
+  const name = shownAccount();
+  // The form of a sign-in that is over is not shown again.
+  const [round, setRound] = useState(0);
   useEffect(provideSessionDialog, []);
 
-  const goOn = (account: SignedIn | UserInfo): void => {
-    // Another account has other pages and other data.
-    if (session !== undefined && account.username !== session.username) location.assign(ownUrl('/'));
-    else sessionRenewed();
+  const goOn = ({ username }: SignedIn | UserInfo): void => {
+    // Of another account nothing on this page may be sent: it is closed.
+    if (!noteAccount(username)) return;
+    setRound(round + 1);
+    tellTabs({ signedIn: username });
+    sessionRenewed();
   };
-  const check = (): void => {
-    setMissing(false);
-    get<UserInfo>('/api/user/info', {}, { keepUnauthorized: true }).then(goOn, () => setMissing(true));
-  };
-  const byProvider = mode?.provider.has_browser === true && session?.role !== 'superadmin';
+  const provider = session?.role === 'superadmin' ? undefined : mode?.provider;
+  const byProvider = provider?.has_browser === true;
   return (
     <DialogFrame opened={open} title={t('session.ended')}>
-      <p>
-        <Rich k="session.ended.text" values={{ name: <strong>{session?.username}</strong> }} />
+      {/* Enter that was meant for the page must not follow a link of the dialog. */}
+      <p tabIndex={-1} data-autofocus className={styles.begin}>
+        <Rich k="session.ended.text" values={{ name: <strong>{name}</strong> }} />
       </p>
-      {byProvider && (
-        <div className={signin.form}>
-          <a
-            className={signin.primary}
-            href={ownUrl('/api/login/oidc?next=/manage')}
-            target="_blank"
-            rel="noreferrer"
-          >
-            {t('signin.again.with', { provider: mode.provider.display_name })}
-          </a>
-          <Button onClick={check}>{t('session.done')}</Button>
-          <div role="status">{missing && t('session.not.yet')}</div>
-        </div>
+      {mode === undefined && !error && <LoadingState rows={2} />}
+      {mode === undefined && error && (
+        <ErrorState
+          title={t('signin.mode.failed')}
+          failure={Failure.from(error)}
+          onRetry={() => void refetch()}
+        />
       )}
-      {mode !== undefined && !byProvider && <PasswordForm username={session?.username} onSignedIn={goOn} />}
+      {byProvider && <ProviderSignIn provider={provider.display_name} onSignedIn={goOn} />}
+      {mode !== undefined && !byProvider && <PasswordForm key={round} username={name} onSignedIn={goOn} />}
       <p className={signin.or}>
         <a href={ownUrl('/login')}>{t('session.leave')}</a>
       </p>

@@ -16,7 +16,7 @@ export function UserLayout(): ReactNode {
   const t = useT();
   const { username } = useSession();
   return (
-    <LiveProvider path="/api/user/watch">
+    <LiveProvider path="/api/user/watch" account={username}>
       <SkipLink />
       <div className={styles.user}>
         <header className={styles.top}>

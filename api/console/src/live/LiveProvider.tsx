@@ -1,13 +1,14 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, type ReactNode, use, useEffect, useMemo, useState } from 'react';
 
-import { get } from '../api/client';
+import { readSession } from '../api/queries/session';
 import { onSessionChange, sessionHasEnded } from '../api/session';
 import { ownUrl } from '../prefix';
 import { connect } from './connection';
 import { Invalidator } from './invalidate';
-import type { Change } from './messages';
+import type { Change, LiveMessage } from './messages';
 import { type Phase, PhaseClock } from './phase';
+import { SlowPoll } from './slow-poll';
 
 type Listener = (change: Change | 'resync') => void;
 
@@ -18,15 +19,26 @@ interface Live {
 
 const LiveContext = createContext<Live>({ phase: { name: 'connecting' }, listen: () => () => undefined });
 
-/** Joins the browser's one stream of `path` and keeps all queries up to date by it. */
-export function LiveProvider({ path, children }: { path: string; children: ReactNode }): ReactNode {
+interface Props {
+  path: string;
+  account: string;
+  children: ReactNode;
+}
+
+/** Joins the browser's one stream of `path` for the account and keeps all queries up to date by it. */
+export function LiveProvider({ path, account, children }: Props): ReactNode {
   const client = useQueryClient();
   const [phase, setPhase] = useState<Phase>({ name: 'connecting' });
   const [listeners] = useState(() => new Set<Listener>());
   useEffect(() => {
-    const clock = new PhaseClock(setPhase);
+    const poll = new SlowPoll(client, (since) => setPhase({ name: 'away', since }));
+    const clock = new PhaseClock((now) => {
+      setPhase(now);
+      if (now.name === 'away') poll.start(now.since);
+      else poll.stop();
+    });
     const invalidator = new Invalidator(client);
-    const connection = connect(ownUrl(path), (message) => {
+    const tell = (message: LiveMessage): void => {
       if (message.type === 'connected') clock.connected();
       else if (message.type === 'change') {
         invalidator.add(message.change);
@@ -36,8 +48,12 @@ export function LiveProvider({ path, children }: { path: string; children: React
         for (const listener of listeners) listener('resync');
       } else clock.lost();
       // The request finds out that the session has ended, and its dialog asks for a new one.
-      if (message.type === 'ended') void get('/api/user/info').then(connection.restart, () => undefined);
-    });
+      if (message.type === 'ended') void readSession().then(connection.restart, () => undefined);
+      // Another account may have signed in.
+      if (message.type === 'refused') void readSession().catch(() => undefined);
+    };
+    const url = ownUrl(path);
+    const connection = connect({ name: `agentyard ${account} ${url}`, url, tell });
     const stopListening = onSessionChange(() => {
       if (!sessionHasEnded()) connection.restart();
     });
@@ -46,8 +62,9 @@ export function LiveProvider({ path, children }: { path: string; children: React
       connection.close();
       invalidator.stop();
       clock.stop();
+      poll.stop();
     };
-  }, [path, client, listeners]);
+  }, [path, account, client, listeners]);
   const live = useMemo<Live>(() => {
     const listen = (listener: Listener): (() => void) => {
       listeners.add(listener);

@@ -1,4 +1,4 @@
-import type { QueryClient } from '@tanstack/react-query';
+import type { Query, QueryClient } from '@tanstack/react-query';
 
 import type { Change } from './messages';
 
@@ -6,6 +6,11 @@ import type { Change } from './messages';
 const OF_USERS = new Set(['user', 'container', 'agent-config', 'skill-set', 'directory', 'usage']);
 /** Lists are read again at most this often. */
 const GAP = 1000;
+
+/** Returns true for what the stream keeps up to date. */
+export function isLive({ queryKey }: Pick<Query, 'queryKey'>): boolean {
+  return queryKey[0] === 'object' || queryKey[0] === 'list';
+}
 
 /** Collects changes and has everything read again that shows one of the changed objects. */
 export class Invalidator {
@@ -23,8 +28,7 @@ export class Invalidator {
 
   /** Has everything read again. */
   all(): void {
-    const live = ['object', 'list'];
-    void this.client.invalidateQueries({ predicate: ({ queryKey }) => live.includes(String(queryKey[0])) });
+    void this.client.invalidateQueries({ predicate: isLive });
   }
 
   /** Forgets what was noted. */

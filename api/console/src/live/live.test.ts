@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { type Channel, Election } from './election';
 import { EventStream } from './event-stream';
+import { StreamHub, type TabPort } from './hub';
 import { Invalidator } from './invalidate';
 import type { Change, LiveMessage } from './messages';
 import { type Phase, PhaseClock } from './phase';
@@ -103,6 +104,85 @@ describe('stream', () => {
     expect(told).toEqual([{ type: 'ended' }]);
     expect(fetcher).toHaveBeenCalledTimes(1);
   });
+});
+
+describe('stream after a loss', () => {
+  const open = 'event: open\nid: 7\ndata: {}\n\n';
+  /** A connection that stays open and silent after its first event, until it is aborted. */
+  const silent = (signal?: AbortSignal | null): Response => {
+    const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+      controller.enqueue(new TextEncoder().encode(open));
+      signal?.addEventListener('abort', () => controller.error(new Error('aborted')));
+    };
+    return new Response(new ReadableStream({ start }));
+  };
+  const begin = (answer: (at: number, init?: RequestInit) => Response) => {
+    const told: LiveMessage['type'][] = [];
+    const fetcher = vi.fn((_: unknown, init?: RequestInit) =>
+      Promise.resolve(answer(fetcher.mock.calls.length, init)),
+    );
+    const stream = new EventStream('/watch', ({ type }) => told.push(type), fetcher as typeof fetch);
+    stream.start();
+    return { told, fetcher, stream };
+  };
+
+  test('stream connects again after errors, and everything is read again as no position is known', async () => {
+    const { told, fetcher, stream } = begin((at, init) =>
+      at <= 8 ? new Response('', { status: at % 2 === 0 ? 502 : 503 }) : silent(init?.signal),
+    );
+    await vi.advanceTimersByTimeAsync(130_000);
+    expect(told.filter((type) => type !== 'lost')).toEqual(['connected', 'resync']);
+    expect(fetcher).toHaveBeenCalledTimes(9);
+    stream.stop();
+  });
+
+  test('waking connects at once, and replaces a connection that is silent since the sleep', async () => {
+    const { told, fetcher, stream } = begin((at, init) =>
+      at <= 5 ? new Response('', { status: 503 }) : silent(init?.signal),
+    );
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(fetcher).toHaveBeenCalledTimes(5);
+    stream.wake();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told.at(-2)).toBe('connected');
+    stream.wake();
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(fetcher).toHaveBeenCalledTimes(6);
+    vi.setSystemTime(Date.now() + 3_600_000);
+    stream.wake();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(fetcher).toHaveBeenCalledTimes(7);
+    expect(told.slice(-2)).toEqual(['lost', 'connected']);
+    stream.stop();
+  });
+
+  test('refused account does not stop the attempts', async () => {
+    const { told, fetcher, stream } = begin(() => new Response('', { status: 403 }));
+    await vi.advanceTimersByTimeAsync(1100);
+    expect(told.slice(0, 2)).toEqual(['refused', 'lost']);
+    expect(fetcher).toHaveBeenCalledTimes(2);
+    stream.stop();
+  });
+});
+
+test('tab that slept is in the shared stream again and reads everything again', () => {
+  const streams: { tell: (message: LiveMessage) => void; stopped: boolean }[] = [];
+  const hub = new StreamHub((_, tell) => {
+    const stream = { tell, stopped: false };
+    streams.push(stream);
+    return { start: () => undefined, wake: () => undefined, stop: () => (stream.stopped = true) };
+  });
+  const heard: unknown[] = [];
+  const port: TabPort = { postMessage: (message: unknown) => heard.push(message) };
+  hub.receive(port, { type: 'hello', url: '/watch' });
+  streams[0]?.tell({ type: 'connected' });
+  expect(heard).toEqual([{ type: 'lost' }, { type: 'connected' }]);
+  vi.setSystemTime(Date.now() + 3_600_000);
+  hub.sweep();
+  expect(streams[0]?.stopped).toBe(true);
+  hub.receive(port, { type: 'alive' });
+  streams[1]?.tell({ type: 'connected' });
+  expect(heard.slice(2)).toEqual([{ type: 'lost' }, { type: 'connected' }, { type: 'resync' }]);
 });
 
 test('short loss of the connection is not shown, a long one has its time', () => {

@@ -1,13 +1,21 @@
 import { queryOptions } from '@tanstack/react-query';
 
-import { get } from '../client';
+import { noteAccount } from '../account';
+import { get, type RequestOptions } from '../client';
 import { keys } from '../keys';
 import type { LoginMode, UserInfo } from '../types';
+
+/** Asks whose session it is; notes when it is not that of the account shown here. */
+export async function readSession(options: RequestOptions = {}): Promise<UserInfo> {
+  const account = await get<UserInfo>('/api/user/info', {}, options);
+  noteAccount(account.username);
+  return account;
+}
 
 /** The account of this session. */
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
-  queryFn: ({ signal }) => get<UserInfo>('/api/user/info', {}, { signal }),
+  queryFn: ({ signal }) => readSession({ signal }),
   staleTime: Infinity,
 });
 

@@ -1,5 +1,6 @@
 import { useCallback, useState } from 'react';
 
+import { readDraft, storeDraft } from '../../modules/drafts';
 import { type Draft, EMPTY_DRAFT } from './fields';
 
 /** Unsaved changes of a form, which survive a reload; secrets are never stored. */
@@ -9,35 +10,19 @@ export interface DraftControl {
   discard: () => void;
 }
 
-function readDraft(storageKey: string): Draft {
-  try {
-    const stored = sessionStorage.getItem(storageKey);
-    if (stored === null) return EMPTY_DRAFT;
-    return { entries: JSON.parse(stored) as Draft['entries'], secrets: {} };
-  } catch {
-    return EMPTY_DRAFT;
-  }
-}
-
-function storeDraft(storageKey: string, { entries }: Draft): void {
-  try {
-    if (Object.keys(entries).length === 0) sessionStorage.removeItem(storageKey);
-    else sessionStorage.setItem(storageKey, JSON.stringify(entries));
-  } catch {
-    // Storage may be full or switched off: then a reload loses the changes.
-  }
-}
-
 /** Keeps the unsaved changes of the form `name`. */
 export function useDraft(name: string): DraftControl {
-  const storageKey = `agentyard-draft-${name}`;
-  const [draft, setDraft] = useState(() => readDraft(storageKey));
+  const [draft, setDraft] = useState<Draft>(() => {
+    const entries = readDraft(`form ${name}`) as Draft['entries'] | undefined;
+    return entries === undefined ? EMPTY_DRAFT : { entries, secrets: {} };
+  });
   const change = useCallback(
     (next: Draft) => {
       setDraft(next);
-      storeDraft(storageKey, next);
+      const { entries } = next;
+      storeDraft(`form ${name}`, Object.keys(entries).length === 0 ? undefined : entries);
     },
-    [storageKey],
+    [name],
   );
   const discard = useCallback(() => change(EMPTY_DRAFT), [change]);
   return { draft, change, discard };

@@ -2,6 +2,7 @@
 export const errors = {
   'error.network': 'The server cannot be reached. Check your connection; your input is kept.',
   'error.unexpected': 'The server answered {status}, which the console does not know.',
+  'error.account_changed': 'Another account has signed in in this browser. Nothing was sent.',
   'error.account_disabled': 'This account is disabled. Ask an administrator.',
   'error.already_exists': 'This name is already taken.',
   'error.ambiguous_skill': 'Several skills match. Name the one you mean.',

@@ -27,7 +27,8 @@ export const layout = {
   'live.connecting': 'connecting…',
   'live.reconnecting': 'reconnecting…',
   'live.away': 'no connection',
-  'live.banner': 'No connection since {time}. The page shows what was known then; it catches up by itself.',
+  'live.banner':
+    'No live connection. The page shows the state as of {time}; it is read again every minute and catches up by itself.',
   'live.changed': '{count, plural, one {# changed} other {# changed}} · update',
   'session.ended': 'Your session has ended',
   'session.ended.text':
@@ -35,6 +36,13 @@ export const layout = {
   'session.leave': 'Leave this page',
   'session.done': 'I have signed in',
   'session.not.yet': 'You are not signed in yet.',
+  'session.unknown': 'Your sign-in could not be checked.',
+  'session.other': '{name} has signed in',
+  'session.other.text':
+    'Another account has signed in in this browser, so the page of {own} was closed. Nothing of it was sent as {name}.',
+  'session.other.drafts':
+    'Unsaved settings and file texts, but no secrets, are offered again once {own} signs in in this tab.',
+  'session.other.go': 'Go on as {name}',
   'version.new': 'A new version of the console is there.',
   'version.reload': 'Reload',
   'page.missing': 'There is no such page',

@@ -2,6 +2,7 @@
 export const errors = {
   'error.network': '无法连接服务器。请检查网络连接，已输入的内容会保留。',
   'error.unexpected': '服务器返回了控制台无法识别的响应（{status}）。',
+  'error.account_changed': '此浏览器已由另一个账号登录，没有发送任何内容。',
   'error.account_disabled': '此账号已被停用，请联系管理员。',
   'error.already_exists': '此名称已被占用。',
   'error.ambiguous_skill': '有多个技能匹配，请指明其中一个。',

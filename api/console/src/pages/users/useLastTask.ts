@@ -1,14 +1,8 @@
 import { useState } from 'react';
 
-const STORED = 'agentyard-users-task';
+import { readDraft, storeDraft } from '../../modules/drafts';
 
-function read(): string | undefined {
-  try {
-    return sessionStorage.getItem(STORED) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
+const NAME = 'users-task';
 
 /** The task that was started last from the list, kept until it is dismissed. */
 export interface LastTask {
@@ -18,15 +12,10 @@ export interface LastTask {
 
 /** Keeps the task that was started last, through a reload. */
 export function useLastTask(): LastTask {
-  const [task, setState] = useState(read);
+  const [task, setState] = useState(() => readDraft(NAME) as string | undefined);
   const setTask = (next: string | undefined): void => {
     setState(next);
-    try {
-      if (next === undefined) sessionStorage.removeItem(STORED);
-      else sessionStorage.setItem(STORED, next);
-    } catch {
-      // Storage may be switched off: then a reload forgets the task.
-    }
+    storeDraft(NAME, next);
   };
   return { task, setTask };
 }
