@@ -3,7 +3,7 @@ export type Phase =
   { name: 'connecting' } | { name: 'live' } | { name: 'reconnecting' } | { name: 'away'; since: Date };
 
 const RECONNECTING_AFTER = 3000;
-const AWAY_AFTER = 10_000;
+const AWAY_AFTER = 15_000;
 
 /** Turns losses and returns of the connection into what is shown: short losses are not. */
 export class PhaseClock {
