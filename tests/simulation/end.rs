@@ -186,12 +186,18 @@ impl World {
                 Err(format!("I4: a foreign container is in the way: {ready:?}"))
             };
         }
-        if (ready.status, ready.reason) != (ConditionStatus::True, Reason::Running) {
-            return Err(format!("I4: shall run, but says {ready:?}"));
-        }
         let [one] = containers.as_slice() else {
             return Err(format!("I1: shall run, but has {containers:?}"));
         };
+        // Only an agent that was seen ready is restarted when it hangs.
+        let hung_from_the_start = ready.reason == Reason::NotReady
+            && row.facts.ready_at.is_none()
+            && self.fake.agent_hangs(&one.container.id);
+        if (ready.status, ready.reason) != (ConditionStatus::True, Reason::Running)
+            && !hung_from_the_start
+        {
+            return Err(format!("I4: shall run, but says {ready:?}"));
+        }
         let token = one.container.labels.get(LABEL_RESTART_TOKEN);
         let as_asked = one.container.state == ContainerState::Running
             && one.container.name == base

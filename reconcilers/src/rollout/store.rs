@@ -27,7 +27,7 @@ pub struct RolloutStep<'a> {
 /// Rollouts and their users. Every write is one transaction, and may be repeated.
 #[async_trait]
 pub trait RolloutStore: Send + Sync + 'static {
-    /// Rollouts that have not ended.
+    /// Rollouts that have not ended, and those that a pass has not seen since their last change.
     async fn rollouts(&self) -> Result<Vec<Uid>, DbError>;
     /// One rollout with its users, in order.
     async fn rollout(&self, uid: &Uid)
@@ -117,7 +117,7 @@ async fn about(tx: &mut ObservedTx, rollout: &Uid, users: &[Uid]) -> Result<Abou
 impl RolloutStore for Database {
     async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {
         let mut connection = self.db.read().await?;
-        rollout::unfinished(&mut connection).await
+        rollout::unsettled(&mut connection).await
     }
 
     async fn rollout(

@@ -122,7 +122,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// A pass has found nothing left to do: what to remember of it. `conditions` are what its plan said. Never called
     /// for a dry run.
     fn converged(&self, _key: &Self::Key, _snapshot: &Self::Snapshot, _conditions: &[Condition]) {}
-    /// The desired state of this key, or something that it waits for, has changed: what is cached of it is stale.
+    /// The desired state of this key, or something that it waits for, has changed, or a pass could not save its status: what is cached of
+    /// it is stale.
     fn changed(&self, _key: &Self::Key) {}
     /// An operator asks for a pass: the next one observes everything afresh.
     fn refresh(&self, _key: &Self::Key) {}

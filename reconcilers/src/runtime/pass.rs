@@ -219,6 +219,7 @@ impl<R: Reconciler> Core<R> {
                 Ok(saved) => saved,
                 Err(error) => {
                     tracing::warn!(error = %chain(&error), "could not load the status");
+                    self.reconciler.changed(key);
                     return Verdict::BackOff(self.queue.fail(key, self.clock.now()));
                 }
             },
@@ -274,9 +275,10 @@ impl<R: Reconciler> Core<R> {
             }
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "could not save the status");
-                // Whether it was written is unknown.
+                // Whether it was written is unknown, so a key that is done is not done yet.
                 memory.saved = None;
                 self.memories.set(key, memory);
+                self.reconciler.changed(key);
                 match judgement.verdict {
                     Verdict::BackOff(attempt) => Verdict::BackOff(attempt),
                     _ => Verdict::BackOff(self.queue.fail(key, self.clock.now())),

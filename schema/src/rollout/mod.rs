@@ -16,7 +16,7 @@ pub use model::{
 pub use query::{
     cancel, create, finish_target, finish_targets, get, head, list, move_target, newest_of_image,
     pause, put_back, release_target, resume, roll_back, save_facts, unfinished,
-    unfinished_of_image,
+    unfinished_of_image, unsettled,
 };
 
 pub(crate) const KIND: Descriptor = Descriptor::new("rollouts", &["ro"]);

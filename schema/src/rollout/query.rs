@@ -58,6 +58,10 @@ statements! {
     STATES = "SELECT state, count(*) FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
     /// Those that have not ended.
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
+    /// Those that have not ended, or whose end has not been reported: a rollout whose place another one took ends without a pass.
+    UNSETTLED = "SELECT f.uid FROM rollout_facts f JOIN objects o ON o.kind = 'rollout' AND o.uid = f.uid \
+                 LEFT JOIN object_status s ON s.kind = 'rollout' AND s.uid = f.uid \
+                 WHERE f.finished_at IS NULL OR coalesce(s.observed_generation, 0) < o.generation ORDER BY f.uid";
     /// Those of images that have not ended.
     UNFINISHED_OF_IMAGE = "SELECT f.uid FROM rollout_facts f JOIN rollouts r ON r.uid = f.uid \
                            WHERE f.finished_at IS NULL AND r.type IN ('migrate', 'upgrade') ORDER BY f.uid";
@@ -263,6 +267,11 @@ pub async fn unfinished_of_image(connection: &mut Connection) -> Result<Vec<Uid>
 /// Rollouts that have not ended.
 pub async fn unfinished(connection: &mut Connection) -> Result<Vec<Uid>, DbError> {
     scalars!(connection, UNFINISHED)
+}
+
+/// Rollouts that have not ended, and those that a pass has not seen since their last change.
+pub async fn unsettled(connection: &mut Connection) -> Result<Vec<Uid>, DbError> {
+    scalars!(connection, UNSETTLED)
 }
 
 /// The rollout, with its row taken for the rest of the transaction.

@@ -8,6 +8,7 @@ use schema::image::ImageReference;
 
 use super::images::{familiar, made};
 use super::script::{Calls, Fault, HostEntry, Run, Verb};
+use super::world::FakeContainer;
 use super::{FakeEngine, unavailable};
 use reconcilers::drivers::docker::{
     ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, LABEL_UID,
@@ -213,6 +214,16 @@ impl FakeEngine {
             (of_user && runs && due && made == file)
                 .then(|| details.started_at.map(|at| at.plus(*after)))?
         })
+    }
+
+    /// Reports that the agent of a container has stopped answering.
+    pub fn agent_hangs(&self, id: &str) -> bool {
+        let world = self.world();
+        let hangs = |found: &FakeContainer| {
+            let after = found.run.hangs_after?;
+            found.answered.map(|at| at.elapsed() >= after)
+        };
+        world.find(id).and_then(hangs).unwrap_or_default()
     }
 
     /// All containers, owned or not, ordered by name.

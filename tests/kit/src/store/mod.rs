@@ -453,7 +453,7 @@ impl ImageStore for MemoryStore {
 #[async_trait]
 impl RolloutStore for MemoryStore {
     async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {
-        self.transaction(|tables| Ok(tables.unfinished_rollouts()))
+        self.transaction(|tables| Ok(tables.unsettled_rollouts()))
             .await
     }
 

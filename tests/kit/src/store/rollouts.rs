@@ -31,9 +31,15 @@ fn check_desired(rollout: &Rollout) -> Result<(), DbError> {
 }
 
 impl Tables {
-    pub(super) fn unfinished_rollouts(&self) -> Vec<Uid> {
+    pub(super) fn unsettled_rollouts(&self) -> Vec<Uid> {
         let all = self.rollouts.iter();
-        all.filter(|(_, rollout)| rollout.row.facts.finished_at.is_none())
+        let is_unseen = |uid: &Uid| {
+            let status = self.statuses.get(&(Kind::Rollout, uid.clone()));
+            let observed = status.map_or(Generation(0), |(row, _)| row.observed_generation);
+            self.object(Kind::Rollout, uid)
+                .is_some_and(|object| observed < object.generation)
+        };
+        all.filter(|(uid, rollout)| rollout.row.facts.finished_at.is_none() || is_unseen(uid))
             .map(|(uid, _)| uid.clone())
             .collect()
     }
