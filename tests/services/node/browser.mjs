@@ -1,6 +1,7 @@
 // Chromium, driven by lines of JSON on standard input; each is answered by one on standard output.
 //   {"goto": URL}            → {"status", "url"}      {"fill": [SELECTOR, TEXT]}, {"click": SELECTOR} → {"url"}
 //   {"at": URL} waits for an address        {"see": SELECTOR} waits for something in sight     → {}
+//   {"tabs": [COUNT, URL]} opens more pages beside the first; {"everywhere": SELECTOR} waits for it in all pages → {}
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
 //   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
@@ -8,7 +9,7 @@
 //   {"own": EXPRESSION}      → {"value"} or {"value": {"error"}}, whatever the page's policy says
 //   {"picture": true}        → {"data"}: PNG in base64
 //   {"download": URL}        → {"name", "text"}: of a link that is clicked
-// What fails is answered with {"error"}.
+// What fails is answered with {"error", "url", "shown"}: the page's address and its text.
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
@@ -45,6 +46,13 @@ const does = {
   },
   async at(url) { await page.waitForURL(url, { timeout: 60_000 }); },
   async see(selector) { await page.waitForSelector(selector, { state: 'visible', timeout: 60_000 }); },
+  async tabs([count, url]) {
+    for (let at = 0; at < count; at += 1) await (await context.newPage()).goto(url, { waitUntil: 'load' });
+    await page.bringToFront();
+  },
+  async everywhere(selector) {
+    await Promise.all(context.pages().map((tab) => tab.waitForSelector(selector, { state: 'visible', timeout: 60_000 })));
+  },
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },
   async screenshot(path) { await page.screenshot({ path }); },
@@ -88,7 +96,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     console.log(JSON.stringify((await does[what](given)) ?? {}));
   } catch (error) {
-    console.log(JSON.stringify({ error: String(error) }));
+    const shown = await page.innerText('body', { timeout: 1_000 }).catch(() => '');
+    console.log(JSON.stringify({ error: String(error), url: page.url(), shown: shown.slice(0, 2_000) }));
   }
 }
 await browser.close();

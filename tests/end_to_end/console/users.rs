@@ -1,0 +1,166 @@
+//! The administrator's pages about users.
+
+use schema::clock::{Clock as _, SystemClock};
+use schema::container::Desired;
+use schema::db::{Backend, Db};
+use schema::ids::Uid;
+use schema::user::{self, NewUser, Source};
+use secrecy::SecretString;
+
+use super::Viewer;
+use crate::support::{Engine, Stage};
+
+/// Users of the list's longest page test.
+const MANY: usize = 10_000;
+
+/// Opens `/admin/users` as the superadmin.
+async fn open_users(base: String, password: &str) -> Viewer {
+    let mut viewer = Viewer::open(base).await;
+    viewer
+        .open_page("/admin/users", "/login?next=/admin/users")
+        .await;
+    viewer.sign_in("admin", password).await;
+    viewer.wait_for_path("/admin/users").await;
+    viewer
+}
+
+#[tokio::test]
+async fn engine_console_restarts_many_and_mends_one() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    engine.docker(&["create", "--name", "agentyard-u20", "echo:1"]);
+    let service = stage.serve(&engine).start().await;
+    let address = service.address();
+    let password = service.password().to_owned();
+    let mut viewer = open_users(format!("http://{address}"), &password).await;
+    viewer.click_on("role=button[name='Create users']").await;
+    let names: Vec<_> = (1..=20).map(|number| format!("u{number}")).collect();
+    viewer
+        .browser
+        .fill("role=dialog >> textarea", &names.join("\n"))
+        .await;
+    viewer.click_on("role=dialog >> button[type=submit]").await;
+    viewer
+        .wait_for("role=dialog >> text=20 users created")
+        .await;
+    viewer
+        .click_on("role=dialog >> role=button[name='Close'] >> nth=-1")
+        .await;
+
+    // One has a name that a foreign container has taken; the list finds it by its state.
+    viewer
+        .open_page("/admin/users?not_ready=true", "/admin/users?not_ready=true")
+        .await;
+    viewer.wait_for("text=1 user · 1 not ready").await;
+    viewer
+        .wait_for("tr:has-text('u20') >> text=Something of this name")
+        .await;
+
+    viewer.open_page("/admin/users", "/admin/users").await;
+    viewer.wait_for("text=20 users · 1 not ready").await;
+    let before = engine.the_running("u1");
+    viewer
+        .click_on("role=checkbox[name='Select all on this page']")
+        .await;
+    viewer.click_on("role=button[name='Restart…']").await;
+    viewer
+        .click_on("role=dialog >> role=button[name='Restart 20 agents']")
+        .await;
+    viewer
+        .wait_for("[role=status]:has-text('Restart agents') >> text=19 of 20 done, 1 failed")
+        .await;
+    assert_ne!(engine.the_running("u1").id, before.id);
+
+    viewer.click_on("role=link[name='u20']").await;
+    viewer.wait_for("h1:has-text('u20')").await;
+    viewer.wait_for("text=agentyard-u20").await;
+    engine.docker(&["rm", "agentyard-u20"]);
+    viewer.click_on("role=button[name='Retry now']").await;
+    viewer.wait_for("text=Ready").await;
+
+    // What was typed outlives the service.
+    viewer.click_on("role=link[name='Limits']").await;
+    viewer
+        .browser
+        .fill("role=textbox[name='Memory, in MiB']", "300")
+        .await;
+    service.kill9().await;
+    viewer.wait_for("text=no connection").await;
+    let service = stage
+        .serve(&engine)
+        .listen(&address.to_string())
+        .start()
+        .await;
+    viewer.wait_for("text=live").await;
+    viewer.click_on("role=button[name='Save limits']").await;
+    viewer.wait_for("text=Limits of u20 saved").await;
+    let admin = service.admin().await;
+    let u20 = admin.object("container/u20").await;
+    assert_eq!(u20["desired"]["memory_limit_mb"], 300, "{u20}");
+
+    // Browsers give a host six connections; all tabs share one stream.
+    let url = format!("{}/admin/users/u1", viewer.base);
+    viewer
+        .browser
+        .does("tabs", serde_json::json!([7, url]))
+        .await;
+    viewer.open_page("/admin/users/u1", "/admin/users/u1").await;
+    viewer.browser.does("everywhere", "text=live").await;
+    admin
+        .post("/api/admin/container/stop", &[("username", "u1")])
+        .await
+        .converged();
+    viewer.browser.does("everywhere", "text=Stopped").await;
+    assert_eq!(viewer.read_complaints().await, Vec::<String>::new());
+}
+
+/// Records users in the service's database.
+async fn fill(stage: &Stage) {
+    let backend = Backend::Sqlite(stage.data().join("agentyard.db"));
+    let db = Db::open(backend).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    for number in 1..=MANY {
+        let new = NewUser {
+            uid: Uid::random(),
+            name: format!("user{number:05}").parse().unwrap(),
+            source: Source::Local,
+            password_hash: Some(SecretString::from("x")),
+            image_ref: "echo:1".to_owned(),
+            desired: Desired::Stopped,
+        };
+        user::create(&mut tx, &new, SystemClock.now())
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn console_pages_filters_and_opens_ten_thousand_users() {
+    let stage = Stage::new();
+    let service = stage.alone().start().await;
+    let password = service.password().to_owned();
+    let admin = service.admin().await;
+    for reconciler in ["user", "container", "agent-config", "skill-set"] {
+        let form = [("reconciler", reconciler)];
+        admin
+            .post("/api/admin/reconcile/pause", &form)
+            .await
+            .expect(200);
+    }
+    service.kill9().await;
+    fill(&stage).await;
+    let service = stage.alone().start().await;
+    let mut viewer = open_users(format!("http://{}", service.address()), &password).await;
+    viewer.wait_for("text=10,000 users").await;
+    let heading = "role=columnheader[name='Name'] >> button";
+    viewer.click_on(heading).await;
+    viewer.click_on(heading).await;
+    viewer.wait_for("text=user10000").await;
+    viewer.browser.fill("role=searchbox", "user0777").await;
+    viewer.wait_for("text=user07779").await;
+    viewer.click_on("role=link[name='user07777']").await;
+    viewer.wait_for_path("/admin/users/user07777").await;
+    viewer.wait_for("h1:has-text('user07777')").await;
+    assert_eq!(viewer.read_complaints().await, Vec::<String>::new());
+}
