@@ -9,6 +9,7 @@ const themeWithFields = mergeThemeOverrides(theme, {
   components: {
     Input: { classNames: { wrapper: styles.field } },
     Checkbox: { classNames: { input: styles.check } },
+    Radio: { classNames: { radio: styles.check } },
     Switch: { classNames: { track: styles.track } },
   },
 });

@@ -5,13 +5,13 @@ import { Copy } from './Copy';
 import styles from './copy.module.css';
 
 /** The commands that do the same as the page. */
-export function CommandLine({ commands }: { commands: string[] }): ReactNode {
+export function CommandLine({ commands, title }: { commands: string[]; title?: string }): ReactNode {
   const t = useT();
   const id = useId();
   const text = commands.join('\n');
   return (
-    <section className="card" aria-labelledby={id}>
-      <h2 id={id}>{t('terminal.title')}</h2>
+    <section className={`card ${styles.terminal ?? ''}`} aria-labelledby={id}>
+      <h2 id={id}>{title ?? t('terminal.title')}</h2>
       <div className={styles.command}>
         <pre>{text}</pre>
         <Copy text={text} />

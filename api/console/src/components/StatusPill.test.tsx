@@ -12,7 +12,7 @@ test('object that waits names what it waits for', () => {
       state={shownState({ status: 'False', reason: 'ConfigPending', waits_for: 'engine/local' })}
     />,
   );
-  expect(screen.getByText('Waiting for engine/local')).toBeTruthy();
+  expect(screen.getByText('Waiting for the engine')).toBeTruthy();
 });
 
 test('unknown is never shown as ready or stopped', () => {

@@ -17,9 +17,15 @@ export interface Section {
 export const SECTIONS: readonly Section[] = [
   { id: 'dashboard', label: 'section.dashboard', group: '' },
   { id: 'users', label: 'section.users', group: 'people', counts: 'container' },
+  { id: 'groups', label: 'section.groups', group: 'people' },
   { id: 'containers', label: 'section.containers', group: 'agents', counts: 'container' },
   { id: 'images', label: 'section.images', group: 'agents', counts: 'image' },
   { id: 'agent', label: 'section.agent', group: 'agents', counts: 'adapter' },
   { id: 'skills', label: 'section.skills', group: 'agents', counts: 'skill' },
+  { id: 'executors', label: 'section.executors', group: 'access' },
+  { id: 'rollouts', label: 'section.rollouts', group: 'operations', counts: 'rollout' },
+  { id: 'tasks', label: 'section.tasks', group: 'operations' },
+  { id: 'events', label: 'section.events', group: 'operations' },
+  { id: 'audit', label: 'section.audit', group: 'operations' },
   { id: 'archives', label: 'section.archives', group: 'operations', counts: 'archive' },
 ];

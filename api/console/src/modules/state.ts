@@ -51,6 +51,7 @@ export function shownState(observed: Observed): ShownState {
   if (reason === 'ImagePulling' && typeof observed.percent === 'number') {
     return state('wait', 'state.pulling', { percent: observed.percent });
   }
+  if (observed.waits_for?.startsWith('engine/')) return state('wait', 'state.waits.engine');
   if (observed.waits_for) return state('wait', 'state.waits.for', { object: observed.waits_for });
   return reason === 'EngineUnavailable' ? state('wait', 'state.waiting') : state('wait', 'state.working');
 }

@@ -17,6 +17,7 @@ export const TASK_TYPES: Record<string, MessageKey> = {
   adapter: 'task.adapter',
   config_apply: 'task.apply',
   pull: 'task.pull',
+  skills: 'task.skills',
 };
 
 /** Types that the server can cancel. */

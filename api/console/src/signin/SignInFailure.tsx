@@ -20,7 +20,13 @@ export function SignInFailure({ failure, wait, incomplete }: Props): ReactNode {
       {incomplete && <strong>{t('signin.required')}</strong>}
       {said && <strong lang={said.lang}>{said.text}</strong>}
       {/* The seconds are not read out one by one. */}
-      {said && wait > 0 && <small aria-live="off">{t('signin.wait', { seconds: wait })}</small>}
+      {said && wait > 0 && (
+        <small aria-live="off">
+          {wait > 90
+            ? t('signin.wait.minutes', { minutes: Math.ceil(wait / 60) })
+            : t('signin.wait', { seconds: wait })}
+        </small>
+      )}
     </div>
   );
 }

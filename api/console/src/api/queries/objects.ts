@@ -2,14 +2,13 @@ import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { get } from '../client';
 import { keys } from '../keys';
-import type { Schemas } from '../types';
+import type { Page } from '../types';
 
-/** A page of the objects of one kind. */
-export function objectsQuery(kind: Schemas['ObjectKind'], query: Record<string, unknown>) {
+/** A page of a list of the administrator, read again at each change of any object. */
+export function listedQuery(path: string, query: Record<string, unknown>) {
   return queryOptions({
-    queryKey: keys.list(kind, query),
-    queryFn: ({ signal }) =>
-      get<Schemas['Objects']>('/api/admin/reconcile/objects', { reconciler: kind, ...query }, { signal }),
+    queryKey: keys.list('reconcile', { path, ...query }),
+    queryFn: ({ signal }) => get<Page>(path, query, { signal }),
     placeholderData: keepPreviousData,
   });
 }

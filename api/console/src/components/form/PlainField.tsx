@@ -17,12 +17,16 @@ export function PlainField({ field, entry, error, onChange }: Props): ReactNode 
   const { label, required, type, options = [] } = field;
   const usual =
     field.default === undefined || field.default === null || field.default === '' ? '' : field.default;
+  const usualText =
+    typeof usual === 'boolean'
+      ? t(usual ? 'form.on' : 'form.off')
+      : typeof usual === 'string'
+        ? usual
+        : JSON.stringify(usual);
   const hints = [
     field.description ?? '',
     type === 'string_list' ? t('form.lines') : '',
-    usual === ''
-      ? ''
-      : t('form.default', { value: typeof usual === 'string' ? usual : JSON.stringify(usual) }),
+    usual === '' ? '' : t('form.default', { value: usualText }),
   ].filter((hint) => hint !== '');
   const description = hints.length > 0 ? hints.join(' · ') : undefined;
   const common = { label, description, error, required, withAsterisk: required };

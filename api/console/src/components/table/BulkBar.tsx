@@ -18,7 +18,9 @@ export function BulkBar({ selection, total, children }: Props): ReactNode {
   const count = selection.count(total);
   return (
     <div className={styles.bulk} data-empty={count === 0 || undefined}>
-      <strong aria-live="polite">{t('table.selected', { count })}</strong>
+      <strong aria-live="polite">
+        {count > 0 ? t('table.selected', { count }) : t('table.selected.none')}
+      </strong>
       {count > 0 && children}
       <span className="grow" />
       {count > 0 && !selection.all && count < total && (

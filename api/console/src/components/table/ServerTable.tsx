@@ -24,6 +24,8 @@ export interface Column<R> {
   /** The server can sort by it, under the name `id`. */
   sortable?: boolean;
   numeric?: boolean;
+  /** Its words are never broken, such as codes. */
+  short?: boolean;
   /** Columns with a greater number are dropped first on narrow pages; without one it stays. */
   drop?: 1 | 2 | 3;
 }
@@ -124,7 +126,7 @@ export function ServerTable<R extends object>(props: Props<R>): ReactNode {
                         <Table.Td
                           key={cell.id}
                           data-drop={column?.drop}
-                          className={column?.numeric ? 'num' : undefined}
+                          className={column?.numeric ? 'num' : column?.short ? 'nowrap' : undefined}
                         >
                           {column?.cell(row.original)}
                         </Table.Td>

@@ -14,6 +14,7 @@ export const signin = {
   'signin.mode.failed': 'How to sign in here could not be asked.',
   'signin.retry': 'Try again',
   'signin.wait': 'Try again in {seconds, plural, one {# second} other {# seconds}}.',
+  'signin.wait.minutes': 'Try again in {minutes} minutes.',
   'signin.required': 'Enter your user name and your password.',
   'signin.language': 'Language',
   'signin.theme': 'Theme',

@@ -70,6 +70,7 @@ export const userDetail = {
   'user.waits.for': 'Waits for {object}',
   'user.next': 'Next reconciliation',
   'user.next.nothing': 'Nothing to do: all is as desired.',
+  'user.next.later': 'Nothing to do before the next attempt.',
   'user.next.none': 'The next steps are not known.',
   'user.next.unknown': 'The next steps cannot be told:',
   'user.about': 'About',
@@ -125,7 +126,7 @@ export const userDetail = {
   'limits.cpu': 'CPU, in cores',
   'limits.hint': '0: no limit; empty: as configured for all users',
   'limits.text':
-    'The limits in force, this user’s own or those for all. Saving fixes both for this user, the unchanged one too; empty the one that shall follow the configuration. The agent restarts if they change.',
+    'The limits in force, this user’s own or those for all. Saving sets both for this user, even an unchanged one; an empty field follows the value for all users. The agent restarts if a limit changes.',
   'limits.save': 'Save limits',
   'limits.saved': 'Limits of {name} saved',
   'executors.what': 'What',

@@ -14,6 +14,7 @@ export const signin = {
   'signin.mode.failed': '无法获取登录方式。',
   'signin.retry': '重试',
   'signin.wait': '请在 {seconds} 秒后重试。',
+  'signin.wait.minutes': '请在 {minutes} 分钟后重试。',
   'signin.required': '请输入用户名和密码。',
   'signin.language': '语言',
   'signin.theme': '主题',

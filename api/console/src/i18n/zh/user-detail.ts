@@ -69,6 +69,7 @@ export const userDetail = {
   'user.waits.for': '正在等待 {object}',
   'user.next': '下一次协调',
   'user.next.nothing': '无需操作：一切符合期望。',
+  'user.next.later': '下次尝试之前没有要执行的步骤。',
   'user.next.none': '后续步骤未知。',
   'user.next.unknown': '无法得知后续步骤：',
   'user.about': '信息',

@@ -3,23 +3,16 @@ import { useMatches } from '@tanstack/react-router';
 import { type ReactNode, useMemo } from 'react';
 
 import { Failure } from '../../api/failure';
-import { objectsQuery } from '../../api/queries/objects';
-import type { Schemas } from '../../api/types';
+import { listedQuery } from '../../api/queries/objects';
 import { CommandLine } from '../../components/CommandLine';
 import { EmptyState } from '../../components/EmptyState';
-import { StatusPill } from '../../components/StatusPill';
 import { listQuery } from '../../components/table/list-state';
 import { ListFilters } from '../../components/table/ListFilters';
-import { type Column, ServerTable } from '../../components/table/ServerTable';
+import { ServerTable } from '../../components/table/ServerTable';
 import { useListState } from '../../components/table/useListState';
-import { Time } from '../../components/Time';
 import { useT } from '../../i18n';
 import { reconcileQuery } from '../../layout/useAttention';
-import { stateOf } from '../../modules/state';
 import { LISTED } from './kinds';
-import { Why } from './Why';
-
-type Item = Schemas['ObjectHeader'];
 
 const FILTERS = ['not_ready'] as const;
 
@@ -27,56 +20,47 @@ const FILTERS = ['not_ready'] as const;
 export function ObjectsPage(): ReactNode {
   const t = useT();
   const matches = useMatches();
-  const section = matches.at(-1)?.staticData.listed ?? 'containers';
-  const { kind, title, commands } = LISTED[section];
+  const shown = LISTED[matches.at(-1)?.staticData.listed ?? 'containers'];
   const control = useListState(FILTERS);
-  const { data, error, refetch, isPlaceholderData } = useQuery(objectsQuery(kind, listQuery(control.state)));
+  const query = shown.isWhole ? {} : { ...shown.query, ...listQuery(control.state) };
+  const { data, error, refetch, isPlaceholderData } = useQuery(listedQuery(shown.path, query));
   const { data: overview } = useQuery(reconcileQuery);
-  const numbers = overview?.reconcilers.find(({ name }) => name === kind);
-  const columns = useMemo<Column<Item>[]>(
-    () => [
-      { id: 'name', header: t('objects.name'), cell: ({ name }) => name },
-      {
-        id: 'state',
-        header: t('objects.state'),
-        cell: ({ conditions }) => <StatusPill state={stateOf(conditions)} />,
-      },
-      { id: 'why', header: t('objects.why'), cell: ({ conditions }) => <Why conditions={conditions} /> },
-      { id: 'created', header: t('objects.created'), cell: (item) => <Time at={item.created_at} />, drop: 1 },
-    ],
-    [t],
-  );
+  const bad = overview?.reconcilers.find(({ name }) => name === shown.kind)?.not_ready;
+  const columns = useMemo(() => shown.columns(t), [shown, t]);
+  const rows = data && shown.rows(data);
+  const total = data?.total ?? rows?.length;
+  const notReady = t('objects.not.ready');
+  const filters = shown.filtersReady
+    ? [{ name: 'not_ready', label: notReady, options: [{ value: 'true', text: notReady }] }]
+    : [];
   return (
     <div className="stack">
       <div>
-        <h1>{t(title)}</h1>
-        {numbers && <small>{t('objects.count', { total: numbers.objects, bad: numbers.not_ready })}</small>}
+        <h1>{t(shown.title)}</h1>
+        {total !== undefined && (
+          <small>
+            {t('objects.total', { total })}
+            {bad !== undefined && ` · ${t('objects.bad', { bad })}`}
+          </small>
+        )}
       </div>
       <div>
-        <ListFilters
-          control={control}
-          filters={[
-            {
-              name: 'not_ready',
-              label: t('objects.not.ready'),
-              options: [{ value: 'true', text: t('objects.not.ready') }],
-            },
-          ]}
-        />
+        {!shown.isWhole && <ListFilters control={control} filters={filters} searchLabel={t('list.search')} />}
         <ServerTable
-          label={t(title)}
+          key={shown.path}
+          label={t(shown.title)}
           columns={columns}
-          rows={data?.objects}
-          page={data}
+          rows={rows}
+          page={shown.isWhole ? undefined : data}
           isPrevious={isPlaceholderData}
-          rowId={({ uid }) => uid}
+          rowId={shown.rowId}
           control={control}
           failure={error ? Failure.from(error) : undefined}
           onRetry={() => void refetch()}
-          empty={<EmptyState title={t('objects.none')} text={t('objects.none.text')} />}
+          empty={<EmptyState title={t('objects.none')} text={t(shown.none)} />}
         />
       </div>
-      <CommandLine commands={[...commands]} />
+      <CommandLine title={t('objects.commands')} commands={shown.commands} />
     </div>
   );
 }

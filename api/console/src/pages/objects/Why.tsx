@@ -14,7 +14,7 @@ export function Why({ conditions }: { conditions: Condition[] }): ReactNode {
     <>
       {explain(ready.reason).title}
       {ready.message !== '' && (
-        <small lang="en" className={styles.message}>
+        <small lang="en" className={styles.message} title={ready.message}>
           {ready.message}
         </small>
       )}

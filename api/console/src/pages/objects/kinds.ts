@@ -1,37 +1,22 @@
-import type { Schemas } from '../../api/types';
-import type { MessageKey } from '../../i18n';
+import { agent, containers, images, skills } from './agent-listings';
+import { executors, groups } from './people-listings';
+import { rollouts } from './rollout-listing';
+import { archives, audit, events, tasks } from './work-listings';
 
-/** Sections that have no page of their own yet, with the kind of their objects and the commands that change them. */
+/** Sections that have no page of their own yet, by their addresses. */
 export const LISTED = {
-  containers: {
-    kind: 'container',
-    title: 'section.containers',
-    commands: ['agentyard get containers', 'agentyard restart NAME'],
-  },
-  images: {
-    kind: 'image',
-    title: 'section.images',
-    commands: ['agentyard image list', 'agentyard image pull REFERENCE', 'agentyard rollout start REFERENCE'],
-  },
-  agent: {
-    kind: 'adapter',
-    title: 'section.agent',
-    commands: ['agentyard adapter show', 'agentyard adapter refresh', 'agentyard adapter rollback'],
-  },
-  skills: {
-    kind: 'skill',
-    title: 'section.skills',
-    commands: ['agentyard skill list', 'agentyard skill upload ZIP', 'agentyard skill bind SKILL'],
-  },
-  archives: {
-    kind: 'archive',
-    title: 'section.archives',
-    commands: ['agentyard archive list', 'agentyard archive restore ARCHIVE'],
-  },
-} as const satisfies Record<
-  string,
-  { kind: Schemas['ObjectKind']; title: MessageKey; commands: readonly string[] }
->;
+  groups,
+  containers,
+  images,
+  agent,
+  skills,
+  executors,
+  rollouts,
+  tasks,
+  events,
+  audit,
+  archives,
+};
 
 /** Address of a read-only list. */
 export type ListedSection = keyof typeof LISTED;

@@ -43,7 +43,7 @@ export function DeleteUser({ name, onClose }: { name: string; onClose: () => voi
         <>
           <p>{t('delete.now')}</p>
           <ul className={styles.list}>
-            <li>{t('delete.sessions', { sessions, executors })}</li>
+            {sessions + executors > 0 && <li>{t('delete.sessions', { sessions, executors })}</li>}
             {groups.length > 0 && <li>{t('delete.groups', { groups: groups.join(', ') })}</li>}
             {channels.length > 0 && <li>{t('delete.channels', { channels: channels.join(', ') })}</li>}
             {cookies > 0 && <li>{t('delete.cookies', { count: cookies })}</li>}

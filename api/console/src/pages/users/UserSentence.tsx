@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 
+import { Actor } from '../../components/Actor';
 import { Sentence } from '../../components/Sentence';
 import { Time } from '../../components/Time';
 import { Rich } from '../../i18n';
@@ -26,7 +27,10 @@ export function UserSentence({ detail }: { detail: UserDetail }): ReactNode {
   const { reason, message, since, by } = standstill;
   const author = by && since && (
     <small>
-      <Rich k="users.why.by" values={{ by, time: <Time key="time" at={since} /> }} />
+      <Rich
+        k="users.why.by"
+        values={{ by: <Actor key="by" name={by} />, time: <Time key="time" at={since} /> }}
+      />
     </small>
   );
   return (

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 
 import type { UserRow } from '../../api/queries/users';
+import { Actor } from '../../components/Actor';
 import { Time } from '../../components/Time';
 import { Rich } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
@@ -14,7 +15,10 @@ export function UserWhy({ user }: { user: UserRow }): ReactNode {
     return (
       <Rich
         k="users.why.by"
-        values={{ by: standstill.by, time: <Time key="time" at={standstill.since} /> }}
+        values={{
+          by: <Actor key="by" name={standstill.by} />,
+          time: <Time key="time" at={standstill.since} />,
+        }}
       />
     );
   }

@@ -14,7 +14,7 @@ export function userCommands(name: string, retried: string): string[] {
   return [
     `agentyard describe user/${name}`,
     `agentyard retry ${retried}`,
-    `agentyard restart ${name}`,
+    `agentyard restart container/${name}`,
     `agentyard events --object container/${name} --watch`,
   ];
 }

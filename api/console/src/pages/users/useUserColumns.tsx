@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 
 import type { UserRow } from '../../api/queries/users';
+import { Bytes } from '../../components/Bytes';
 import { StatusPill } from '../../components/StatusPill';
 import type { Column } from '../../components/table/ServerTable';
 import { Time } from '../../components/Time';
@@ -62,7 +63,7 @@ export function useUserColumns(): Column<UserRow>[] {
         sortable: true,
         numeric: true,
         drop: 3,
-        cell: ({ used }) => (used ? <span className="nowrap">{used}</span> : none),
+        cell: ({ used_bytes: used }) => (typeof used === 'number' ? <Bytes value={used} /> : none),
       },
     ];
   }, [t]);

@@ -20,6 +20,10 @@ export function ConnectPage(): ReactNode {
   const address = serviceAddress();
   return (
     <SubPage title={t('connect.title')} text={t('connect.text')}>
+      <div className={styles.pair}>
+        <ExecutorCard kind="browser" withHelp={false} />
+        <ExecutorCard kind="desktop" withHelp={false} />
+      </div>
       {(['browser', 'desktop'] as const).map((kind) => (
         <section key={kind} id={kind} className={`card ${styles.section ?? ''}`}>
           <h2>{t(PARTS[kind].title)}</h2>
@@ -36,10 +40,6 @@ export function ConnectPage(): ReactNode {
           </ol>
         </section>
       ))}
-      <div className={styles.pair}>
-        <ExecutorCard kind="browser" />
-        <ExecutorCard kind="desktop" />
-      </div>
     </SubPage>
   );
 }

@@ -20,7 +20,7 @@ const TITLES = { browser: 'connect.browser', desktop: 'connect.desktop' } as con
 const HOW = { browser: 'connect.how.browser', desktop: 'connect.how.desktop' } as const;
 
 /** The user's connected browser or desktop, with a way to disconnect it or to connect one. */
-export function ExecutorCard({ kind }: { kind: Kind }): ReactNode {
+export function ExecutorCard({ kind, withHelp = true }: { kind: Kind; withHelp?: boolean }): ReactNode {
   const t = useT();
   const id = useId();
   const client = useQueryClient();
@@ -67,7 +67,7 @@ export function ExecutorCard({ kind }: { kind: Kind }): ReactNode {
         </ul>
       )}
       {mine?.length === 0 && <TonePill tone="off">{t('connect.not.connected')}</TonePill>}
-      {mine?.length === 0 && (
+      {withHelp && mine?.length === 0 && (
         <Link to="/manage/connect" hash={kind}>
           {t(HOW[kind])}
         </Link>

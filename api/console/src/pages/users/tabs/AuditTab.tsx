@@ -7,13 +7,11 @@ import type { Schemas } from '../../../api/types';
 import { EmptyState } from '../../../components/EmptyState';
 import { listQuery } from '../../../components/table/list-state';
 import { ListFilters } from '../../../components/table/ListFilters';
-import { type Column, ServerTable } from '../../../components/table/ServerTable';
+import { ServerTable } from '../../../components/table/ServerTable';
 import { useListState } from '../../../components/table/useListState';
-import { Time } from '../../../components/Time';
 import { useT } from '../../../i18n';
+import { auditColumns } from '../../objects/audit-columns';
 import { useUserName } from '../useUserName';
-
-type Item = Schemas['AuditEntry'];
 
 const FILTERS = ['by'] as const;
 
@@ -27,23 +25,7 @@ export function AuditTab(): ReactNode {
   const { data, error, refetch, isPlaceholderData } = useQuery(
     ofUserQuery<Schemas['AuditEntries']>(name, '/api/admin/audit', query),
   );
-  const columns = useMemo<Column<Item>[]>(
-    () => [
-      { id: 'time', header: t('list.time'), cell: ({ at }) => <Time at={at} as="exact" /> },
-      { id: 'actor', header: t('audit.actor'), cell: ({ actor }) => actor },
-      { id: 'action', header: t('audit.action'), cell: ({ action }) => <code>{action}</code> },
-      { id: 'object', header: t('list.object'), drop: 2, cell: ({ object }) => object },
-      { id: 'outcome', header: t('audit.outcome'), drop: 1, cell: ({ outcome }) => outcome },
-      {
-        id: 'detail',
-        header: t('audit.detail'),
-        drop: 3,
-        cell: ({ detail }) => <span lang="en">{detail}</span>,
-      },
-      { id: 'address', header: t('user.sessions.address'), drop: 3, cell: ({ address }) => address },
-    ],
-    [t],
-  );
+  const columns = useMemo(() => auditColumns(t), [t]);
   const own = t('audit.by', { name });
   return (
     <div>

@@ -5,7 +5,6 @@ import type { Schemas } from '../../../api/types';
 import { type Compared, DesiredObserved } from '../../../components/DesiredObserved';
 import { useT, useTranslation } from '../../../i18n';
 import { byteSize } from '../../../i18n/values';
-import { tagOf } from '../../../modules/user-state';
 import styles from '../users.module.css';
 import type { UserDetail } from '../useUserDetail';
 import { countSkills } from './skill-count';
@@ -37,7 +36,9 @@ export function CompareCard({ detail, config, skills }: Props): ReactNode {
       differs: known && is !== want,
     });
   };
-  const image = (reference: string): ReactNode => <code title={reference}>{tagOf(reference)}</code>;
+  const image = (reference: string): ReactNode => (
+    <code title={reference}>{reference.slice(reference.lastIndexOf('/') + 1)}</code>
+  );
   add(t('users.image'), desired.image, observed?.image_ref, image);
   add(t('user.running'), desired.running, now.running, yesNo);
   if (now.running === true) {

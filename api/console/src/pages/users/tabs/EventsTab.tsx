@@ -7,13 +7,11 @@ import type { Schemas } from '../../../api/types';
 import { EmptyState } from '../../../components/EmptyState';
 import { listQuery } from '../../../components/table/list-state';
 import { ListFilters } from '../../../components/table/ListFilters';
-import { type Column, ServerTable } from '../../../components/table/ServerTable';
+import { ServerTable } from '../../../components/table/ServerTable';
 import { useListState } from '../../../components/table/useListState';
-import { Time } from '../../../components/Time';
 import { useT } from '../../../i18n';
+import { eventColumns } from '../../objects/event-columns';
 import { useUserName } from '../useUserName';
-
-type Item = Schemas['ExplainedEvent'];
 
 const FILTERS: readonly string[] = [];
 
@@ -26,33 +24,7 @@ export function EventsTab(): ReactNode {
   const { data, error, refetch, isPlaceholderData } = useQuery(
     ofUserQuery<Schemas['EventList']>(name, '/api/admin/events', query),
   );
-  const columns = useMemo<Column<Item>[]>(
-    () => [
-      {
-        id: 'time',
-        header: t('list.time'),
-        cell: ({ last_at: at, count }) => (
-          <>
-            <Time at={at} as="exact" />
-            {count > 1 && <small> {t('events.times', { count })}</small>}
-          </>
-        ),
-      },
-      { id: 'object', header: t('list.object'), drop: 2, cell: ({ object }) => object },
-      { id: 'reason', header: t('users.reason'), drop: 1, cell: ({ reason }) => <code>{reason}</code> },
-      {
-        id: 'message',
-        header: t('events.message'),
-        cell: ({ message, remedy }) => (
-          <span lang="en">
-            {message}
-            {remedy !== '' && <small> {remedy}</small>}
-          </span>
-        ),
-      },
-    ],
-    [t],
-  );
+  const columns = useMemo(() => eventColumns(t), [t]);
   return (
     <div>
       <ListFilters control={control} searchLabel={t('list.search')} />

@@ -18,7 +18,7 @@ export function LastEnds({ ends }: { ends: Schemas['ContainerEnd'][] }): ReactNo
           <div className="row">
             <Time at={at} as="exact" />
             <span lang="en">{cause}</span>
-            {typeof code === 'number' && (
+            {typeof code === 'number' && !cause.includes('exit code') && (
               <Rich k="user.exit" values={{ code: <code key="code">{code}</code> }} />
             )}
           </div>

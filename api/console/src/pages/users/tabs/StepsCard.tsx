@@ -28,7 +28,9 @@ export function StepsCard({ container }: { container: Described }): ReactNode {
           {t('user.next.unknown')} <span lang="en">{plan.error}</span>
         </p>
       )}
-      {plan && 'actions' in plan && steps.length === 0 && <p>{t('user.next.nothing')}</p>}
+      {plan && 'actions' in plan && steps.length === 0 && (
+        <p>{t(ready?.status === 'True' ? 'user.next.nothing' : 'user.next.later')}</p>
+      )}
       {!plan && <p className="dim">{t('user.next.none')}</p>}
       {steps.length > 0 && <Steps steps={steps} />}
       {when && (
