@@ -1,5 +1,7 @@
 //! The console of the real program, in Chromium.
 
+mod user_pages;
+
 use serde_json::json;
 
 use crate::support::node::Browser;
