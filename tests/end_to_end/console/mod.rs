@@ -1,5 +1,6 @@
 //! The console of the real program, in Chromium.
 
+mod user_pages;
 mod users;
 
 use serde_json::json;

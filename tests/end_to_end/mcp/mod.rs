@@ -5,7 +5,7 @@ mod conformance;
 mod desktop;
 mod go_sdk;
 mod pages;
-mod support;
+pub mod support;
 mod wire;
 
 use std::time::Duration;

@@ -324,7 +324,7 @@ fn perform(tool: &str, arguments: &Value) -> Option<Value> {
     })
 }
 
-const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/services/mcp_clients");
+pub const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/services/mcp_clients");
 
 /// A program of the clients', which is there when `tests/services/up` has installed it.
 fn installed(program: &str) -> Command {

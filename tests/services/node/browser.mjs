@@ -2,6 +2,9 @@
 //   {"goto": URL}            → {"status", "url"}      {"fill": [SELECTOR, TEXT]}, {"click": SELECTOR} → {"url"}
 //   {"at": URL} waits for an address        {"see": SELECTOR} waits for something in sight     → {}
 //   {"tabs": [COUNT, URL]} opens more pages beside the first; {"everywhere": SELECTOR} waits for it in all pages → {}
+//   {"gone": SELECTOR} waits until nothing of it is in sight                                   → {}
+//   {"press": [SELECTOR, KEY]}, {"type": TEXT} where the focus is                              → {}
+//   {"choose": [SELECTOR, [[NAME, TEXT], …]]} → {}: files, in a field for them
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
 //   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
@@ -9,8 +12,11 @@
 //   {"own": EXPRESSION}      → {"value"} or {"value": {"error"}}, whatever the page's policy says
 //   {"picture": true}        → {"data"}: PNG in base64
 //   {"download": URL}        → {"name", "text"}: of a link that is clicked
+//   {"save": SELECTOR}       → {"name", "text"}: of a download that a click begins
+//   {"axe": true}            → {"violations": [TEXT, …]}: of WCAG 2.2 A and AA, as far as axe finds them
 // What fails is answered with {"error", "url", "shown"}: the page's address and its text.
 import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
@@ -53,6 +59,13 @@ const does = {
   async everywhere(selector) {
     await Promise.all(context.pages().map((tab) => tab.waitForSelector(selector, { state: 'visible', timeout: 60_000 })));
   },
+  async gone(selector) { await page.waitForSelector(selector, { state: 'hidden', timeout: 60_000 }); },
+  async press([selector, key]) { await page.press(selector, key); },
+  async type(text) { await page.keyboard.type(text); },
+  async choose([selector, files]) {
+    const chosen = files.map(([name, text]) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(text) }));
+    await page.setInputFiles(selector, chosen);
+  },
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },
   async screenshot(path) { await page.screenshot({ path }); },
@@ -72,7 +85,10 @@ const does = {
       Object.assign(link, { id: 'download', href: url, textContent: 'Download' });
       document.body.replaceChildren(link);
     }, url);
-    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#download')]);
+    return does.save('#download');
+  },
+  async save(selector) {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click(selector)]);
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), 'utf8') };
   },
   async execute(script) {
@@ -86,6 +102,16 @@ const does = {
     try { return { value: await page.evaluate(script) }; } catch (error) { return { value: { error: { message: String(error) } } }; }
   },
   async picture() { return { data: (await page.screenshot()).toString('base64') }; },
+  async axe() {
+    await page.evaluate(createRequire(import.meta.url)('axe-core').source);
+    const violations = await page.evaluate(async (values) => {
+      // Colours are those at the end of a transition.
+      const animations = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime < Infinity);
+      await Promise.allSettled(animations.map((one) => one.finished));
+      return (await axe.run({ runOnly: { type: 'tag', values }, resultTypes: ['violations'], preload: false })).violations;
+    }, ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
+    return { violations: violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`) };
+  },
   async console() { return { console: said }; },
 };
 

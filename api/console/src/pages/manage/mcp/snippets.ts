@@ -88,5 +88,6 @@ await client.connect(
     requestInit: { headers: { Authorization: ${JSON.stringify(bearer)} } },
   }),
 );
-console.log(await client.listTools());`;
+console.log(await client.listTools());
+await client.close();`;
 }
