@@ -26,7 +26,7 @@ fn program() -> PathBuf {
     std::fs::canonicalize(path).unwrap()
 }
 
-/// Paths, with their queries, under which somebody opened an event stream.
+/// Paths, with their queries, that the agent asked: for an event stream, or by POST (Streamable HTTP).
 type Opened = Arc<Mutex<BTreeSet<String>>>;
 
 /// As much of an MCP server as it takes to be connected to: streams stay open, messages are accepted.
@@ -48,11 +48,11 @@ async fn answer(mut stream: TcpStream, opened: Opened) -> std::io::Result<()> {
     let head = String::from_utf8_lossy(&head);
     let mut words = head.split(' ');
     let (method, target) = (words.next().unwrap(), words.next().unwrap_or_default());
+    opened.lock().unwrap().insert(target.to_owned());
     if method != "GET" {
         let accepted = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
         return stream.write_all(accepted.as_bytes()).await;
     }
-    opened.lock().unwrap().insert(target.to_owned());
     let begin = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let endpoint = "event: endpoint\ndata: /api/mcp/messages\n\n";
     stream

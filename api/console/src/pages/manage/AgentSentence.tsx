@@ -25,7 +25,9 @@ const HELP: Record<string, MessageKey> = {
 export function AgentSentence({ condition }: { condition: Condition }): ReactNode {
   const t = useT();
   const explain = useReasons();
-  const { reason, message } = condition;
+  const { reason } = condition;
+  // Addresses of the engine are the administrator's.
+  const message = reason === 'EngineUnavailable' ? '' : condition.message;
   const { tone } = shownState(condition);
   const general = MANUAL.has(reason) ? 'agent.help.admin' : 'agent.help.wait';
   const help = HELP[reason] ?? general;
