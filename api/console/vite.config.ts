@@ -5,16 +5,16 @@ import { compressFiles, sharedFiles } from './build/files.ts';
 
 const pages: Record<string, string> = { app: 'index.html', login: 'login.html' };
 const BASE =
-  /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(account|client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|styles\/base|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
-/** Modules of most pages behind the sign-in, and small styles of all: one file in place of one for each component. */
+  /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(account|client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
+/** Modules of most pages behind the sign-in, one file in place of one for each component. */
 const UI =
-  /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|(app|components|layout|pages)\/.*\.css|pages\/manage\/files\/paths\b)/;
+  /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|pages\/manage\/files\/paths\b)/;
 /** Parts of the pages of users, but those that bring the log or forms. */
 const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
 /** A user's own pages, but those that bring the log, forms or the editor. */
 const MANAGE =
   /src\/pages\/(manage|initializing)\/(?!log\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
-const shared = { theme: 'src/generated/theme.css', boot: 'src/boot.js', icon: 'src/icon.svg' };
+const shared = { boot: 'src/boot.js', icon: 'src/icon.svg' };
 
 export default defineConfig(({ mode }) => {
   const samples = mode === 'samples';
@@ -27,6 +27,8 @@ export default defineConfig(({ mode }) => {
       manifest: 'manifest.json',
       sourcemap: false,
       assetsInlineLimit: 0,
+      // One style file for all pages: fewer requests before the first content.
+      cssCodeSplit: false,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
       rolldownOptions: {

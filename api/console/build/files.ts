@@ -8,7 +8,7 @@ import type { Plugin } from 'vite';
 const PREFIX = '{{prefix}}';
 const TEXT = new Set(['.css', '.html', '.js', '.json', '.svg', '.txt']);
 
-const KEYS = ['theme', 'boot', 'icon'] as const;
+const KEYS = ['boot', 'icon'] as const;
 type Key = (typeof KEYS)[number];
 
 /** Emits files that both pages load as they are, outside of the module graph, and links them from each page. */
@@ -37,8 +37,7 @@ export function sharedFiles(files: Record<Key, string>, prefix: string = PREFIX)
       handler(html) {
         const tags =
           `<link rel="icon" href="${prefix}/${names.icon ?? ''}">\n    ` +
-          `<script src="${prefix}/${names.boot ?? ''}"></script>\n    ` +
-          `<link rel="stylesheet" href="${prefix}/${names.theme ?? ''}">\n    `;
+          `<script src="${prefix}/${names.boot ?? ''}"></script>\n    `;
         return html.replaceAll('"./assets/', `"${prefix}/assets/`).replace('<title>', `${tags}<title>`);
       },
     },

@@ -1,4 +1,4 @@
-// Writes src/generated/: types of the API from the API document, and theme.css from src/theme.ts.
+// Writes src/generated/: types of the API from the API document, and theme.css from src/theme.ts and src/styles/base.css.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapi, { astToString } from 'openapi-typescript';
@@ -25,4 +25,6 @@ write('schema.d.ts', astToString(types));
 const { module } = await runnerImport(fileURLToPath(new URL('src/theme-css.ts', root)), {
   configFile: false,
 });
-write('theme.css', module.themeCss());
+// One file for all pages, those of failed sign-ins too.
+const base = readFileSync(new URL('src/styles/base.css', root), 'utf8');
+write('theme.css', module.themeCss() + base);

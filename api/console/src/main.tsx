@@ -1,5 +1,5 @@
+import './generated/theme.css';
 import './styles/mantine';
-import './styles/base.css';
 
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';

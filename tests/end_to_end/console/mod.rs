@@ -1,5 +1,7 @@
 //! The console of the real program, in Chromium.
 
+mod budgets;
+mod hostile;
 mod user_pages;
 mod users;
 

@@ -5,6 +5,8 @@
 //   {"gone": SELECTOR} waits until nothing of it is in sight                                   → {}
 //   {"press": [SELECTOR, KEY]}, {"type": TEXT} where the focus is                              → {}
 //   {"choose": [SELECTOR, [[NAME, TEXT], …]]} → {}: files, in a field for them
+//   {"weigh": [URL, SELECTOR]} → {"requests", "bytes", "elsewhere"}: what a browser with an empty cache gets until it is in sight
+//   {"replace": [GLOB, FROM, TO]} → {}: in the text of answers from now on
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
 //   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
@@ -27,6 +29,7 @@ const browser = await chromium.launch({
 });
 let context, page;
 let said = [];
+const replaced = [];
 
 async function forget() {
   await context?.close();
@@ -65,6 +68,33 @@ const does = {
   async choose([selector, files]) {
     const chosen = files.map(([name, text]) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(text) }));
     await page.setInputFiles(selector, chosen);
+  },
+  async weigh([url, selector]) {
+    const tab = await context.newPage();
+    const devtools = await context.newCDPSession(tab);
+    await devtools.send('Network.enable');
+    await devtools.send('Network.setCacheDisabled', { cacheDisabled: true });
+    const seen = { requests: 0, bytes: 0, elsewhere: [] };
+    devtools.on('Network.requestWillBeSent', ({ request }) => {
+      if (new URL(request.url).origin === new URL(url).origin) seen.requests += 1;
+      else if (!/^(data|blob):/.test(request.url)) seen.elsewhere.push(request.url);
+    });
+    devtools.on('Network.loadingFinished', ({ encodedDataLength }) => { seen.bytes += encodedDataLength; });
+    await tab.goto(url);
+    await tab.waitForSelector(selector, { state: 'visible', timeout: 60_000 });
+    const weighed = { ...seen };
+    await tab.close();
+    return weighed;
+  },
+  async replace([glob, from, to]) {
+    replaced.push([from, to]);
+    await page.unrouteAll();
+    await page.route(glob, async (route) => {
+      const response = await route.fetch();
+      let body = await response.text();
+      for (const [from, to] of replaced) body = body.replaceAll(from, () => to);
+      await route.fulfill({ response, body });
+    });
   },
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },

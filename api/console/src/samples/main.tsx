@@ -1,5 +1,5 @@
+import '../generated/theme.css';
 import '../styles/mantine';
-import '../styles/base.css';
 
 import { QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';

@@ -1,4 +1,4 @@
-import '../styles/base.css';
+import '../generated/theme.css';
 
 import { StrictMode, useState } from 'react';
 import { createRoot } from 'react-dom/client';
