@@ -2,6 +2,7 @@
 
 mod budgets;
 mod hostile;
+mod looks;
 mod user_pages;
 mod users;
 

@@ -41,7 +41,7 @@ impl Viewer {
     }
 
     /// Checks what is shown now against WCAG 2.2 A and AA.
-    async fn check_access(&mut self, what: &str) {
+    pub(super) async fn check_access(&mut self, what: &str) {
         let found = self.browser.does("axe", true).await;
         assert_eq!(found["violations"], json!([]), "{what}");
     }

@@ -5,6 +5,7 @@
 //   {"gone": SELECTOR} waits until nothing of it is in sight                                   → {}
 //   {"press": [SELECTOR, KEY]}, {"type": TEXT} where the focus is                              → {}
 //   {"choose": [SELECTOR, [[NAME, TEXT], …]]} → {}: files, in a field for them
+//   {"look": {"scheme", "width", "locale"}} → {}: the same session in another browser    {"whole": FILE} → {}: PNG of a whole page
 //   {"weigh": [URL, SELECTOR]} → {"requests", "bytes", "elsewhere"}: what a browser with an empty cache gets until it is in sight
 //   {"replace": [GLOB, FROM, TO]} → {}: in the text of answers from now on
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
@@ -31,9 +32,9 @@ let context, page;
 let said = [];
 const replaced = [];
 
-async function forget() {
+async function forget(settings = {}) {
   await context?.close();
-  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
   page = await context.newPage();
   page.setDefaultTimeout(20_000);
   said = [];
@@ -42,7 +43,11 @@ async function forget() {
 }
 
 const does = {
-  forget,
+  async forget() { await forget(); },
+  async look({ scheme, width, locale }) {
+    const storageState = await context.storageState();
+    await forget({ viewport: { width, height: 800 }, colorScheme: scheme, locale, storageState, reducedMotion: 'reduce' });
+  },
   async goto(url) {
     const response = await page.goto(url, { waitUntil: 'load' });
     return { status: response.status(), url: page.url() };
@@ -99,6 +104,7 @@ const does = {
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },
   async screenshot(path) { await page.screenshot({ path }); },
+  async whole(path) { await page.screenshot({ path, fullPage: true }); },
   async fetch([url, fields, files]) {
     return page.evaluate(async ([url, fields, files]) => {
       const form = new FormData();
