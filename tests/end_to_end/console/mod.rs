@@ -49,13 +49,16 @@ impl Viewer {
         self.click_on("button[type=submit]").await;
     }
 
-    /// Complaints of the browser, such as a violated policy; refused requests are answered by design.
+    /// Complaints of the browser, such as a violated policy; refused requests, and those while no service runs, are expected.
     async fn read_complaints(&mut self) -> Vec<String> {
         let said = self.browser.does("console", true).await;
         let said: Vec<String> = serde_json::from_value(said["console"].clone()).unwrap();
-        let refused = "Failed to load resource: the server responded with a status of";
+        let expected = [
+            "Failed to load resource: the server responded with a status of",
+            "Failed to load resource: net::ERR_CONNECTION_REFUSED",
+        ];
         said.into_iter()
-            .filter(|line| !line.starts_with(refused))
+            .filter(|line| !expected.iter().any(|begin| line.starts_with(begin)))
             .collect()
     }
 }

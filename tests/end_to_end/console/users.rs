@@ -8,7 +8,7 @@ use schema::user::{self, NewUser, Source};
 use secrecy::SecretString;
 
 use super::Viewer;
-use crate::support::{Engine, Stage};
+use crate::support::{Engine, Stage, long};
 
 /// Users of the list's longest page test.
 const MANY: usize = 10_000;
@@ -28,20 +28,21 @@ async fn open_users(base: String, password: &str) -> Viewer {
 async fn engine_console_restarts_many_and_mends_one() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    engine.docker(&["create", "--name", "agentyard-u20", "echo:1"]);
+    engine.docker(&["create", "--name", "agentyard-u6", "echo:1"]);
     let service = stage.serve(&engine).start().await;
     let address = service.address();
     let password = service.password().to_owned();
     let mut viewer = open_users(format!("http://{address}"), &password).await;
     viewer.click_on("role=button[name='Create users']").await;
-    let names: Vec<_> = (1..=20).map(|number| format!("u{number}")).collect();
+    let count = if long() { 20 } else { 6 };
+    let names: Vec<_> = (1..=count).map(|number| format!("u{number}")).collect();
     viewer
         .browser
         .fill("role=dialog >> textarea", &names.join("\n"))
         .await;
     viewer.click_on("role=dialog >> button[type=submit]").await;
     viewer
-        .wait_for("role=dialog >> text=20 users created")
+        .wait_for(&format!("role=dialog >> text={count} users created"))
         .await;
     viewer
         .click_on("role=dialog >> role=button[name='Close'] >> nth=-1")
@@ -53,28 +54,35 @@ async fn engine_console_restarts_many_and_mends_one() {
         .await;
     viewer.wait_for("text=1 user · 1 not ready").await;
     viewer
-        .wait_for("tr:has-text('u20') >> text=Something of this name")
+        .wait_for("tr:has-text('u6') >> text=Something of this name")
         .await;
 
     viewer.open_page("/admin/users", "/admin/users").await;
-    viewer.wait_for("text=20 users · 1 not ready").await;
+    viewer
+        .wait_for(&format!("text={count} users · 1 not ready"))
+        .await;
     let before = engine.the_running("u1");
     viewer
         .click_on("role=checkbox[name='Select all on this page']")
         .await;
     viewer.click_on("role=button[name='Restart…']").await;
     viewer
-        .click_on("role=dialog >> role=button[name='Restart 20 agents']")
+        .click_on(&format!(
+            "role=dialog >> role=button[name='Restart {count} agents']"
+        ))
         .await;
     viewer
-        .wait_for("[role=status]:has-text('Restart agents') >> text=19 of 20 done, 1 failed")
+        .wait_for(&format!(
+            "[role=status]:has-text('Restart agents') >> text={} of {count} done, 1 failed",
+            count - 1
+        ))
         .await;
     assert_ne!(engine.the_running("u1").id, before.id);
 
-    viewer.click_on("role=link[name='u20']").await;
-    viewer.wait_for("h1:has-text('u20')").await;
-    viewer.wait_for("text=agentyard-u20").await;
-    engine.docker(&["rm", "agentyard-u20"]);
+    viewer.click_on("role=link[name='u6']").await;
+    viewer.wait_for("h1:has-text('u6')").await;
+    viewer.wait_for("text=agentyard-u6").await;
+    engine.docker(&["rm", "agentyard-u6"]);
     viewer.click_on("role=button[name='Retry now']").await;
     viewer.wait_for("text=Ready").await;
 
@@ -93,10 +101,10 @@ async fn engine_console_restarts_many_and_mends_one() {
         .await;
     viewer.wait_for("text=live").await;
     viewer.click_on("role=button[name='Save limits']").await;
-    viewer.wait_for("text=Limits of u20 saved").await;
+    viewer.wait_for("text=Limits of u6 saved").await;
     let admin = service.admin().await;
-    let u20 = admin.object("container/u20").await;
-    assert_eq!(u20["desired"]["memory_limit_mb"], 300, "{u20}");
+    let u6 = admin.object("container/u6").await;
+    assert_eq!(u6["desired"]["memory_limit_mb"], 300, "{u6}");
 
     // Browsers give a host six connections; all tabs share one stream.
     let url = format!("{}/admin/users/u1", viewer.base);

@@ -312,10 +312,6 @@ async fn unfailing(store: &MemoryStore, rollout: &Uid) -> (RolloutRow, Vec<Rollo
 }
 
 impl Yard {
-    pub async fn store_rollouts(&self) -> Vec<Uid> {
-        self.store.rollouts().await.unwrap()
-    }
-
     /// What the bell does when an ended rollout is wanted again.
     pub fn wanted_again(&self) {
         self.reconciler.changed(&self.rollout);
