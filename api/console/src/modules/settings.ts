@@ -66,10 +66,11 @@ export function readSettings(schema: SettingSchema, document: unknown, path: str
   });
 }
 
-/** The command line that changes a setting; secrets are prompted for, objects read from a file. */
+/** The command line that changes a setting; secrets are prompted for, objects and certificates read from files. */
 export function settingCommand({ key, type, isSecret }: Setting): string {
   let value = 'VALUE';
   if (type === 'object') value = `- < ${key.replace('.', '-')}.json`;
+  else if (key.endsWith('.ca_certificate')) value = '- < ca.pem';
   else if (isSecret) value = '-';
   else if (type === 'array') value = `'["VALUE"]'`;
   return `agentyard config set ${key}=${value}`;

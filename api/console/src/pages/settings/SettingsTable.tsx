@@ -28,16 +28,19 @@ export function SettingsTable({ groups, groupTitle, chosen }: Props): ReactNode 
       <Table.Thead>
         <Table.Tr>
           <Table.Th>{t('settings.setting')}</Table.Th>
-          <Table.Th>{t('settings.value')}</Table.Th>
-          <Table.Th data-drop={2}>{t('settings.command')}</Table.Th>
+          <Table.Th className={styles.value}>{t('settings.value')}</Table.Th>
+          <Table.Th data-drop={2} className={styles.commands}>
+            {t('settings.command')}
+          </Table.Th>
         </Table.Tr>
       </Table.Thead>
       {groups.map(({ group, settings }) => (
         <Table.Tbody key={group}>
           <Table.Tr>
-            <Table.Th scope="rowgroup" colSpan={3} className={styles.group}>
+            <Table.Th scope="rowgroup" colSpan={2} className={styles.group}>
               {groupTitle(group)}
             </Table.Th>
+            <Table.Td data-drop={2} />
           </Table.Tr>
           {settings.map((setting) => (
             <SettingRow key={setting.key} setting={setting} isChosen={setting.key === chosen} />
