@@ -1,4 +1,4 @@
-// Fails on messages that are missing or not used, and on reasons that differ from those of the service.
+// Fails on messages that are missing or not used, and on reasons and settings that differ from those of the service.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +24,8 @@ for (const key of new Set([...Object.keys(en), ...Object.keys(zh)])) {
 for (const lang of ['en', 'zh']) {
   const seen = new Map();
   for (const name of readdirSync(join(root, 'src/i18n', lang))) {
+    // Titles by key of a setting, no messages.
+    if (name === 'settings.ts') continue;
     for (const [, key] of readFileSync(join(root, 'src/i18n', lang, name), 'utf8').matchAll(
       /^ {2}'([^']+)':/gm,
     )) {
@@ -65,6 +67,29 @@ for (const lang of ['en', 'zh']) {
 for (const [, name, who] of served) {
   if (MANUAL.has(name) !== (who === 'MANUAL'))
     problems.push(`reason ${name}: MANUAL differs from the service`);
+}
+
+const folder = join(root, '../../schema/src/config/keys');
+const settingKeys = readdirSync(folder).flatMap((name) =>
+  [...readFileSync(join(folder, name), 'utf8').matchAll(/^ {4}\w+: Setting<.+?> = "([^"]+)"/gm)].map(
+    ([, key]) => key,
+  ),
+);
+const settingGroups = settingKeys.map((key) => key.split('.')[0]);
+if (settingKeys.length === 0) problems.push('settings: no key was found in the service');
+for (const lang of ['en', 'zh']) {
+  const texts = await load(`src/i18n/${lang}/settings.ts`);
+  const check = (what, known, named) => {
+    for (const key of new Set(known)) {
+      if (!(key in named) || [named[key]].flat().includes(''))
+        problems.push(`${what} ${key}: no title or text in ${lang}`);
+    }
+    for (const key of Object.keys(named)) {
+      if (!known.includes(key)) problems.push(`${what} ${key}: in ${lang}, but the service does not have it`);
+    }
+  };
+  check('setting', settingKeys, texts.settings);
+  check('group of settings', settingGroups, texts.settingGroups);
 }
 
 for (const problem of problems) console.error(problem);

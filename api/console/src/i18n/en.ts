@@ -11,6 +11,7 @@ import { manage } from './en/manage';
 import { mcp } from './en/mcp';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
+import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
 import { userDetail } from './en/user-detail';
 import { users } from './en/users';
@@ -30,6 +31,7 @@ export const en = {
   ...mcp,
   ...objects,
   ...palette,
+  ...settingsPage,
   ...signin,
   ...userDetail,
   ...users,

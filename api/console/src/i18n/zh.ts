@@ -11,6 +11,7 @@ import { manage } from './zh/manage';
 import { mcp } from './zh/mcp';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
+import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
 import { userDetail } from './zh/user-detail';
 import { users } from './zh/users';
@@ -31,6 +32,7 @@ export const zh: Record<MessageKey, string> = {
   ...mcp,
   ...objects,
   ...palette,
+  ...settingsPage,
   ...signin,
   ...userDetail,
   ...users,

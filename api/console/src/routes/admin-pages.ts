@@ -25,6 +25,12 @@ const dashboard = createRoute({
   component: lazyRouteComponent(() => import('../pages/dashboard/DashboardPage'), 'DashboardPage'),
 });
 
+const settings = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'settings',
+  component: lazyRouteComponent(() => import('../pages/settings/SettingsPage'), 'SettingsPage'),
+});
+
 /** A section that has no page of its own yet: a read-only list of its objects. */
 function listed<const S extends ListedSection>(section: S) {
   return createRoute({
@@ -43,6 +49,7 @@ export const adminPages = [
   listed('groups'),
   listed('containers'),
   listed('images'),
+  settings,
   listed('agent'),
   listed('skills'),
   listed('executors'),

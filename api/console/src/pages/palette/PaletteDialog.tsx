@@ -9,7 +9,7 @@ import { usePaletteItems } from './usePaletteItems';
 
 const PAUSE = 200;
 
-/** Dialog that finds pages, users, groups, images and skills by their names and opens one. */
+/** Dialog that finds pages, users, groups, images, skills and settings by their names and opens one. */
 export function PaletteDialog({ onClose }: { onClose: () => void }): ReactNode {
   const t = useT();
   const id = useId();
@@ -62,7 +62,7 @@ export function PaletteDialog({ onClose }: { onClose: () => void }): ReactNode {
       <div ref={list} id={id} role="listbox" aria-label={t('palette.title')} className={styles.list}>
         {items.map((item, at) => (
           <Link
-            key={`${item.kind} ${item.text}`}
+            key={`${item.kind} ${item.alias ?? item.text}`}
             {...item.link}
             id={`${id}-${at}`}
             role="option"

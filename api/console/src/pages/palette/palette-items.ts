@@ -9,6 +9,7 @@ export const PALETTE_KINDS = {
   group: 'palette.groups',
   image: 'palette.images',
   skill: 'palette.skills',
+  setting: 'palette.settings',
 } as const satisfies Record<string, MessageKey>;
 export type PaletteKind = keyof typeof PALETTE_KINDS;
 
@@ -16,6 +17,8 @@ export type PaletteKind = keyof typeof PALETTE_KINDS;
 export interface PaletteItem {
   kind: PaletteKind;
   text: string;
+  /** Another name that it is found by. */
+  alias?: string;
   /** Said beside it, such as a description. */
   hint?: string;
   link: ReturnType<typeof linkTo>;
@@ -27,6 +30,8 @@ const links = {
   group: (name: string) => linkOptions({ to: '/admin/users', search: { group: name } }),
   image: (tag: string) => linkOptions({ to: '/admin/users', search: { image: tag } }),
   skill: (name: string) => linkOptions({ to: '/admin/skills', search: { search: name } }),
+  // The page scrolls to the setting by itself.
+  setting: (key: string) => linkOptions({ to: '/admin/settings', search: { key }, resetScroll: false }),
 };
 
 /** The address of a thing: groups and images lead to their users. */
@@ -37,9 +42,10 @@ export function linkTo(kind: PaletteKind, name: string) {
 /** Entries that have the words in any case, those that begin with them first; at most `most`. */
 export function rankItems(items: PaletteItem[], words: string, most: number): PaletteItem[] {
   const wanted = words.trim().toLowerCase();
-  const rank = ({ text }: PaletteItem): number => (text.toLowerCase().startsWith(wanted) ? 0 : 1);
+  const namesOf = ({ text, alias = '' }: PaletteItem): string[] => [text.toLowerCase(), alias.toLowerCase()];
+  const rank = (item: PaletteItem): number => (namesOf(item).some((name) => name.startsWith(wanted)) ? 0 : 1);
   return items
-    .filter(({ text }) => text.toLowerCase().includes(wanted))
+    .filter((item) => namesOf(item).some((name) => name.includes(wanted)))
     .sort((a, b) => rank(a) - rank(b))
     .slice(0, most);
 }

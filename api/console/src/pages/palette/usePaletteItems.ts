@@ -5,6 +5,7 @@ import { keys } from '../../api/keys';
 import { groupsQuery, tagsQuery, usersQuery } from '../../api/queries/users';
 import type { Schemas } from '../../api/types';
 import { useT } from '../../i18n';
+import { useSettingNames } from '../../i18n/settings';
 import { SECTIONS } from '../../layout/sections';
 import { linkTo, type PaletteItem, type PaletteKind, rankItems } from './palette-items';
 
@@ -17,7 +18,7 @@ const skillsQuery = queryOptions({
     get<Schemas['Skills']>('/api/admin/skills', { page: 1, page_size: 200 }, { signal }),
 });
 
-/** Matches of the search words: pages, users (found by the server), groups, images, skills. */
+/** Matches of the search words: pages, users (found by the server), groups, images, skills, settings. */
 export function usePaletteItems(words: string): PaletteItem[] {
   const t = useT();
   const { data: found } = useQuery({
@@ -27,6 +28,7 @@ export function usePaletteItems(words: string): PaletteItem[] {
   const { data: groups } = useQuery(groupsQuery);
   const { data: tags } = useQuery(tagsQuery);
   const { data: skills } = useQuery(skillsQuery);
+  const names = useSettingNames();
   const item = (kind: PaletteKind, name: string, text = name, hint?: string): PaletteItem => ({
     kind,
     text,
@@ -42,5 +44,6 @@ export function usePaletteItems(words: string): PaletteItem[] {
     ...fit((groups?.groups ?? []).map(({ name, description }) => item('group', name, name, description))),
     ...fit((tags?.tags ?? []).map((tag) => item('image', tag))),
     ...fit((skills?.skills ?? []).map(({ name, description }) => item('skill', name, name, description))),
+    ...fit((names?.all ?? []).map(([key, title]) => ({ ...item('setting', key, title, key), alias: key }))),
   ];
 }
