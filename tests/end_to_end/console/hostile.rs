@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Viewer;
-use crate::support::Stage;
+use crate::support::{Engine, Stage, seconds};
 
 /// Markup, a terminal's escape and a change of direction.
 const HOSTILE: &str = "<img src=x onerror=document.title='hit'>\u{1b}[31m\u{202e}";
@@ -19,12 +19,43 @@ impl Viewer {
         let title = self.browser.does("own", "document.title").await;
         assert_ne!(title["value"], "hit", "{path}");
     }
+
+    /// Checks files and forms, as the user sees them.
+    async fn check_own_pages(&mut self, part: &str) {
+        let quoted = &format!("\"{part}\"");
+        self.browser.does("forget", true).await;
+        self.open_page("/login", "/login").await;
+        self.sign_in("victim", "a password of victim").await;
+        self.wait_for_path("/manage").await;
+        let csrf = self.browser.does("fetch", json!(["/api/csrf"])).await;
+        let form = json!({"csrf_token": csrf["body"]["csrf_token"]});
+        let upload = json!(["/api/files/upload", form, [["notes.txt", "a line"]]]);
+        let sent = self.browser.does("fetch", upload).await;
+        assert_eq!(sent["status"], 200, "{sent}");
+        for (from, to) in [
+            ("notes.txt", part),
+            ("a line", part),
+            ("\"Enabled\"", quoted),
+        ] {
+            let rule = json!(["**/api/{files,agent}**", from, to]);
+            self.browser.does("replace", rule).await;
+        }
+        for path in [
+            "/manage/files",
+            "/manage/files/open?path=notes.txt",
+            "/manage/channels/chat",
+        ] {
+            self.check_hostile(path).await;
+        }
+        assert_eq!(self.read_complaints().await, Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
-async fn console_shows_hostile_strings_as_text() {
+async fn engine_console_shows_hostile_strings_as_text() {
+    let engine = Engine::claim();
     let stage = Stage::new();
-    let service = stage.alone().start().await;
+    let service = stage.serve(&engine).start().await;
     let admin = service.admin().await;
     let form = [
         ("username", "victim"),
@@ -32,6 +63,7 @@ async fn console_shows_hostile_strings_as_text() {
         ("wait", "0"),
     ];
     admin.post("/api/admin/users/create", &form).await.pending();
+    admin.status("victim", "running", seconds(40)).await;
     let mut viewer = Viewer::open(format!("http://{}", service.address())).await;
     viewer.open_page("/login", "/login").await;
     viewer.sign_in("admin", service.password()).await;
@@ -39,17 +71,30 @@ async fn console_shows_hostile_strings_as_text() {
     let long = json!(format!("{HOSTILE}{}", "x".repeat(10_000))).to_string();
     let part = json!(HOSTILE).to_string();
     let part = part.trim_matches('"');
-    for (from, to) in [("\"victim\"", long.as_str()), ("engine is", part)] {
+    for (from, to) in [
+        ("\"victim\"", long.as_str()),
+        ("echo:1", part),
+        ("directory of", part),
+        ("client web", part),
+    ] {
         let rule = json!(["**/api/admin/**", from, to]);
         viewer.browser.does("replace", rule).await;
     }
+    let lines = json!([
+        "**/container/logs*",
+        "text/event-stream",
+        format!("data: {HOSTILE}\n\n")
+    ]);
+    viewer.browser.does("answer", lines).await;
     for path in [
         "/admin/users",
         "/admin/users/victim",
+        "/admin/users/victim/log",
         "/admin/events",
         "/admin/audit",
     ] {
         viewer.check_hostile(path).await;
     }
     assert_eq!(viewer.read_complaints().await, Vec::<String>::new());
+    viewer.check_own_pages(part).await;
 }

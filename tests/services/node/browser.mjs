@@ -6,8 +6,10 @@
 //   {"press": [SELECTOR, KEY]}, {"type": TEXT} where the focus is                              → {}
 //   {"choose": [SELECTOR, [[NAME, TEXT], …]]} → {}: files, in a field for them
 //   {"look": {"scheme", "width", "locale"}} → {}: the same session in another browser    {"whole": FILE} → {}: PNG of a whole page
-//   {"weigh": [URL, SELECTOR]} → {"requests", "bytes", "elsewhere"}: what a browser with an empty cache gets until it is in sight
+//   {"weigh": [URL, SELECTOR]} → {"requests": [URL, …], "bytes", "elsewhere"}: requests before the menu or
+//                              a form, without icons, and bytes until the selector is in sight, in a browser with an empty cache
 //   {"replace": [GLOB, FROM, TO]} → {}: in the text of answers from now on
+//   {"answer": [GLOB, TYPE, TEXT]} → {}: instead of the service, from now on
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
 //   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
@@ -79,15 +81,28 @@ const does = {
     const devtools = await context.newCDPSession(tab);
     await devtools.send('Network.enable');
     await devtools.send('Network.setCacheDisabled', { cacheDisabled: true });
-    const seen = { requests: 0, bytes: 0, elsewhere: [] };
+    const seen = { bytes: 0, elsewhere: [] };
     devtools.on('Network.requestWillBeSent', ({ request }) => {
-      if (new URL(request.url).origin === new URL(url).origin) seen.requests += 1;
-      else if (!/^(data|blob):/.test(request.url)) seen.elsewhere.push(request.url);
+      const own = new URL(request.url).origin === new URL(url).origin;
+      if (!own && !/^(data|blob):/.test(request.url)) seen.elsewhere.push(request.url);
     });
     devtools.on('Network.loadingFinished', ({ encodedDataLength }) => { seen.bytes += encodedDataLength; });
+    await tab.addInitScript(() => {
+      new MutationObserver((_, observer) => {
+        if (!document.querySelector('nav, form')) return;
+        performance.mark('shown');
+        observer.disconnect();
+      }).observe(document, { childList: true, subtree: true });
+    });
     await tab.goto(url);
     await tab.waitForSelector(selector, { state: 'visible', timeout: 60_000 });
-    const weighed = { ...seen };
+    const requests = await tab.evaluate(() => {
+      const [shown] = performance.getEntriesByName('shown');
+      const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+      const needed = entries.filter((entry) => entry.responseEnd <= shown.startTime && !entry.name.endsWith('.svg'));
+      return needed.map((entry) => entry.name);
+    });
+    const weighed = { ...seen, requests };
     await tab.close();
     return weighed;
   },
@@ -101,6 +116,7 @@ const does = {
       await route.fulfill({ response, body });
     });
   },
+  async answer([glob, contentType, body]) { await page.route(glob, (route) => route.fulfill({ contentType, body })); },
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },
   async screenshot(path) { await page.screenshot({ path }); },
