@@ -43,7 +43,7 @@ impl Viewer {
         for path in [
             "/manage/files",
             "/manage/files/open?path=notes.txt",
-            "/manage/channels/chat",
+            "/manage/channels/dingtalk",
         ] {
             self.check_hostile(path).await;
         }

@@ -81,6 +81,9 @@ const does = {
     const devtools = await context.newCDPSession(tab);
     await devtools.send('Network.enable');
     await devtools.send('Network.setCacheDisabled', { cacheDisabled: true });
+    // Answers take longer than the page needs to show what it has.
+    await devtools.send('Network.emulateNetworkConditions',
+      { offline: false, latency: 200, downloadThroughput: -1, uploadThroughput: -1 });
     const seen = { bytes: 0, elsewhere: [] };
     devtools.on('Network.requestWillBeSent', ({ request }) => {
       const own = new URL(request.url).origin === new URL(url).origin;

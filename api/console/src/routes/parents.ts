@@ -33,6 +33,7 @@ const home = (account: UserInfo): '/admin/dashboard' | '/manage' =>
 
 export const rootRoute = createRootRouteWithContext<RouteContext>()({
   component: Root,
+  pendingMs: Infinity,
   errorComponent: BrokenPage,
   notFoundComponent: MissingPage,
 });
@@ -51,6 +52,7 @@ export const adminRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/admin',
   component: AdminLayout,
+  pendingMs: Infinity,
   notFoundComponent: MissingPage,
   errorComponent: BrokenPage,
   beforeLoad: async ({ context }) => {
@@ -65,6 +67,7 @@ export const userRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'user',
   component: UserLayout,
+  pendingMs: Infinity,
   notFoundComponent: MissingPage,
   errorComponent: BrokenPage,
   beforeLoad: async ({ context }) => {

@@ -1,6 +1,7 @@
 import type { QueryClient } from '@tanstack/react-query';
 import { createRouter } from '@tanstack/react-router';
 
+import { LoadingState } from '../components/LoadingState';
 import { BrokenPage } from '../layout/BrokenPage';
 import { MissingPage } from '../layout/MissingPage';
 import { queryText } from '../api/client';
@@ -36,6 +37,10 @@ export function createAppRouter(client: QueryClient) {
     stringifySearch: queryText,
     defaultPreload: 'intent',
     defaultPreloadStaleTime: 0,
+    // The frame is shown while the page's own code is still on its way.
+    defaultPendingComponent: LoadingState,
+    defaultPendingMs: 0,
+    defaultPendingMinMs: 0,
     defaultErrorComponent: BrokenPage,
     defaultNotFoundComponent: MissingPage,
     scrollRestoration: true,
