@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release test quick build-tests run-tests check check-console deny typos tools services-up services-down test-long \
-  test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench
+  test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -100,6 +100,14 @@ check: tools deny typos
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
 	@$(MAKE) --no-print-directory check-console
+
+# Pictures of the console for the README, taken by its test.
+PICTURES = login:login-light users:admin-users-light users-chinese:admin-users-chinese users-dark:admin-users-dark \
+  user:admin-users-ann-light user-not-ready:admin-users-bob-light my-agent:manage-light my-agent-narrow:manage-narrow
+pictures: services-up
+	trap 'tests/services/sets down' EXIT; \
+	  AGENTYARD_TEST_LONG=1 $(NEXTEST) --profile long --offline -E 'test(/^console::looks::/)'
+	for names in $(PICTURES); do cp target/tmp/console/$${names#*:}.png docs/console/$${names%:*}.png; done
 
 # Types, style, texts in both languages and unit tests of the console; a build of the program has installed its packages.
 check-console:

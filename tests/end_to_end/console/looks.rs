@@ -93,10 +93,10 @@ impl Viewer {
     }
 }
 
-/// Creates two users, one of whom cannot become ready, a group and files.
+/// Creates users, one of whom cannot become ready and one is stopped, and a group.
 async fn prepare(service: &Service) {
     let admin = service.admin().await;
-    for name in ["ann", "bob"] {
+    for name in ["ann", "bob", "carla", "dev", "erik"] {
         let form = [
             ("username", name),
             ("password", "a password of both"),
@@ -111,6 +111,14 @@ async fn prepare(service: &Service) {
     admin
         .status("ann", "running", crate::support::seconds(40))
         .await;
+    let form = [("group_name", "staff"), ("usernames", "ann\ncarla")];
+    let added = admin.post("/api/admin/groups/members/add", &form).await;
+    assert!(added.status < 300, "{added:?}");
+    let form = [("username", "erik")];
+    admin
+        .post("/api/admin/container/stop", &form)
+        .await
+        .converged();
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod budgets;
 mod hostile;
 mod looks;
+mod sweep;
 mod user_pages;
 mod users;
 
@@ -11,6 +12,9 @@ use serde_json::json;
 use crate::support::node::Browser;
 use crate::support::{Engine, Stage};
 
+/// Name of the service in the browser: an address over plain HTTP that is not localhost.
+const NAME: &str = "agentyard.test";
+
 /// A browser that looks at the console.
 struct Viewer {
     browser: Browser,
@@ -18,7 +22,9 @@ struct Viewer {
 }
 
 impl Viewer {
+    /// Opens a browser in which the service has a name, as it has for most users.
     async fn open(base: String) -> Self {
+        let base = base.replace("127.0.0.1", NAME);
         let browser = Browser::open().await;
         Self { browser, base }
     }

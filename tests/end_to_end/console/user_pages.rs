@@ -155,12 +155,13 @@ impl Viewer {
             .await;
     }
 
-    /// Runs the program that the page shows, exactly as it is shown.
+    /// Runs the program that the page shows, as it is shown, but for the service's name.
     async fn run_the_mcp_snippet(&mut self, place: &Path) {
         self.click_on("role=button[name='TypeScript SDK']").await;
         self.click_on("role=button[name='Show token']").await;
         self.wait_for("pre:has-text('Bearer alice:')").await;
         let snippet = self.browser.text("pre").await;
+        let snippet = snippet.replace(super::NAME, "127.0.0.1");
         let program = place.join("snippet.mjs");
         std::fs::write(&program, snippet).unwrap();
         let libraries = Path::new(CLIENTS).join("node_modules");

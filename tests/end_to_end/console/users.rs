@@ -24,6 +24,19 @@ async fn open_users(base: String, password: &str) -> Viewer {
     viewer
 }
 
+impl Viewer {
+    /// Checks that the last interaction made one request, and prints how long it took to the next paint.
+    async fn check_one_request(&mut self, interaction: &str) {
+        let seen = self.browser.does("asked", true).await;
+        assert_eq!(
+            seen["asked"].as_array().unwrap().len(),
+            1,
+            "{interaction}: {seen}"
+        );
+        println!("{interaction}: {} ms to the next paint", seen["paint"]);
+    }
+}
+
 #[tokio::test]
 async fn engine_console_restarts_many_and_mends_one() {
     let engine = Engine::claim();
@@ -161,12 +174,21 @@ async fn console_pages_filters_and_opens_ten_thousand_users() {
     let service = stage.alone().start().await;
     let mut viewer = open_users(format!("http://{}", service.address()), &password).await;
     viewer.wait_for("text=10,000 users").await;
+    viewer.browser.does("asked", true).await;
     let heading = "role=columnheader[name='Name'] >> button";
     viewer.click_on(heading).await;
+    viewer.check_one_request("sort").await;
     viewer.click_on(heading).await;
     viewer.wait_for("text=user10000").await;
+    viewer.check_one_request("sort again").await;
+    viewer.click_on("role=button[name='Next page']").await;
+    viewer.check_one_request("next page").await;
+    let rows = "document.querySelectorAll('tbody tr').length";
+    let rows = viewer.browser.does("own", rows).await;
+    assert!(rows["value"].as_u64().unwrap() <= 200, "{rows}");
     viewer.browser.fill("role=searchbox", "user0777").await;
     viewer.wait_for("text=user07779").await;
+    viewer.check_one_request("search").await;
     viewer.click_on("role=link[name='user07777']").await;
     viewer.wait_for_path("/admin/users/user07777").await;
     viewer.wait_for("h1:has-text('user07777')").await;

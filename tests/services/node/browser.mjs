@@ -8,6 +8,9 @@
 //   {"look": {"scheme", "width", "locale"}} → {}: the same session in another browser    {"whole": FILE} → {}: PNG of a whole page
 //   {"weigh": [URL, SELECTOR]} → {"requests": [URL, …], "bytes", "elsewhere"}: requests before the menu or
 //                              a form, without icons, and bytes until the selector is in sight, in a browser with an empty cache
+//   {"asked": true}          → {"asked": [PATH, …], "paint"}: requests since the last time, without streams,
+//                              and the longest milliseconds from an interaction to the next paint
+//   {"sweep": SELECTOR}      → {"opened": [NAME, …]}: clicks each control, and each item of menus that open
 //   {"replace": [GLOB, FROM, TO]} → {}: in the text of answers from now on
 //   {"answer": [GLOB, TYPE, TEXT]} → {}: instead of the service, from now on
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
@@ -28,18 +31,32 @@ import { chromium } from 'playwright-core';
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync'],
+    '--disable-component-update', '--disable-sync',
+    // An address over plain HTTP that is not localhost: no clipboard, no locks.
+    '--host-resolver-rules=MAP agentyard.test 127.0.0.1'],
 });
 let context, page;
 let said = [];
+let asked = [];
 const replaced = [];
 
 async function forget(settings = {}) {
   await context?.close();
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
+  await context.addInitScript(() => {
+    addEventListener('securitypolicyviolation', (event) => console.error('policy:', event.violatedDirective, event.blockedURI));
+    const waits = (globalThis.waits = []);
+    new PerformanceObserver((list) => waits.push(...list.getEntries().map((entry) => entry.duration)))
+      .observe({ type: 'event', durationThreshold: 16 });
+  });
   page = await context.newPage();
   page.setDefaultTimeout(20_000);
   said = [];
+  asked = [];
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url());
+    if (pathname.startsWith('/api/') && !pathname.endsWith('/watch')) asked.push(pathname + search);
+  });
   page.on('console', (message) => said.push(message.text()));
   page.on('pageerror', (error) => said.push(String(error)));
 }
@@ -108,6 +125,43 @@ const does = {
     const weighed = { ...seen, requests };
     await tab.close();
     return weighed;
+  },
+  async asked() {
+    await page.waitForTimeout(400);
+    const paint = await page.evaluate(() => Math.max(0, ...globalThis.waits.splice(0)));
+    return { asked: asked.splice(0), paint };
+  },
+  async sweep(selector) {
+    const opened = [];
+    const home = page.url();
+    const controls = page.locator(`:is(${selector}):visible:not([disabled])`);
+    const items = page.locator('[role=menuitem]:visible:not([disabled])');
+    const name = (control) => control.evaluate((element) => element.ariaLabel ?? element.innerText);
+    const close = async () => {
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Escape');
+      const open = page.locator('[role=dialog]:visible, [role=menu]:visible').first();
+      const closed = await open.waitFor({ state: 'hidden', timeout: 1_000 }).then(() => true, () => false);
+      if (!closed || page.url() !== home) await page.goto(home, { waitUntil: 'load' });
+      await controls.first().waitFor();
+    };
+    for (let at = 0; at < (await controls.count()); at += 1) {
+      const control = controls.nth(at);
+      opened.push(await name(control));
+      await control.click();
+      await page.waitForTimeout(200);
+      const count = await items.count();
+      for (let item = 0; item < count; item += 1) {
+        if (item > 0) await control.click();
+        await items.nth(item).waitFor();
+        opened.push(await name(items.nth(item)));
+        await items.nth(item).click();
+        await page.waitForTimeout(200);
+        await close();
+      }
+      if (count === 0) await close();
+    }
+    return { opened };
   },
   async replace([glob, from, to]) {
     replaced.push([from, to]);

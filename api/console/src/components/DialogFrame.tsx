@@ -1,5 +1,5 @@
 import { Modal } from '@mantine/core';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useId } from 'react';
 
 import { useT } from '../i18n';
 import styles from './dialog.module.css';
@@ -13,28 +13,34 @@ interface Props {
   children: ReactNode;
 }
 
-let open = 0;
+/** The open dialogs; the last one is in front. */
+const open: string[] = [];
 
 /** A dialog that keeps the page beneath from scrolling by a class, where Mantine would write a style element. */
 export function DialogFrame({ opened, title, onClose, size = 440, children }: Props): ReactNode {
   const t = useT();
+  const id = useId();
   useEffect(() => {
     if (!opened) return;
-    open += 1;
+    open.push(id);
     const { classList, clientWidth } = document.documentElement;
     const [locked = '', gutter = ''] = [styles.locked, styles.gutter];
     // The place of a scroll bar stays, so that nothing jumps.
     if (innerWidth > clientWidth) classList.add(gutter);
     classList.add(locked);
     return () => {
-      open -= 1;
-      if (open === 0) classList.remove(locked, gutter);
+      open.splice(open.indexOf(id), 1);
+      if (open.length === 0) classList.remove(locked, gutter);
     };
-  }, [opened]);
+  }, [opened, id]);
+  // Escape reaches all dialogs, and means the one in front.
+  const close = (): void => {
+    if (open.at(-1) === id) onClose?.();
+  };
   return (
     <Modal
       opened={opened}
-      onClose={onClose ?? (() => undefined)}
+      onClose={close}
       title={title}
       size={size}
       withCloseButton={onClose !== undefined}

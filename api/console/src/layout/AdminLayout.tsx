@@ -25,8 +25,10 @@ export function AdminLayout(): ReactNode {
       <SkipLink />
       <div className={styles.admin}>
         <aside className={styles.side} aria-label={t('app.name')}>
-          <div className={`brand ${styles.brand}`}>{t('app.name')}</div>
-          <SectionMenu />
+          <div className={styles.menu}>
+            <div className={`brand ${styles.brand}`}>{t('app.name')}</div>
+            <SectionMenu />
+          </div>
         </aside>
         <Drawer
           opened={open}

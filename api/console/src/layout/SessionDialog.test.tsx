@@ -4,6 +4,7 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { noteAccount, otherAccount } from '../api/account';
 import { get } from '../api/client';
 import { sessionHasEnded, sessionRenewed } from '../api/session';
+import { DialogFrame } from '../components/DialogFrame';
 import { renderInConsole } from '../testing/render';
 import { SessionDialog } from './SessionDialog';
 
@@ -70,4 +71,23 @@ test('sign-in of another account closes the page and sends nothing of it', async
   await waitFor(() => expect(otherAccount()).toBe('bob'));
   expect(sessionHasEnded()).toBe(true);
   expect(sent).not.toHaveBeenCalled();
+});
+
+test('escape leaves the dialog beneath open', async () => {
+  serve({ '/api/login/mode': () => Response.json(provider(false)) });
+  const close = vi.fn();
+  renderInConsole(
+    <>
+      <DialogFrame opened title="Beneath" onClose={close}>
+        A form
+      </DialogFrame>
+      <SessionDialog />
+    </>,
+  );
+  fireEvent.keyDown(document.body, { key: 'Escape' });
+  expect(close).toHaveBeenCalledTimes(1);
+  void get('/api/x').catch(() => undefined);
+  await screen.findByLabelText('User name');
+  fireEvent.keyDown(document.body, { key: 'Escape' });
+  expect(close).toHaveBeenCalledTimes(1);
 });

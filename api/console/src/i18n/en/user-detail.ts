@@ -9,7 +9,7 @@ export const userDetail = {
   'user.tab.skills': 'Skills',
   'user.tab.channels': 'Channels',
   'user.tab.limits': 'Limits',
-  'user.tab.executors': 'Browsers',
+  'user.tab.executors': 'Browsers & desktops',
   'user.tab.sessions': 'Sessions',
   'user.tab.audit': 'Audit',
   'user.retry': 'Retry now',

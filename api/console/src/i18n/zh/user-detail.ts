@@ -9,7 +9,7 @@ export const userDetail = {
   'user.tab.skills': '技能',
   'user.tab.channels': '渠道',
   'user.tab.limits': '限额',
-  'user.tab.executors': '浏览器',
+  'user.tab.executors': '浏览器与桌面',
   'user.tab.sessions': '会话',
   'user.tab.audit': '审计',
   'user.retry': '立即重试',
