@@ -4,7 +4,7 @@ use super::Viewer;
 use crate::support::{Engine, Stage, seconds};
 
 const PASSWORD: &str = "a password of ann";
-const CONTROLS: &str = "main button, main [role=switch], main [role=tab]";
+const CONTROLS: &str = "main button, main [role=switch], main input[type=checkbox]";
 
 impl Viewer {
     /// Uses every control of pages, and checks that the browser has nothing to complain about.
@@ -47,6 +47,10 @@ async fn engine_console_opens_dialogs_without_a_violation() {
     viewer.sign_in("admin", service.password()).await;
     viewer.wait_for_path("/admin/dashboard").await;
     viewer
-        .use_all_controls(&["/admin/users", "/admin/users/ann", "/admin/users/ann/limits"])
+        .use_all_controls(&[
+            "/admin/users",
+            "/admin/users/ann",
+            "/admin/users/ann/limits",
+        ])
         .await;
 }

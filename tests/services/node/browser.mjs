@@ -136,7 +136,7 @@ const does = {
     const home = page.url();
     const controls = page.locator(`:is(${selector}):visible:not([disabled])`);
     const items = page.locator('[role=menuitem]:visible:not([disabled])');
-    const name = (control) => control.evaluate((element) => element.ariaLabel ?? element.innerText);
+    const read = (all) => all.evaluateAll((found) => found.map((one) => one.ariaLabel ?? one.innerText));
     const close = async () => {
       await page.keyboard.press('Escape');
       await page.keyboard.press('Escape');
@@ -145,21 +145,30 @@ const does = {
       if (!closed || page.url() !== home) await page.goto(home, { waitUntil: 'load' });
       await controls.first().waitFor();
     };
-    for (let at = 0; at < (await controls.count()); at += 1) {
-      const control = controls.nth(at);
-      opened.push(await name(control));
+    // What an action hides for a while is there again after some seconds.
+    const find = async (name, tries = 15) => {
+      const at = (await read(controls)).indexOf(name);
+      if (at >= 0 || tries === 0) return at < 0 ? undefined : controls.nth(at);
+      await page.waitForTimeout(200);
+      return find(name, tries - 1);
+    };
+    const names = await read(controls);
+    for (const name of names) {
+      const control = await find(name);
+      if (!control) continue;
+      opened.push(name);
       await control.click();
       await page.waitForTimeout(200);
-      const count = await items.count();
-      for (let item = 0; item < count; item += 1) {
-        if (item > 0) await control.click();
-        await items.nth(item).waitFor();
-        opened.push(await name(items.nth(item)));
-        await items.nth(item).click();
+      const inside = await read(items);
+      for (const [at, item] of inside.entries()) {
+        if (at > 0) await (await find(name)).click();
+        opened.push(item);
+        await items.nth(at).click();
         await page.waitForTimeout(200);
         await close();
       }
-      if (count === 0) await close();
+      if (inside.length === 0) await close();
+      for (const later of await read(controls)) if (!names.includes(later)) names.push(later);
     }
     return { opened };
   },
