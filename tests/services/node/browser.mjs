@@ -228,7 +228,8 @@ const does = {
       await Promise.allSettled(animations.map((one) => one.finished));
       return (await axe.run({ runOnly: { type: 'tag', values }, resultTypes: ['violations'], preload: false })).violations;
     }, ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
-    return { violations: violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`) };
+    const tell = ({ html, any }) => `${html} (${any.map(({ message }) => message).join('; ')})`;
+    return { violations: violations.map(({ id, nodes }) => `${id}: ${nodes.map(tell).join(', ')}`) };
   },
   async console() { return { console: said }; },
 };

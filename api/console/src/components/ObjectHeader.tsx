@@ -28,17 +28,19 @@ export function ObjectHeader({ crumbs, name, state, actions, menu }: Props): Rea
         <h1 className={styles.name}>{name}</h1>
         {state && <StatusPill state={state} />}
         <span className="grow" />
-        {actions}
-        {menu !== undefined && (
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <ActionIcon variant="default" size={34} aria-label={t('object.more', { name })}>
-                <IconDots size={18} aria-hidden />
-              </ActionIcon>
-            </Menu.Target>
-            <Menu.Dropdown>{menu}</Menu.Dropdown>
-          </Menu>
-        )}
+        <div className={styles.actions}>
+          {actions}
+          {menu !== undefined && (
+            <Menu position="bottom-end">
+              <Menu.Target>
+                <ActionIcon variant="default" size={34} aria-label={t('object.more', { name })}>
+                  <IconDots size={18} aria-hidden />
+                </ActionIcon>
+              </Menu.Target>
+              <Menu.Dropdown>{menu}</Menu.Dropdown>
+            </Menu>
+          )}
+        </div>
       </div>
     </header>
   );
