@@ -13,7 +13,6 @@ impl Viewer {
             self.open_page(path, path).await;
             self.wait_for("main button").await;
             let opened = self.browser.does("sweep", CONTROLS).await;
-            println!("{path}: {}", opened["opened"]);
             let complaints = self.read_complaints().await;
             assert_eq!(complaints, Vec::<String>::new(), "{path}: {opened}");
         }

@@ -34,7 +34,7 @@ impl Viewer {
             .iter()
             .filter(|path| !path.as_str().unwrap().contains("/local-tags"));
         assert_eq!(asked.count(), 1, "{interaction}: {seen}");
-        println!("{interaction}: {} ms to the next paint", seen["paint"]);
+        eprintln!("{interaction}: {} ms to the next paint", seen["paint"]);
     }
 }
 
