@@ -62,6 +62,15 @@ impl Browser {
         Self(Script::start("browser.mjs", &[]).await)
     }
 
+    /// Opens Debian's Firefox, which knows plain selectors only.
+    pub async fn open_firefox() -> Self {
+        assert!(
+            Path::new("/usr/bin/firefox-esr").exists(),
+            "Firefox is not installed; install it with: tests/services/install firefox"
+        );
+        Self(Script::start("firefox.mjs", &[]).await)
+    }
+
     /// Does one thing, and says what came of it.
     pub async fn does(&mut self, what: &str, with: impl Into<Value>) -> Value {
         let line = json!({ what: with.into() }).to_string() + "\n";

@@ -1,6 +1,7 @@
 //! The console of the real program, in Chromium.
 
 mod budgets;
+mod firefox;
 mod hostile;
 mod looks;
 mod sweep;
@@ -26,6 +27,12 @@ impl Viewer {
     async fn open(base: String) -> Self {
         let base = base.replace("127.0.0.1", NAME);
         let browser = Browser::open().await;
+        Self { browser, base }
+    }
+
+    async fn open_firefox(base: String) -> Self {
+        let base = base.replace("127.0.0.1", NAME);
+        let browser = Browser::open_firefox().await;
         Self { browser, base }
     }
 
