@@ -41,6 +41,8 @@ let asked = [];
 const replaced = [];
 
 async function forget(settings = {}) {
+  // A request under way when its page goes is no failure.
+  await page?.unrouteAll({ behavior: 'ignoreErrors' });
   await context?.close();
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
   await context.addInitScript(() => {
@@ -174,9 +176,10 @@ const does = {
   },
   async replace([glob, from, to]) {
     replaced.push([from, to]);
-    await page.unrouteAll();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.route(glob, async (route) => {
-      const response = await route.fetch();
+      const response = await route.fetch().catch(() => undefined);
+      if (!response) return;
       let body = await response.text();
       for (const [from, to] of replaced) body = body.replaceAll(from, () => to);
       await route.fulfill({ response, body });
