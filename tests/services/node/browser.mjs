@@ -178,7 +178,9 @@ const does = {
     replaced.push([from, to]);
     await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.route(glob, async (route) => {
-      const response = await route.fetch().catch(() => undefined);
+      // Only the browser knows the service's name.
+      const url = route.request().url().replace('agentyard.test', '127.0.0.1');
+      const response = await route.fetch({ url }).catch(() => undefined);
       if (!response) return;
       let body = await response.text();
       for (const [from, to] of replaced) body = body.replaceAll(from, () => to);

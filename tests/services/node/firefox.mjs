@@ -1,6 +1,6 @@
 // Debian's Firefox, driven by WebDriver BiDi. Reads and answers as browser.mjs does, with fewer things to do:
 //   {"goto": URL} → {}      {"at": URL} → {}      {"see": SELECTOR} → {}      {"fill": [SELECTOR, TEXT]} → {}
-//   {"click": SELECTOR} → {}                      {"console": true} → {"console": [TEXT, …]}
+//   {"click": SELECTOR} → {"url"}                 {"console": true} → {"console": [TEXT, …]}
 import { createInterface } from 'node:readline';
 import puppeteer from 'puppeteer-core';
 
@@ -26,7 +26,10 @@ const does = {
   async at(url) { await page.waitForFunction((url) => location.href === url, { timeout }, url); },
   async see(selector) { await page.locator(selector).wait(); },
   async fill([selector, text]) { await page.locator(selector).fill(text); },
-  async click(selector) { await page.locator(selector).click(); },
+  async click(selector) {
+    await page.locator(selector).click();
+    return { url: page.url() };
+  },
   async console() { return { console: said }; },
 };
 
