@@ -1,9 +1,7 @@
 //! The console in Firefox.
 
-use super::Viewer;
-use crate::support::{Engine, Stage, seconds};
-
-const PASSWORD: &str = "a password of ann";
+use super::{PASSWORD, Viewer, create_ann};
+use crate::support::{Engine, Stage};
 
 impl Viewer {
     async fn sign_in_by_firefox(&mut self, name: &str, password: &str, leads_to: &str) {
@@ -27,10 +25,7 @@ async fn engine_console_works_in_firefox() {
     let engine = Engine::claim();
     let stage = Stage::new();
     let service = stage.serve(&engine).start().await;
-    let admin = service.admin().await;
-    let form = [("username", "ann"), ("password", PASSWORD)];
-    admin.post("/api/admin/users/create", &form).await;
-    admin.status("ann", "running", seconds(40)).await;
+    create_ann(&service).await;
     let base = format!("http://{}", service.address());
     let mut viewer = Viewer::open_firefox(base.clone()).await;
     viewer

@@ -11,10 +11,20 @@ mod users;
 use serde_json::json;
 
 use crate::support::node::Browser;
-use crate::support::{Engine, Stage};
+use crate::support::{Engine, Service, Stage, seconds};
 
 /// Name of the service in the browser: an address over plain HTTP that is not localhost.
 const NAME: &str = "agentyard.test";
+
+const PASSWORD: &str = "a password of ann";
+
+/// Creates the user `ann`, and waits until her agent is running.
+async fn create_ann(service: &Service) {
+    let admin = service.admin().await;
+    let form = [("username", "ann"), ("password", PASSWORD)];
+    admin.post("/api/admin/users/create", &form).await;
+    admin.status("ann", "running", seconds(40)).await;
+}
 
 /// A browser that looks at the console.
 struct Viewer {
