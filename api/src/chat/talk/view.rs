@@ -1,0 +1,64 @@
+//! Frames of a conversation for a page, from the last number that the page has seen.
+
+use super::Talk;
+use crate::chat::protocol::ServerFrame;
+use schema::adapter::ChatFeature;
+
+/// The last number that a page has seen, and of which run of numbers; `None` before the first frame.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::chat) struct Cursor(pub(in crate::chat) Option<(String, u64)>);
+
+impl Talk {
+    /// The number of the newest change.
+    pub(in crate::chat) fn number(&self) -> u64 {
+        self.n
+    }
+
+    /// The frames that bring a page up to date, each as JSON; moves its cursor. With `hello` the first frame is one even when the page
+    /// has missed nothing.
+    pub(in crate::chat) fn frames_after(&self, cursor: &mut Cursor, hello: bool) -> Vec<String> {
+        let known = cursor.0.as_ref().filter(|(epoch, n)| {
+            *epoch == self.epoch && *n >= self.lost_before && *n <= self.n
+        });
+        let after = known.map(|(_, n)| *n);
+        let mut frames = Vec::new();
+        let mut push = |frame: &ServerFrame<'_>| frames.extend(serde_json::to_string(frame).ok());
+        if hello || after.is_none() {
+            push(&ServerFrame::Hello {
+                epoch: &self.epoch,
+                n: self.n,
+                reset: after.is_none(),
+                older: self.older,
+                conversation: self.conversation.clone(),
+                pictures: self.has(ChatFeature::Pictures),
+                stop: self.has(ChatFeature::Stop),
+            });
+        }
+        let after = after.unwrap_or_default();
+        for (n, id) in &self.removals {
+            if *n > after && after > 0 {
+                push(&ServerFrame::Remove { n: *n, id: *id });
+            }
+        }
+        for item in self.items.values().filter(|item| item.n > after) {
+            push(&ServerFrame::Entry {
+                n: item.n,
+                entry: &item.entry,
+            });
+        }
+        if self.conversation_n > after && after > 0 {
+            push(&ServerFrame::Conversation {
+                n: self.conversation_n,
+                conversation: self.conversation.clone(),
+            });
+        }
+        if self.state_n > after || hello {
+            push(&ServerFrame::State {
+                n: self.state_n,
+                state: &self.state,
+            });
+        }
+        cursor.0 = Some((self.epoch.clone(), self.n));
+        frames
+    }
+}
