@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::protocol::{
     AgentState, Attachment, Body, Conversation, Entry, LONGEST_TEXT, MOST_WAITING, MessageStatus,
-    NoticeCode, RefusalCode, State,
+    NoticeCode, RefusalCode, SentFile, State,
 };
 use turn::Running;
 pub(super) use view::Cursor;
@@ -192,6 +192,30 @@ impl Talk {
         self.features.contains(&feature)
     }
 
+    /// Reports that the agent takes pictures.
+    pub(super) fn sends_pictures(&self) -> bool {
+        self.has(ChatFeature::Pictures)
+    }
+
+    /// Reports that a message of this id was accepted.
+    pub(super) fn knows(&self, client_id: &str) -> bool {
+        self.accepted.iter().any(|(known, _)| known == client_id)
+    }
+
+    /// A file of an entry.
+    pub(super) fn file(&self, id: u64, index: usize) -> Option<SentFile> {
+        match &self.items.get(&id)?.entry.body {
+            Body::Files { files, .. } => files.get(index).cloned(),
+            _ => None,
+        }
+    }
+
+    /// Adds a remark of the service.
+    pub(super) fn remark(&mut self, code: NoticeCode, text: &str, now: Now) {
+        self.notice(code, text, now);
+        self.publish();
+    }
+
     /// Sets the state of the agent, and whether this conversation waits for another one.
     pub(super) fn set_agent(&mut self, agent: AgentState, message: Option<String>, other: bool) {
         self.agent = agent;
@@ -311,7 +335,7 @@ impl Talk {
         &mut self,
         id: u64,
         index: usize,
-        fetched: super::protocol::SentFile,
+        fetched: SentFile,
         now: Now,
     ) {
         if let Some(item) = self.items.get_mut(&id)

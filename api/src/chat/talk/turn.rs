@@ -26,6 +26,9 @@ const LOST: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Running {
     since: Timestamp,
+    begun: Instant,
+    /// The agent has said something in it.
+    heard: bool,
     /// Entries of its messages.
     messages: Vec<u64>,
     last_sign: Instant,
@@ -47,6 +50,8 @@ impl Running {
     fn new(now: Now) -> Self {
         Self {
             since: now.wall,
+            begun: now.instant,
+            heard: false,
             messages: Vec::new(),
             last_sign: now.instant,
             stopping: None,
@@ -82,9 +87,9 @@ impl Talk {
         self.turn.is_some()
     }
 
-    /// Time at which the running turn began.
-    pub(in crate::chat) fn running_since(&self) -> Option<Timestamp> {
-        self.turn.as_ref().map(|turn| turn.since)
+    /// The begin of the running turn, and true once the agent has said something in it.
+    pub(in crate::chat) fn turn_so_far(&self) -> Option<(Instant, bool)> {
+        self.turn.as_ref().map(|turn| (turn.begun, turn.heard))
     }
 
     pub(super) fn begin_or_join(&mut self, id: u64, now: Now) {
@@ -102,6 +107,7 @@ impl Talk {
         if let Some(turn) = &mut self.turn {
             turn.last_sign = now.instant;
             turn.maybe_over = None;
+            turn.heard |= works;
         }
     }
 

@@ -1,0 +1,185 @@
+//! The users whose conversations are in use, and the bounds for all of them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schema::home::conversations::ConversationId;
+use schema::ids::Uid;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use super::keeper::{Command, Keeper};
+use super::protocol::{PageFrame, RefusalCode};
+use super::room::Room;
+use crate::auth::Account;
+use crate::deps::Deps;
+use crate::error::{ApiError, Result};
+use crate::tally::{Place, Tally};
+
+/// Most WebSockets of one user.
+pub(crate) const SOCKETS: usize = 8;
+/// Most WebSockets of all users.
+const ALL_SOCKETS: usize = 2000;
+/// Commands that wait for a user's task.
+const COMMANDS: usize = 128;
+/// Wait before the next attempt, for a client that was turned away.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+const BUSY: ApiError = ApiError::Busy {
+    retry_after: RETRY_AFTER,
+};
+
+type Users = HashMap<Uid, (u64, mpsc::Sender<Command>)>;
+
+/// Conversations in use. Clones share them.
+#[derive(Clone)]
+pub struct Chats {
+    users: Arc<Mutex<Users>>,
+    sockets: Arc<Semaphore>,
+    sockets_of_users: Tally<Uid>,
+    numbers: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Chats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chats").finish_non_exhaustive()
+    }
+}
+
+impl Default for Chats {
+    fn default() -> Self {
+        Self {
+            users: Arc::default(),
+            sockets: Arc::new(Semaphore::new(ALL_SOCKETS)),
+            sockets_of_users: Tally::default(),
+            numbers: Arc::default(),
+        }
+    }
+}
+
+/// A page's place in a conversation; given back when dropped.
+pub(crate) struct Opened {
+    pub(super) room: Arc<Room>,
+    id: ConversationId,
+    account: Account,
+    deps: Deps,
+    _place: Place<Uid>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Opened {
+    /// Gives the task of the user a frame of the page. `Err`: cause and sentence of a refusal.
+    pub(super) async fn send(&self, frame: PageFrame) -> Result<(), (RefusalCode, String)> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Frame {
+            id: self.id.clone(),
+            frame,
+            reply,
+        };
+        let busy = || {
+            let text = "the service is busy; send it again in a moment";
+            (RefusalCode::TooFast, text.to_owned())
+        };
+        let chats = &self.deps.chats;
+        chats.post(&self.deps, &self.account, command).map_err(|_| busy())?;
+        answer.await.unwrap_or_else(|_| Err(busy()))
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let id = self.id.clone();
+        let _ = self.deps.chats.post(&self.deps, &self.account, Command::Left { id });
+    }
+}
+
+impl Chats {
+    fn users(&self) -> MutexGuard<'_, Users> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a user's task a command; a task is begun when there is none.
+    fn post(&self, deps: &Deps, account: &Account, command: Command) -> Result<()> {
+        let mut users = self.users();
+        if let Some((_, sender)) = users.get(&account.uid) {
+            return sender.try_send(command).map_err(|_| BUSY);
+        }
+        if matches!(command, Command::Left { .. }) {
+            return Ok(());
+        }
+        let (sender, receiver) = mpsc::channel(COMMANDS);
+        sender.try_send(command).map_err(|_| BUSY)?;
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        users.insert(account.uid.clone(), (number, sender));
+        let keeper = Keeper::new(Arc::clone(deps), account.clone(), receiver, number);
+        deps.tasks.spawn(keeper.run());
+        Ok(())
+    }
+
+    /// Ends a user's task unless a command waits for it.
+    pub(super) fn leave(&self, uid: &Uid, number: u64, commands: &mpsc::Receiver<Command>) -> bool {
+        let mut users = self.users();
+        let own = users.get(uid).is_some_and(|(known, _)| *known == number);
+        if !own || !commands.is_empty() {
+            return !own;
+        }
+        users.remove(uid);
+        true
+    }
+
+    /// Opens a conversation for a page.
+    ///
+    /// # Errors
+    /// 404 without it, 409 `held_elsewhere`, 429 for one too many pages, 503 when the service is busy.
+    pub(crate) async fn open(
+        &self,
+        deps: &Deps,
+        account: &Account,
+        id: ConversationId,
+    ) -> Result<Opened> {
+        let place = self.sockets_of_users.enter(&account.uid, SOCKETS);
+        let place = place.ok_or(ApiError::TooManyStreams {
+            most: SOCKETS,
+            retry_after: RETRY_AFTER,
+        })?;
+        let permit = Arc::clone(&self.sockets).try_acquire_owned();
+        let permit = permit.map_err(|_| BUSY)?;
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Open {
+            id: id.clone(),
+            reply,
+        };
+        self.post(deps, account, command)?;
+        let room = answer.await.map_err(|_| BUSY)??;
+        Ok(Opened {
+            room,
+            id,
+            account: account.clone(),
+            deps: Arc::clone(deps),
+            _place: place,
+            _permit: permit,
+        })
+    }
+
+    /// Gives an open conversation another title; false when it is not open here.
+    pub(crate) fn rename(&self, deps: &Deps, account: &Account, id: ConversationId, title: String) {
+        let known = self.users().contains_key(&account.uid);
+        if known {
+            let _ = self.post(deps, account, Command::Rename { id, title });
+        }
+    }
+
+    /// Closes a conversation that is to be deleted.
+    ///
+    /// # Errors
+    /// 503 when the service is busy.
+    pub(crate) async fn close(&self, deps: &Deps, account: &Account, id: ConversationId) -> Result<()> {
+        if !self.users().contains_key(&account.uid) {
+            return Ok(());
+        }
+        let (reply, answer) = oneshot::channel();
+        self.post(deps, account, Command::Close { id, reply })?;
+        answer.await.map_err(|_| BUSY)
+    }
+}

@@ -1,0 +1,276 @@
+//! The connection to the agent for one conversation, kept while the conversation is in use.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use schema::adapter::ChatFeature;
+use schema::home::conversations::ConversationId;
+use schema::ids::{Timestamp, Uid};
+use secrecy::ExposeSecret;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::Error;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use super::pico::{AgentFrame, LONGEST_FRAME};
+use super::protocol::AgentState;
+use super::target::{ChatPlace, find_target};
+use crate::deps::Deps;
+
+/// Longest time to connect.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Longest time to send a message.
+const SEND: Duration = Duration::from_secs(30);
+/// Time between two pings.
+const PING: Duration = Duration::from_secs(25);
+/// A connection without a byte for this time is given up.
+const SILENT: Duration = Duration::from_secs(90);
+/// Shortest and longest wait before the next attempt.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
+/// Longest time between two looks at the state of an agent that is not connected, and of one that is.
+const LOOK: Duration = Duration::from_secs(5);
+/// Shortest time between two such looks.
+const LOOK_GAP: Duration = Duration::from_millis(200);
+/// Bytes that are kept for reading and for writing.
+const BUFFER: usize = 4096;
+
+/// News of a link.
+#[derive(Debug)]
+pub(super) enum LinkNews {
+    /// It stands.
+    Connected {
+        /// Abilities of the agent's version.
+        features: BTreeSet<ChatFeature>,
+        /// Start of the agent.
+        started: Option<Timestamp>,
+    },
+    /// The agent is another start than the one before.
+    Restarted(Option<Timestamp>),
+    /// It does not stand.
+    Away {
+        /// The agent's state.
+        state: AgentState,
+        /// A sentence about it.
+        message: Option<String>,
+    },
+    /// A frame of the agent.
+    Frame(AgentFrame),
+    /// A frame of the agent was too long.
+    TooLong,
+}
+
+/// Keeps the connection of one conversation until `outgoing` closes.
+pub(super) async fn keep_link(
+    deps: Deps,
+    uid: Uid,
+    id: ConversationId,
+    mut outgoing: mpsc::Receiver<String>,
+    news: mpsc::Sender<(ConversationId, LinkNews)>,
+) {
+    let mut wait = BACK_OFF[0];
+    let mut ticks = deps.status_ticks.clone();
+    loop {
+        ticks.borrow_and_update();
+        let target = find_target(&deps, &uid).await;
+        let (state, message, place) = match target {
+            Ok(target) => (target.state, target.message, target.place),
+            Err(error) => {
+                tracing::debug!(%error, "the agent of a chat cannot be looked up");
+                (AgentState::Connecting, None, None)
+            }
+        };
+        let away = LinkNews::Away { state, message };
+        if news.send((id.clone(), away)).await.is_err() {
+            return;
+        }
+        if let Some(place) = place {
+            match connect(&place, &id).await {
+                Ok(socket) => {
+                    let link = Link {
+                        deps: &deps,
+                        uid: &uid,
+                        id: &id,
+                        news: &news,
+                    };
+                    let begun = Instant::now();
+                    if link.run(socket, place, &mut outgoing).await.is_none() {
+                        return;
+                    }
+                    if begun.elapsed() > BACK_OFF[1] {
+                        wait = BACK_OFF[0];
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "the agent's chat cannot be connected to"),
+            }
+        }
+        // Messages for an agent that is not connected are dropped: the conversation keeps them.
+        let looks = async {
+            sleep(LOOK_GAP).await;
+            let waited = if state == AgentState::Connecting { wait } else { LOOK };
+            tokio::select! {
+                () = sleep(waited) => {}
+                _ = ticks.changed() => {}
+            }
+        };
+        tokio::pin!(looks);
+        loop {
+            tokio::select! {
+                () = &mut looks => break,
+                message = outgoing.recv() => if message.is_none() { return },
+            }
+        }
+        wait = (wait * 2).min(BACK_OFF[1]);
+    }
+}
+
+type Socket = WebSocketStream<TcpStream>;
+
+async fn connect(place: &ChatPlace, id: &ConversationId) -> Result<Socket, Error> {
+    let connecting = async {
+        let stream = TcpStream::connect(place.address).await?;
+        stream.set_nodelay(true)?;
+        let address = format!("ws://{}{}?session_id={id}", place.address, place.path);
+        let mut request = address.into_client_request()?;
+        let token = format!("Bearer {}", place.token.expose_secret());
+        let mut token = HeaderValue::try_from(token).map_err(|_| Error::AttackAttempt)?;
+        token.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, token);
+        let config = WebSocketConfig::default()
+            .read_buffer_size(BUFFER)
+            .write_buffer_size(BUFFER)
+            .max_message_size(Some(LONGEST_FRAME))
+            .max_frame_size(Some(LONGEST_FRAME));
+        let (socket, _) = client_async_with_config(request, stream, Some(config)).await?;
+        Ok(socket)
+    };
+    match timeout(CONNECT, connecting).await {
+        Ok(connected) => connected,
+        Err(_) => Err(Error::Io(std::io::ErrorKind::TimedOut.into())),
+    }
+}
+
+struct Link<'a> {
+    deps: &'a Deps,
+    uid: &'a Uid,
+    id: &'a ConversationId,
+    news: &'a mpsc::Sender<(ConversationId, LinkNews)>,
+}
+
+impl Link<'_> {
+    async fn report(&self, news: LinkNews) -> Option<()> {
+        self.news.send((self.id.clone(), news)).await.ok()
+    }
+
+    /// Runs a connection to its end. `None` when the conversation is no longer in use.
+    async fn run(
+        &self,
+        mut socket: Socket,
+        place: ChatPlace,
+        outgoing: &mut mpsc::Receiver<String>,
+    ) -> Option<()> {
+        let mut started = place.started;
+        self.report(LinkNews::Connected {
+            features: place.features,
+            started,
+        })
+        .await?;
+        let mut ticks = self.deps.status_ticks.clone();
+        let mut ping = interval(PING);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heard = Instant::now();
+        loop {
+            tokio::select! {
+                message = socket.next() => {
+                    heard = Instant::now();
+                    match message {
+                        Some(Ok(Message::Text(text))) => {
+                            self.report(LinkNews::Frame(AgentFrame::read(&text))).await?;
+                        }
+                        Some(Ok(Message::Binary(bytes))) => {
+                            let text = String::from_utf8_lossy(&bytes);
+                            self.report(LinkNews::Frame(AgentFrame::read(&text))).await?;
+                        }
+                        Some(Ok(Message::Close(_))) | None => return Some(()),
+                        Some(Ok(_)) => {}
+                        Some(Err(Error::Capacity(_))) => {
+                            self.report(LinkNews::TooLong).await?;
+                            return Some(());
+                        }
+                        Some(Err(_)) => return Some(()),
+                    }
+                }
+                message = outgoing.recv() => {
+                    let Some(message) = message else {
+                        let _ = timeout(Duration::from_secs(1), socket.close(None)).await;
+                        return None;
+                    };
+                    match timeout(SEND, socket.send(Message::text(message))).await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(_)) | Err(_) => return Some(()),
+                    }
+                }
+                _ = ping.tick() => {
+                    let ping = socket.send(Message::Ping(bytes::Bytes::new()));
+                    let sent = timeout(SEND, ping).await;
+                    if !matches!(sent, Ok(Ok(()))) || heard.elapsed() > SILENT {
+                        return Some(());
+                    }
+                }
+                _ = look.tick() => {
+                    if !ticks.has_changed().unwrap_or(false) {
+                        continue;
+                    }
+                    ticks.borrow_and_update();
+                    match find_target(self.deps, self.uid).await {
+                        Ok(target) if target.state == AgentState::Off => return Some(()),
+                        Ok(target) => {
+                            let seen = target.place.and_then(|place| place.started);
+                            if seen.is_some() && seen != started {
+                                started = seen;
+                                self.report(LinkNews::Restarted(started)).await?;
+                            }
+                        }
+                        Err(error) => tracing::debug!(%error, "the agent of a chat cannot be looked up"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sends a message over a link; false when it has too many waiting or is gone.
+pub(super) fn post(link: &mpsc::Sender<String>, message: String) -> bool {
+    link.try_send(message).is_ok()
+}
+
+/// A link's end for the conversation: dropping it ends the link.
+pub(super) fn open_link(
+    deps: &Deps,
+    uid: &Uid,
+    id: &ConversationId,
+    news: &mpsc::Sender<(ConversationId, LinkNews)>,
+) -> mpsc::Sender<String> {
+    /// Messages on their way to an agent.
+    const ON_THE_WAY: usize = 32;
+    let (sender, receiver) = mpsc::channel(ON_THE_WAY);
+    let work = keep_link(
+        Arc::clone(deps),
+        uid.clone(),
+        id.clone(),
+        receiver,
+        news.clone(),
+    );
+    deps.tasks.spawn(work);
+    sender
+}

@@ -1,0 +1,28 @@
+//! Conversations of users with their agents, through the web channel of the agent.
+//!
+//! One task for each user holds the agent's side: a connection for each conversation that is in use. Pages read the state of a
+//! conversation from the last number that they have seen, so that a slow page holds up nothing and needs no queue. Conversations lie in
+//! the user's own workspace; the one process that has locked a conversation's folder writes it.
+
+mod audit;
+mod fetch;
+mod hub;
+mod keeper;
+mod link;
+mod pico;
+mod protocol;
+mod room;
+mod schema_document;
+mod socket;
+mod store;
+mod talk;
+mod target;
+
+pub use hub::Chats;
+pub(crate) use hub::Opened;
+pub(crate) use protocol::{Conversation, Entry};
+pub(crate) use schema_document::schema_document;
+pub(crate) use socket::serve;
+pub(crate) use store::{head, picture_type};
+pub(crate) use talk::read_entries;
+pub(crate) use target::chat_of_user;

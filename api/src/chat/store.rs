@@ -1,0 +1,190 @@
+//! Conversations on the disk, off the async threads.
+
+use schema::home::conversations::{ConversationId, Held, HeldFolder, Meta};
+use schema::home::workspace::{FileError, OpenFile, WorkspacePath};
+
+use super::protocol::Attachment;
+use crate::auth::Account;
+use crate::error::{ApiError, Result};
+use crate::files::{Files, refused};
+
+/// Most bytes of a conversation that are read when it is opened.
+const TAIL: u64 = 2 * 1024 * 1024;
+/// Longest picture, in bytes: what agents take.
+const LONGEST_PICTURE: u64 = 20 * 1024 * 1024;
+/// Most bytes of all pictures of a message.
+const ALL_PICTURES: u64 = 40 * 1024 * 1024;
+/// Bytes by which a picture is known.
+const MAGIC: usize = 64;
+
+/// A conversation that this process holds.
+pub(super) struct Loaded {
+    /// Its folder.
+    pub(super) folder: HeldFolder,
+    /// Title and times.
+    pub(super) meta: Meta,
+    /// Its newest lines.
+    pub(super) lines: Vec<String>,
+    /// There are lines before them.
+    pub(super) earlier: bool,
+}
+
+/// Opens a conversation to change it.
+///
+/// # Errors
+/// 404 without it; 409 `held_elsewhere` when another process has it.
+pub(super) async fn hold(files: &Files, account: &Account, id: &ConversationId) -> Result<Loaded> {
+    let workspace = files.open(account).await?;
+    let wanted = id.clone();
+    let held = files.run(move || {
+        let folder = match workspace.hold_conversation(&wanted)? {
+            Held::Missing => return Ok(Err(ApiError::not_found("conversation"))),
+            Held::Elsewhere => return Ok(Err(held_elsewhere())),
+            Held::Here(folder) => folder,
+        };
+        let tail = folder.read_tail(TAIL)?;
+        let meta = folder.meta();
+        Ok(Ok(Loaded {
+            folder,
+            meta,
+            lines: tail.lines,
+            earlier: tail.earlier,
+        }))
+    });
+    held.await?.map_err(|error: FileError| refused(error))?
+}
+
+fn held_elsewhere() -> ApiError {
+    ApiError::conflict(
+        "held_elsewhere",
+        "another replica of the service has this conversation open; close it there, or try again in a minute",
+    )
+}
+
+/// Lines to write, and the title and times when they have changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) lines: Vec<String>,
+    pub(super) meta: Option<Meta>,
+}
+
+/// Writes to a conversation; gives the folder back.
+///
+/// # Errors
+/// Those of the file system; the folder is lost only when the work could not be begun.
+pub(super) async fn write(
+    files: &Files,
+    mut folder: HeldFolder,
+    changes: Changes,
+) -> Result<(HeldFolder, Result<(), FileError>)> {
+    let work = move || {
+        let mut written = match changes.lines.is_empty() {
+            true => Ok(()),
+            false => folder.append(&changes.lines),
+        };
+        if let Some(meta) = changes.meta {
+            written = written.and(folder.write_meta(&meta));
+        }
+        (folder, written)
+    };
+    files.run_always(work).await
+}
+
+/// The attachments of a message, as they are now.
+///
+/// # Errors
+/// A sentence that names the file and says what is wrong with it.
+pub(super) async fn look_up(
+    files: &Files,
+    account: &Account,
+    asked: Vec<(String, bool)>,
+    pictures: bool,
+) -> Result<Vec<Attachment>, String> {
+    let workspace = match files.find(account).await {
+        Ok(Some(workspace)) => workspace,
+        _ if asked.is_empty() => return Ok(Vec::new()),
+        Ok(None) => return Err("the workspace does not exist yet; try again in a moment".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let work = move || {
+        let mut attachments = Vec::new();
+        let mut bytes = 0;
+        for (path, picture) in asked {
+            let place: WorkspacePath = path.parse().map_err(|rule| format!("{path:?}: {rule}"))?;
+            let file = workspace.open_file(&place).map_err(|error| error.to_string())?;
+            let picture = picture && pictures;
+            if picture {
+                bytes += file.size();
+                if file.size() > LONGEST_PICTURE || bytes > ALL_PICTURES {
+                    return Err(format!(
+                        "{path:?}: pictures may have 20 MiB each and 40 MiB together; send it as a file instead"
+                    ));
+                }
+                if picture_type(&head(&file)).is_none() {
+                    return Err(format!(
+                        "{path:?} is not a JPEG, PNG, GIF, WebP or BMP picture; send it as a file instead"
+                    ));
+                }
+            }
+            attachments.push(Attachment {
+                name: place.name().to_owned(),
+                size: Some(file.size()),
+                path: place.as_str().to_owned(),
+                picture,
+            });
+        }
+        Ok(attachments)
+    };
+    let looked = files.run(work).await;
+    looked.map_err(|error| error.to_string())?
+}
+
+/// Reads pictures as data URLs.
+///
+/// # Errors
+/// A sentence that names the file.
+pub(super) async fn read_pictures(
+    files: &Files,
+    account: &Account,
+    paths: Vec<String>,
+) -> Result<Vec<String>, String> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let workspace = files.find(account).await.map_err(|error| error.to_string())?;
+    let workspace = workspace.ok_or("the workspace is gone")?;
+    let work = move || {
+        let read = |path: String| {
+            let place: WorkspacePath = path.parse().map_err(|rule| format!("{path:?}: {rule}"))?;
+            let bytes = workspace.read_bytes(&place, LONGEST_PICTURE);
+            let bytes = bytes.map_err(|error| error.to_string())?;
+            let kind = picture_type(&bytes).ok_or(format!("{path:?} is no longer a picture"))?;
+            let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
+            Ok(format!("data:{kind};base64,{text}"))
+        };
+        paths.into_iter().map(read).collect()
+    };
+    let read = files.run(work).await;
+    read.map_err(|error| error.to_string())?
+}
+
+/// The beginning of a file.
+pub(crate) fn head(file: &OpenFile) -> Vec<u8> {
+    let mut bytes = vec![0; MAGIC];
+    let length = file.read_at(0, &mut bytes).unwrap_or_default();
+    bytes.truncate(length);
+    bytes
+}
+
+/// The media type of a picture that browsers and agents show; `None` for anything else.
+pub(crate) fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    use image::ImageFormat;
+    match image::guess_format(bytes).ok()? {
+        ImageFormat::Png => Some("image/png"),
+        ImageFormat::Jpeg => Some("image/jpeg"),
+        ImageFormat::Gif => Some("image/gif"),
+        ImageFormat::WebP => Some("image/webp"),
+        ImageFormat::Bmp => Some("image/bmp"),
+        _ => None,
+    }
+}
