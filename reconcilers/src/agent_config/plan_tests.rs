@@ -21,6 +21,7 @@ use crate::shared::network::NetworkState;
 static ECHO: LazyLock<Arc<Adapter>> =
     LazyLock::new(|| Arc::new(Adapter::builtin("echo").unwrap().unwrap()));
 const TOKEN: &str = "ada:cafe";
+const CHAT_TOKEN: &str = "5eed-of-the-chat";
 const SECRET: &str = "hunter2-client-secret";
 
 fn row(tag: &str) -> AgentConfigRow {
@@ -67,6 +68,7 @@ fn seen(agent: Value, found: [Option<FoundFile>; 2]) -> Seen {
         config: config(agent),
         values,
         token: SecretString::from(TOKEN),
+        chat_token: SecretString::from(CHAT_TOKEN),
         base_url: Some("http://10.88.0.1:8081".to_owned()),
         home: HomeId::from("first".to_owned()),
         config_file,
