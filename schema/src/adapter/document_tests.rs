@@ -269,6 +269,8 @@ fn changes() -> Vec<Change> {
     remove(CONFIG_3, "/channels_path");
     remove(CONFIG_3, "/channel_types");
     remove(CONFIG_3, "/channel_types/1");
+    remove(CONFIG_3, "/chat");
+    remove(CONFIG_3, "/chat/token");
     remove("schemas/config-v1.json", "/models_path");
     remove(UI_3, "/pages");
     remove(UI_3, "/pages/1/sections");
@@ -334,6 +336,7 @@ fn comments_are_allowed_everywhere() {
     for (file, pointer) in [
         (CONFIG_3, "/$comment"),
         (CONFIG_3, "/security/x-note"),
+        (CONFIG_3, "/chat/x-note"),
         (UI_3, "/$comment"),
         (UI_3, "/pages/0/x-note"),
         (UI_3, "/pages/1/sections/0/x-note"),

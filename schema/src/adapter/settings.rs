@@ -169,6 +169,9 @@ fn check_chats(
     config_schemas: &BTreeMap<u32, ConfigSchema>,
     problems: &mut Vec<Problem>,
 ) {
+    if config_schemas.is_empty() {
+        return;
+    }
     for (at, version) in written_versions(documents).enumerate() {
         if version.get("chat").is_none_or(Value::is_null) {
             continue;
