@@ -152,6 +152,15 @@ pub enum ApiError {
         /// The channel.
         channel: String,
     },
+    /// A channel that the agent's chat occupies (403 `channel_not_allowed`).
+    #[error(
+        "the channel {channel} is the one that the page talks to your agent through, so it cannot be set up; \
+         what you have set for it is kept"
+    )]
+    ChannelOfChat {
+        /// The channel.
+        channel: String,
+    },
     /// No such route (404 `not_found`).
     #[error("no such address")]
     NoSuchRoute,
@@ -451,7 +460,7 @@ impl ApiError {
             Self::PreviousAccountArchiving => {
                 (S::SERVICE_UNAVAILABLE, "previous_account_archiving")
             }
-            Self::ChannelNotAllowed { .. } => (S::FORBIDDEN, "channel_not_allowed"),
+            Self::ChannelNotAllowed { .. } | Self::ChannelOfChat { .. } => (S::FORBIDDEN, "channel_not_allowed"),
             Self::NoSuchRoute | Self::NotFound { .. } => (S::NOT_FOUND, "not_found"),
             Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::RequestTimeout => (S::REQUEST_TIMEOUT, "request_timeout"),

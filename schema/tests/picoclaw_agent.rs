@@ -89,6 +89,7 @@ fn write_files(adapter: &Adapter, base_url: &str, token: &SecretString) {
             channels: &BTreeMap::from([("dingtalk".to_owned(), off)]),
             cookies: &BTreeMap::from([("example.com".to_owned(), "a=1".to_owned())]),
             mcp: Some(McpAccess { base_url, token }),
+            chat: None,
             applied: None,
             found: Found::default(),
         })

@@ -565,6 +565,12 @@ async fn draft(
     if changes.has(&keys::AGENT) || changes.has(&keys::SECURITY) {
         check_global(tx, deps, &after).await?;
     }
+    let may_clash = changes.has(&keys::AGENT) || changes.has(&keys::chat::ENABLED);
+    if may_clash && after.get(&keys::chat::ENABLED) {
+        let adapter = deps.adapter.current_in(tx).await?;
+        let checked = adapter.check_chat(&after.get(&keys::AGENT));
+        checked.map_err(|error| global_problem(&error))?;
+    }
     let (restarts, restarted_users) = config::query::restarts(tx, &changes, NAMED_USERS).await?;
     Ok(Draft {
         restarts,
@@ -586,21 +592,24 @@ async fn draft(
 async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<()> {
     let adapter = deps.adapter.current_in(tx).await?;
     let (agent, security) = (after.get(&keys::AGENT), after.get(&keys::SECURITY));
-    let Err(error) = adapter.check_global(&agent, &security) else {
-        return Ok(());
-    };
+    let checked = adapter.check_global(&agent, &security);
+    checked.map_err(|error| global_problem(&error))
+}
+
+/// The answer to global settings that the adapter refuses.
+fn global_problem(error: &RenderError) -> ApiError {
     let (key, message) = match error {
-        RenderError::InvalidGlobal { key, problem } => (key, format!("{key} {problem}")),
+        RenderError::InvalidGlobal { key, problem } => (*key, format!("{key} {problem}")),
         _ => (
             "agent",
             "agent says that it is of a configuration version from which the active adapter knows no way to any that its agents read".to_owned(),
         ),
     };
-    Err(refused(vec![Problem {
+    refused(vec![Problem {
         key: key.to_owned(),
         code: ProblemCode::InvalidValue,
         message,
-    }]))
+    }])
 }
 
 /// What names no skill is refused as any other value of the key.

@@ -78,6 +78,8 @@ pub struct Seen {
     pub values: UserValues,
     /// The user's MCP token.
     pub token: SecretString,
+    /// The token of the user's chat.
+    pub chat_token: SecretString,
     /// Where agents reach the service, as a URL; `None`: nowhere.
     pub base_url: Option<String>,
     /// The directory that they are in.
@@ -205,6 +207,7 @@ impl AgentConfigReconciler {
         let values = self.store.user_values(&row.uid).await?;
         let seen = Seen {
             token: self.store.mcp_token(row),
+            chat_token: self.store.chat_token(row),
             adapter,
             config,
             values,

@@ -154,6 +154,7 @@ pub(super) fn render(
     let tag = &tag(row);
     let config = &seen.config;
     let (agent, security) = (config.get(&keys::AGENT), config.get(&keys::SECURITY));
+    let chat = config.get(&keys::chat::ENABLED);
     let render = |channels: &Values| {
         seen.adapter.render(&Inputs {
             image_tag: tag,
@@ -165,6 +166,7 @@ pub(super) fn render(
                 base_url,
                 token: &seen.token,
             }),
+            chat: chat.then_some(&seen.chat_token),
             applied,
             found,
         })
@@ -172,6 +174,9 @@ pub(super) fn render(
     let mut channels = Values::new();
     let mut not_permitted = Vec::new();
     for (channel, values) in &seen.values.channels {
+        if chat && seen.adapter.is_chat_channel(tag, channel) {
+            continue;
+        }
         match seen.adapter.permits_channel(tag, &agent, channel) {
             Ok(true) => {
                 channels.insert(channel.clone(), values.clone());

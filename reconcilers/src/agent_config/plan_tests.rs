@@ -21,6 +21,7 @@ use crate::shared::network::NetworkState;
 static ECHO: LazyLock<Arc<Adapter>> =
     LazyLock::new(|| Arc::new(Adapter::builtin("echo").unwrap().unwrap()));
 const TOKEN: &str = "ada:cafe";
+const CHAT_TOKEN: &str = "5eed-of-the-chat";
 const SECRET: &str = "hunter2-client-secret";
 
 fn row(tag: &str) -> AgentConfigRow {
@@ -67,6 +68,7 @@ fn seen(agent: Value, found: [Option<FoundFile>; 2]) -> Seen {
         config: config(agent),
         values,
         token: SecretString::from(TOKEN),
+        chat_token: SecretString::from(CHAT_TOKEN),
         base_url: Some("http://10.88.0.1:8081".to_owned()),
         home: HomeId::from("first".to_owned()),
         config_file,
@@ -230,6 +232,45 @@ fn l43_a_channel_that_is_not_permitted_is_kept_out_and_named() {
             assert!(!String::from_utf8_lossy(&file.bytes).contains(SECRET));
         }
     }
+}
+
+/// What is seen with PicoClaw's adapter, and values of its web channel.
+fn seen_of_picoclaw(chat: bool) -> Seen {
+    let stored = [("chat.enabled".to_owned(), json!(chat))];
+    let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
+    let mut seen = seen(json!({}), [None, None]);
+    let own = [("token".to_owned(), json!(SECRET))];
+    seen.values.channels = [("pico".to_owned(), own.into())].into();
+    Seen {
+        adapter: Arc::new(adapter),
+        config: Arc::new(Config::from_stored(stored.into())),
+        ..seen
+    }
+}
+
+#[rstest::rstest]
+#[case::on(true)]
+#[case::off(false)]
+fn chat_is_rendered_while_it_is_enabled(#[case] enabled: bool) {
+    let mut snapshot = looked(row("0.2.9"), seen_of_picoclaw(enabled));
+    let first = plan(&snapshot);
+    apply(&mut snapshot, &first);
+    let second = plan(&snapshot);
+    assert_eq!(second.actions, []);
+    // The channel is the chat's while it is on; else it was never permitted.
+    let message = &ready(&second).message;
+    assert_eq!(message.ends_with("; not permitted: pico"), !enabled);
+    assert_eq!(message.contains("pico"), !enabled, "{message}");
+    let World::Seen(seen) = &snapshot.world else {
+        panic!("looked");
+    };
+    let files = [&seen.config_file, &seen.security_file];
+    let files = files.into_iter().flatten();
+    let text: String = files
+        .map(|file| String::from_utf8_lossy(&file.bytes))
+        .collect();
+    assert_eq!(text.contains(CHAT_TOKEN), enabled);
+    assert!(!text.contains(SECRET));
 }
 
 #[test]

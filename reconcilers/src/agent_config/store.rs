@@ -15,6 +15,8 @@ pub trait AgentConfigStore: Rows<AgentConfigRow> {
     async fn user_values(&self, uid: &Uid) -> Result<UserValues, DbError>;
     /// The MCP token that goes into a user's files.
     fn mcp_token(&self, row: &AgentConfigRow) -> SecretString;
+    /// The token of the agent's chat that goes into a user's files.
+    fn chat_token(&self, row: &AgentConfigRow) -> SecretString;
     /// Keeps a user's files as they are before a migration, in place of what was kept; nothing happens when
     /// the user is gone or going.
     async fn keep_files(&self, uid: &Uid, files: &KeptFiles) -> Result<(), DbError>;
@@ -50,6 +52,10 @@ impl AgentConfigStore for Database {
 
     fn mcp_token(&self, row: &AgentConfigRow) -> SecretString {
         row.mcp_token(&self.master_key)
+    }
+
+    fn chat_token(&self, row: &AgentConfigRow) -> SecretString {
+        row.chat_token(&self.master_key)
     }
 
     async fn keep_files(&self, uid: &Uid, files: &KeptFiles) -> Result<(), DbError> {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Problem;
+use super::chat::{Chat, ChatDocument};
 use super::path::SettingPath;
 use super::shape::{self, Shape};
 
@@ -28,6 +29,8 @@ pub struct ConfigSchema {
     pub singleton_channels: BTreeSet<String>,
     /// Every channel type that this version knows.
     pub channel_types: BTreeSet<String>,
+    /// The chat that agents of this version have; `None`: none.
+    pub chat: Option<Chat>,
 }
 
 /// Where one file has its channels.
@@ -64,6 +67,7 @@ struct Document {
     #[serde(default)]
     singleton_channels: Vec<String>,
     channel_types: Vec<String>,
+    chat: Option<ChatDocument>,
 }
 
 /// What is absent is where the configuration file has it.
@@ -124,6 +128,7 @@ pub(super) fn read(
         channels,
         security_channels,
         channel_types,
+        chat: document.chat.map(Chat::from),
     };
     check_apart(file, &schema, problems);
     Some(schema)

@@ -101,6 +101,39 @@ fn changes() -> Vec<Change> {
     set(CONFIG_3, "/channel_types", json!({"chat": true}));
     set(CONFIG_3, "/channel_path", json!(true));
 
+    // Chats.
+    set(INDEX, "/agent_versions/0/chat", json!(["voice"]));
+    set(INDEX, "/agent_versions/0/chat", json!(true));
+    set(INDEX, "/agent_versions/0/chat", json!(["stop", "stop"]));
+    set(CONFIG_3, "/chat", json!(true));
+    set(CONFIG_3, "/chat", json!(null));
+    set(CONFIG_3, "/chat", json!({}));
+    set(CONFIG_3, "/chat/protocol", json!("irc"));
+    set(CONFIG_3, "/chat/port", json!(0));
+    set(CONFIG_3, "/chat/port", json!(65536));
+    set(CONFIG_3, "/chat/path", json!("pico/ws"));
+    set(CONFIG_3, "/chat/origin", json!("*"));
+    set(CONFIG_3, "/chat/channel", json!("fax"));
+    set(CONFIG_3, "/chat/channel", json!("mail"));
+    set(CONFIG_3, "/chat/token", json!("channel_list.chat.settings.token"));
+    set(CONFIG_3, "/chat/token", json!("web.cookies.page"));
+    set(CONFIG_3, "/chat/token", json!("models.page"));
+    set(CONFIG_3, "/chat/token", json!("page"));
+    set(CONFIG_3, "/chat/token", json!("page.*"));
+    set(CONFIG_3, "/chat/set", json!({"page.token.enabled": true}));
+    set(CONFIG_3, "/chat/set", json!({"page.enabled": null}));
+    set(CONFIG_3, "/chat/set", json!({"page.enabled": {"a": 1}}));
+    set(CONFIG_3, "/chat/set", json!({"page.a": 1, "page.a.b": 1}));
+    set(CONFIG_3, "/chat/set", json!({"defaults.workspace": "/tmp"}));
+    set(CONFIG_3, "/chat/set", json!({"mcp.servers.browser": false}));
+    set(CONFIG_3, "/chat/set", json!({"channel_list.mail.enabled": true}));
+    set(CONFIG_3, "/chat/set", json!({"page..enabled": true}));
+    set(
+        UI_3,
+        "/pages/0/sections/0/fields/0/path",
+        json!("page.enabled"),
+    );
+
     // UI schemas.
     set(UI_3, "/pages", json!({}));
     set(UI_3, "/pages/0/key", json!("tools"));
@@ -236,6 +269,8 @@ fn changes() -> Vec<Change> {
     remove(CONFIG_3, "/channels_path");
     remove(CONFIG_3, "/channel_types");
     remove(CONFIG_3, "/channel_types/1");
+    remove(CONFIG_3, "/chat");
+    remove(CONFIG_3, "/chat/token");
     remove("schemas/config-v1.json", "/models_path");
     remove(UI_3, "/pages");
     remove(UI_3, "/pages/1/sections");
@@ -301,6 +336,7 @@ fn comments_are_allowed_everywhere() {
     for (file, pointer) in [
         (CONFIG_3, "/$comment"),
         (CONFIG_3, "/security/x-note"),
+        (CONFIG_3, "/chat/x-note"),
         (UI_3, "/$comment"),
         (UI_3, "/pages/0/x-note"),
         (UI_3, "/pages/1/sections/0/x-note"),

@@ -6,6 +6,7 @@
 
 mod builtin;
 mod changes;
+mod chat;
 mod config_schema;
 pub(crate) mod depth;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use builtin::BUILTIN;
+pub use chat::{AgentChat, Chat, ChatFeature, ChatProtocol};
 pub use config_schema::{ChannelPlace, ConfigSchema};
 pub use field::{FieldChanges, FieldProblem};
 pub use migrate::NoMigrationPath;

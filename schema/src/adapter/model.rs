@@ -1,12 +1,13 @@
 //! The typed form of `index.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
+use super::chat::ChatFeature;
 use super::version::{AdapterVersion, Version};
 use crate::home::AGENT_DIR;
 
@@ -216,6 +217,8 @@ pub struct AgentVersion {
     /// The channel types that it knows.
     #[serde(default)]
     pub channel_types: Vec<String>,
+    /// What its chat can do; `None` when it has no chat.
+    pub chat: Option<BTreeSet<ChatFeature>>,
 }
 
 /// A migration that the package holds.

@@ -36,6 +36,11 @@ impl SecretPaths {
                 paths.secret.insert(folded(models));
             }
         }
+        for chat in config_schemas.values().filter_map(|schema| schema.chat.as_ref()) {
+            let token = folded(&chat.token);
+            paths.secret.extend(paths.in_any_channel(&token));
+            paths.secret.insert(token);
+        }
         let cookies = SettingPath::dotted(&agent.cookies_path);
         paths.secret.insert(folded(&cookies));
         let pages = ui_schemas.values().flat_map(|schema| &schema.pages);

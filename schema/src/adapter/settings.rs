@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Problem;
+use super::chat::check_chat;
 use super::config_schema::{self, ConfigSchema};
 use super::migration::{self, Migration, Surroundings};
 use super::model::Index;
@@ -31,6 +32,7 @@ pub(super) fn read(
             .get(path)
             .and_then(|document| config_schema::read(path, document, problems));
         if let Some(schema) = schema {
+            check_chat(path, &schema, &index.agent, problems);
             config_schemas.insert(*version, schema);
         }
     }
@@ -56,6 +58,7 @@ pub(super) fn read(
     }
     check_coverage(index, problems);
     check_channels(index, documents, &config_schemas, problems);
+    check_chats(documents, &config_schemas, problems);
     check_edges(index, problems);
     let around = Surroundings {
         config_schemas: &config_schemas,
@@ -120,16 +123,8 @@ fn check_channels(
     if config_schemas.is_empty() {
         return;
     }
-    // As they are written: the typed ones are sorted.
-    let written = documents
-        .get(INDEX)
-        .and_then(|index| index.get("agent_versions"))
-        .and_then(Value::as_array);
-    for (at, version) in written.into_iter().flatten().enumerate() {
-        let schema = version
-            .get("config_version")
-            .and_then(Value::as_u64)
-            .and_then(|number| config_schemas.get(&u32::try_from(number).ok()?));
+    for (at, version) in written_versions(documents).enumerate() {
+        let schema = schema_of(version, config_schemas);
         let types = version.get("channel_types").and_then(Value::as_array);
         let (Some(schema), Some(types)) = (schema, types) else {
             continue;
@@ -166,6 +161,52 @@ fn check_channels(
             "is not a channel type of any configuration version",
         ));
     }
+}
+
+/// A version that has a chat has it in its config schema, and knows its channel.
+fn check_chats(
+    documents: &BTreeMap<String, Value>,
+    config_schemas: &BTreeMap<u32, ConfigSchema>,
+    problems: &mut Vec<Problem>,
+) {
+    if config_schemas.is_empty() {
+        return;
+    }
+    for (at, version) in written_versions(documents).enumerate() {
+        if version.get("chat").is_none_or(Value::is_null) {
+            continue;
+        }
+        let types = version.get("channel_types").and_then(Value::as_array);
+        let knows = |channel: &String| {
+            types.is_some_and(|types| types.iter().any(|name| name.as_str() == Some(channel)))
+        };
+        let chat = schema_of(version, config_schemas).and_then(|schema| schema.chat.as_ref());
+        let message = match chat.map(|chat| chat.channel.as_ref()) {
+            None => "has no chat in its entry of config_schemas",
+            Some(Some(channel)) if !knows(channel) => {
+                "needs the channel of the chat in channel_types"
+            }
+            Some(_) => continue,
+        };
+        let pointer = format!("/agent_versions/{at}/chat");
+        problems.push(Problem::new(INDEX, &pointer, message));
+    }
+}
+
+/// The agent versions as they are written: the typed ones are sorted.
+fn written_versions(documents: &BTreeMap<String, Value>) -> impl Iterator<Item = &Value> {
+    let index = documents.get(INDEX);
+    let versions = index.and_then(|index| index.get("agent_versions")?.as_array());
+    versions.into_iter().flatten()
+}
+
+/// The config schema of a written agent version.
+fn schema_of<'a>(
+    version: &Value,
+    config_schemas: &'a BTreeMap<u32, ConfigSchema>,
+) -> Option<&'a ConfigSchema> {
+    let number = version.get("config_version")?.as_u64()?;
+    config_schemas.get(&u32::try_from(number).ok()?)
 }
 
 /// Migrations connect versions that the package declares.

@@ -229,6 +229,7 @@ impl Check<'_> {
                     self.problem(&format!("{pointer}/key"), "is declared twice");
                 }
                 self.field(field, &pointer);
+                self.check_apart_from_chat(page, section, field, &pointer);
                 if is_channel {
                     self.channel_field(section, field, &pointer);
                 }
@@ -296,6 +297,30 @@ impl Check<'_> {
             self.problem(&at, "overlaps with the path of another field");
         }
         self.fields.push((field.storage, field.path.clone()));
+    }
+
+    /// Fields of the channel that the chat occupies are not rendered while it is on; no other field reaches into the chat.
+    fn check_apart_from_chat(
+        &mut self,
+        page: &Page,
+        section: &Section,
+        field: &Field,
+        pointer: &str,
+    ) {
+        let Some(chat) = &self.config_schema.chat else {
+            return;
+        };
+        if page.key == PageKey::Channels && Some(&section.key) == chat.channel.as_ref() {
+            return;
+        }
+        let taken = match field.storage {
+            Storage::Config => chat.set.keys().any(|path| path.overlaps(&field.path)),
+            Storage::Security => chat.token.overlaps(&field.path),
+        };
+        if taken {
+            let message = "is where the service writes the chat";
+            self.problem(&format!("{pointer}/path"), message);
+        }
     }
 
     /// A channel's field lies in that channel: so no section reaches into another (L43).

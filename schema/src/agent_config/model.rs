@@ -47,6 +47,11 @@ impl AgentConfigRow {
         let secret = key.mcp_token(&self.uid, self.mcp_token_version);
         SecretString::from(format!("{}:{}", self.name, secret.expose_secret()))
     }
+
+    /// The token of the agent's chat, as it goes into the files.
+    pub fn chat_token(&self, key: &MasterKey) -> SecretString {
+        key.chat_token(&self.uid, self.mcp_token_version)
+    }
 }
 
 /// What the agent-config reconciler remembers between passes.

@@ -165,6 +165,18 @@ pub async fn values(
     })
 }
 
+/// The token that the chat of a user's agent takes; `None` while the account is being removed or gone. It belongs in
+/// no answer.
+pub async fn chat_token(
+    connection: &mut Connection,
+    key: &MasterKey,
+    uid: &Uid,
+) -> Result<Option<SecretString>, DbError> {
+    let row = get(connection, uid).await?;
+    let present = row.filter(|row| row.deleted_at.is_none());
+    Ok(present.map(|row| row.chat_token(key)))
+}
+
 /// Names of the channels that a user has set.
 pub async fn set_channels(connection: &mut Connection, uid: &Uid) -> Result<Vec<String>, DbError> {
     scalars!(connection, CHANNEL_NAMES, uid)

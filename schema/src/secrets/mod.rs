@@ -34,6 +34,7 @@ const TAG_LEN: usize = 16;
 const KEY_LEN: usize = 32;
 const SEAL_LABEL: &str = "agentyard/seal/v1";
 const MCP_TOKEN_LABEL: &str = "agentyard/mcp-token/v1";
+const CHAT_TOKEN_LABEL: &str = "agentyard/chat-token/v1";
 const FINGERPRINT_LABEL: &str = "agentyard/fingerprint/v1";
 
 /// What can go wrong with keys and sealed values. No variant carries key material or plaintext.
@@ -157,10 +158,20 @@ impl MasterKey {
 
     /// The secret half of a user's MCP token: the same until `version` is raised. Nothing of it is stored.
     pub fn mcp_token(&self, uid: &Uid, version: i64) -> SecretString {
+        self.user_token(MCP_TOKEN_LABEL, uid, version)
+    }
+
+    /// The token of the chat of a user's agent: 64 hexadecimal digits, the same until `version`, that of the MCP
+    /// token, is raised. Nothing of it is stored.
+    pub fn chat_token(&self, uid: &Uid, version: i64) -> SecretString {
+        self.user_token(CHAT_TOKEN_LABEL, uid, version)
+    }
+
+    fn user_token(&self, label: &str, uid: &Uid, version: i64) -> SecretString {
         let mut message = Vec::from(uid.as_str().as_bytes());
         // A uid has a fixed length in effect, but nothing depends on it: versions are eight bytes at the end.
         message.extend_from_slice(&version.to_be_bytes());
-        SecretString::from(hex::encode(self.derive(MCP_TOKEN_LABEL, &message)))
+        SecretString::from(hex::encode(self.derive(label, &message)))
     }
 
     /// A key of its own for authenticating one kind of record. Whoever has it can neither seal nor

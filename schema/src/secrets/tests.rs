@@ -201,6 +201,17 @@ fn derivation_is_hmac_sha256_with_a_length_prefixed_label() {
 }
 
 #[test]
+fn tokens_of_a_user_differ_by_purpose_and_version() {
+    let uid = Uid::from("a".repeat(32));
+    let chat = |version| key(1).chat_token(&uid, version).expose_secret().to_owned();
+    assert_eq!(hex::decode(chat(1)).unwrap().len(), 32);
+    assert_eq!(chat(1), chat(1));
+    assert_ne!(chat(1), chat(2));
+    assert_ne!(chat(1), key(1).mcp_token(&uid, 1).expose_secret());
+    assert_ne!(chat(1), key(2).chat_token(&uid, 1).expose_secret());
+}
+
+#[test]
 fn passwords_have_sixteen_unmistakable_characters() {
     let mut seen = std::collections::HashSet::new();
     let mut used = std::collections::HashSet::new();

@@ -58,6 +58,8 @@ pub struct Channel {
     allowed: bool,
     /// Configuration versions in which they do.
     allowed_config_versions: BTreeSet<u32>,
+    /// The chat of at least one version of the agent shown here occupies it while `chat.enabled` is true: users cannot set it up.
+    of_chat: bool,
 }
 
 /// Global settings that cannot be brought to a version permit nothing there.
@@ -66,8 +68,10 @@ fn permits(adapter: &Adapter, version: &AgentVersion, agent: &Value, channel: &s
     adapter.permits_channel(&tag, agent, channel) == Ok(true)
 }
 
-fn gather(adapter: &Adapter, agent: &Value, wanted: Option<u32>) -> Vec<Channel> {
+fn gather(adapter: &Adapter, config: &Config, wanted: Option<u32>) -> Vec<Channel> {
     let mut channels: BTreeMap<&str, Channel> = BTreeMap::new();
+    let agent = &config.get(&keys::AGENT);
+    let chat = config.get(&keys::chat::ENABLED);
     let versions = adapter.index.agent_versions.iter();
     for version in versions.filter(|v| wanted.is_none_or(|wanted| wanted == v.config_version)) {
         let form = adapter.ui_schemas.get(&version.config_version);
@@ -79,6 +83,7 @@ fn gather(adapter: &Adapter, agent: &Value, wanted: Option<u32>) -> Vec<Channel>
                 agent_versions: Vec::new(),
                 allowed: false,
                 allowed_config_versions: BTreeSet::new(),
+                of_chat: false,
             });
             // The newest version's word counts.
             if let Some(section) = form.and_then(|form| form.channel(key)) {
@@ -86,6 +91,10 @@ fn gather(adapter: &Adapter, agent: &Value, wanted: Option<u32>) -> Vec<Channel>
             }
             channel.config_versions.insert(version.config_version);
             channel.agent_versions.push(version.version.to_string());
+            if chat && adapter.is_chat_channel(&version.version.to_string(), key) {
+                channel.of_chat = true;
+                continue;
+            }
             if permits(adapter, version, agent, key) {
                 channel.allowed = true;
                 let allowed = &mut channel.allowed_config_versions;
@@ -106,7 +115,7 @@ async fn channels(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answ
     let (values, _) = config::load(&mut connection, &deps.master_key).await?;
     let adapter = deps.adapter.current_in(&mut connection).await?;
     drop(connection);
-    let agent = Config::from_stored(values).get(&keys::AGENT);
-    let channels = gather(&adapter, &agent, input.params.config_version);
+    let config = Config::from_stored(values);
+    let channels = gather(&adapter, &config, input.params.config_version);
     Ok(Answer::ok("", Channels { channels }))
 }

@@ -61,6 +61,19 @@ impl Admin {
         self.save_with(config, &[]).await
     }
 
+    /// Puts a built-in adapter into effect.
+    async fn activate(&self, name: &str) {
+        let adapter = Adapter::builtin(name).unwrap().unwrap();
+        let by = SavedBy {
+            actor: "admin",
+            at: NOW,
+        };
+        let mut tx = self.yard.world.db.begin().await.unwrap();
+        let activated = store::activate(&mut tx, &adapter, Source::Upload, by).await;
+        assert!(activated.unwrap().changed);
+        tx.commit().await.unwrap();
+    }
+
     async fn stored(&self, key: &str) -> Option<Value> {
         let deps = &self.yard.world.deps;
         let mut connection = deps.db.read().await.unwrap();
@@ -74,20 +87,7 @@ impl Admin {
 #[tokio::test]
 async fn l21_what_the_active_adapter_stores_as_secret_is_not_shown() {
     let admin = admin().await;
-    let picoclaw = Adapter::builtin("picoclaw").unwrap().unwrap();
-    let mut tx = admin.yard.world.db.begin().await.unwrap();
-    store::activate(
-        &mut tx,
-        &picoclaw,
-        Source::Upload,
-        SavedBy {
-            actor: "admin",
-            at: NOW,
-        },
-    )
-    .await
-    .unwrap();
-    tx.commit().await.unwrap();
+    admin.activate("picoclaw").await;
     let settings = json!({"username": "hunter2", "broker": "visible"});
     let agent = json!({"channel_list": {"mqtt": {"settings": settings}}});
     let saved = admin.save(&json!({ "agent": agent })).await;
@@ -417,6 +417,29 @@ async fn what_no_agent_can_read_is_refused() {
         assert_eq!(answer.body["problems"][0]["key"], key);
     }
     assert_eq!(admin.read().await.headers[GENERATION], "1");
+}
+
+#[tokio::test]
+async fn other_channel_of_the_chats_type_is_refused() {
+    let admin = admin().await;
+    admin.activate("picoclaw").await;
+    let rival = json!({"channel_list": {"web": {"enabled": true, "type": "pico"}}});
+    let answer = admin.save(&json!({ "agent": rival })).await;
+    assert_eq!(answer.verdict(), (422, "invalid_config"), "{answer:?}");
+    let problem = &answer.body["problems"][0];
+    assert_eq!(problem["key"], "agent");
+    assert_eq!(
+        problem["message"],
+        "agent enables channel_list.web, a channel of the type pico: agents take one of that type, and the chat \
+         needs it; disable that channel, or set chat.enabled to false"
+    );
+    let off = json!({ "agent": rival, "chat.enabled": false });
+    assert_eq!(admin.save(&off).await.status, 202);
+    let on = admin.save(&json!({"chat.enabled": true})).await;
+    assert_eq!(on.verdict(), (422, "invalid_config"), "{on:?}");
+    let mended = json!({"channel_list": {"web": {"enabled": false, "type": "pico"}}});
+    let mended = json!({ "agent": mended, "chat.enabled": true });
+    assert_eq!(admin.save(&mended).await.status, 202);
 }
 
 async fn generation(admin: &Admin, name: &str) -> i64 {

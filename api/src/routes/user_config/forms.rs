@@ -22,6 +22,8 @@ pub(super) struct Forms {
     version: u32,
     /// The global settings, which hold the permissions.
     agent: Value,
+    /// The chat is on.
+    chat: bool,
 }
 
 impl Forms {
@@ -53,6 +55,7 @@ impl Forms {
             tag,
             version: wanted.unwrap_or(own),
             agent: config.get(&keys::AGENT),
+            chat: config.get(&keys::chat::ENABLED),
             adapter,
         })
     }
@@ -67,6 +70,11 @@ impl Forms {
             .map_err(|error| unusable(&error))
     }
 
+    /// Whether the chat occupies a channel.
+    fn is_of_chat(&self, channel: &str) -> bool {
+        self.chat && self.adapter.is_chat_channel(&self.tag, channel)
+    }
+
     /// The channels that the user may set up.
     ///
     /// # Errors
@@ -77,7 +85,7 @@ impl Forms {
             .and_then(|schema| schema.page(PageKey::Channels));
         let mut permitted = Vec::new();
         for section in page.iter().flat_map(|page| &page.sections) {
-            if self.permits(&section.key)? {
+            if !self.is_of_chat(&section.key) && self.permits(&section.key)? {
                 permitted.push(section);
             }
         }
@@ -92,7 +100,7 @@ impl Forms {
     /// A channel that the user may set up.
     ///
     /// # Errors
-    /// 404 when there is none of this name, 403 when no administrator has allowed it, 422 when the global
+    /// 404 when there is none of this name, 403 when the chat occupies it or no administrator has allowed it, 422 when the global
     /// settings cannot be used.
     pub(super) fn channel(&self, key: &str) -> Result<&Section> {
         let section = self.schema().and_then(|schema| schema.channel(key));
@@ -101,6 +109,11 @@ impl Forms {
             let shown: String = key.chars().take(64).collect();
             ApiError::not_found(format!("channel {shown}"))
         })?;
+        if self.is_of_chat(key) {
+            return Err(ApiError::ChannelOfChat {
+                channel: section.key.clone(),
+            });
+        }
         if self.permits(key)? {
             Ok(section)
         } else {

@@ -9,7 +9,7 @@ use super::managed::ManagedFile;
 
 /// Settings of one file. A value is set whole; in an object others keep what is theirs.
 #[derive(Clone)]
-pub(super) enum Desired {
+pub(in super::super) enum Desired {
     Object(BTreeMap<String, Desired>),
     Value(Value),
 }
@@ -49,7 +49,7 @@ impl Desired {
     }
 
     /// Sets a value at a place, whatever was on the way there.
-    pub(super) fn set(&mut self, path: &SettingPath, value: Value) {
+    pub(in super::super) fn set(&mut self, path: &SettingPath, value: Value) {
         let mut at = self;
         for name in path.names() {
             if let Self::Value(_) = at {

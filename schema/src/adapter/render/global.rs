@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::super::Adapter;
 use super::super::depth::nests_deeper_than;
 use super::super::migrate::Documents;
+use super::super::ConfigSchema;
 use super::super::path::{SettingPath, get, get_mut, take};
 use super::ENABLED;
 use super::desired::member;
@@ -69,6 +70,26 @@ impl Adapter {
         checked
     }
 
+    /// Checks global settings against the chat of the agent: no other channel of the type that it occupies may be enabled.
+    ///
+    /// # Errors
+    /// [`RenderError::InvalidGlobal`].
+    pub fn check_chat(&self, agent: &Value) -> Result<(), RenderError> {
+        for (version, schema) in &self.config_schemas {
+            // Settings that cannot be brought to a version reach none of its agents.
+            let Ok(global) = self.migrate_global(agent, &Value::Null, *version) else {
+                continue;
+            };
+            if let Some(problem) = find_rival(schema, &global.config) {
+                return Err(RenderError::InvalidGlobal {
+                    key: "agent",
+                    problem,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The global settings as they go into files of this version: without permissions.
     pub(super) fn global(
         &self,
@@ -127,6 +148,25 @@ fn global_object(key: &'static str, value: &Value) -> Result<Value, RenderError>
         _ => "must be an object".to_owned(),
     };
     Err(RenderError::InvalidGlobal { key, problem })
+}
+
+/// Describes an enabled channel of the type that the chat occupies, under another name.
+fn find_rival(schema: &ConfigSchema, config: &Value) -> Option<String> {
+    const LONGEST: usize = 64;
+    let occupied = schema.chat.as_ref()?.channel.as_ref()?;
+    let channels = get(config, schema.channels.channels.names())?.as_object()?;
+    let is_rival = |(name, channel): &(&String, &Value)| {
+        *name != occupied
+            && channel.get("type").and_then(Value::as_str) == Some(occupied)
+            && channel.get(ENABLED) == Some(&Value::Bool(true))
+    };
+    let (name, _) = channels.iter().find(is_rival)?;
+    let name: String = name.chars().take(LONGEST).collect();
+    let place = schema.channels.channel(&name).to_dotted();
+    Some(format!(
+        "enables {place}, a channel of the type {occupied}: agents take one of that type, and the chat needs it; \
+         disable that channel, or set chat.enabled to false"
+    ))
 }
 
 /// A global `enabled` of a channel permits it to users and enables nothing (L43). A channel that

@@ -2,7 +2,7 @@
 //!
 //! The five steps are those of the adapter's contract: read the user's files, migrate them, lay
 //! the global settings over them as `kubectl apply` would, set the user's channels, set the MCP
-//! servers. Besides, the setting that must point at the workspace is set, a new file gets the mark
+//! servers and the chat. Besides, the setting that must point at the workspace is set, a new file gets the mark
 //! of its version, and the user's cookies go to the security file.
 
 mod desired;
@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
-use self::desired::{Desired, member};
+pub(super) use self::desired::Desired;
+use self::desired::member;
 use self::file::{Format, canonical};
 pub use self::managed::{ManagedFile, ManagedPaths};
 pub use self::model::{Applied, Found, Inputs, McpAccess, RenderError, Rendered, RenderedFile};
@@ -67,7 +68,14 @@ impl Adapter {
             let workspace = Value::from(self.index.agent.workspace_dir());
             config.set(&SettingPath::dotted(path), workspace);
         }
-        let skipped = self.set_channels(inputs.channels, agent_version, &mut config, &mut security);
+        let chat = inputs.chat.zip(self.chat_of(agent_version));
+        let occupied = chat.and_then(|(_, chat)| chat.channel.as_deref());
+        let mut channels = inputs.channels.clone();
+        channels.retain(|name, _| Some(name.as_str()) != occupied);
+        let skipped = self.set_channels(&channels, agent_version, &mut config, &mut security);
+        if let Some((token, chat)) = chat {
+            chat.turn_on(token, &mut config, &mut security);
+        }
         if let Some(mcp) = &inputs.mcp {
             self.set_mcp_servers(mcp, &mut config);
         }

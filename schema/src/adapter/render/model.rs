@@ -27,6 +27,8 @@ pub struct Inputs<'a> {
     pub cookies: &'a BTreeMap<String, String>,
     /// How the agent reaches its MCP servers; `None`: it does not.
     pub mcp: Option<McpAccess<'a>>,
+    /// The token of the agent's chat; `None`: the chat is off.
+    pub chat: Option<&'a SecretString>,
     /// What the last rendering that was written said.
     pub applied: Option<&'a Applied>,
     /// The files as they are.

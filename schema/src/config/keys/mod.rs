@@ -4,6 +4,7 @@
 pub mod adapter;
 pub mod archive;
 pub mod audit;
+pub mod chat;
 pub mod container;
 pub mod events;
 pub mod files;
@@ -52,6 +53,7 @@ pub(super) const SECTIONS: &[&[KeyDef]] = &[
     adapter::ROWS,
     archive::ROWS,
     audit::ROWS,
+    chat::ROWS,
     container::ROWS,
     events::ROWS,
     files::ROWS,

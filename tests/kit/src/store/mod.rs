@@ -339,6 +339,11 @@ impl AgentConfigStore for MemoryStore {
         SecretString::from(format!("{}:{}{version:08x}", row.name, row.uid))
     }
 
+    fn chat_token(&self, row: &AgentConfigRow) -> SecretString {
+        let version = row.mcp_token_version;
+        SecretString::from(format!("chat-{}{version:08x}", row.uid))
+    }
+
     async fn keep_files(&self, uid: &Uid, files: &KeptFiles) -> Result<(), DbError> {
         self.transaction(|tables| {
             tables.keep_files(uid, files);

@@ -25,6 +25,7 @@ export const settings: SettingTexts = {
     'Time for which files of deleted users are kept; 0 keeps them for ever.',
   ],
   'audit.retention': ['Audit retention', 'Time for which audit entries are kept; 0 keeps them for ever.'],
+  'chat.enabled': ['Chat', 'Users talk to their agents on the page; the channel that it occupies is not offered then.'],
   'container.autostart': ['Start new containers', 'Starts the container of a new user at once.'],
   'container.capabilities': ['Capabilities', 'Linux capabilities that agents keep; all others are dropped.'],
   'container.cpu_limit': ['CPU limit', 'CPU cores for each container, such as 0.5; 0 sets no limit.'],

@@ -10,6 +10,7 @@ export const settings: SettingTexts = {
   agent: ['智能体配置', '合并到每个智能体的配置文件；设置时整体替换。'],
   'archive.retention': ['归档保留时间', '已删除用户的文件保留多久；0 表示永久保留。'],
   'audit.retention': ['审计保留时间', '审计记录保留多久；0 表示永久保留。'],
+  'chat.enabled': ['聊天', '用户在页面上与智能体对话；此时不再提供聊天所占用的渠道。'],
   'container.autostart': ['启动新容器', '新用户的容器立即启动。'],
   'container.capabilities': ['内核权能', '智能体保留的 Linux 权能，其余全部去除。'],
   'container.cpu_limit': ['CPU 限制', '每个容器的 CPU 核数，例如 0.5；0 表示不限。'],

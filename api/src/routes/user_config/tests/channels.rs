@@ -1,7 +1,11 @@
+use schema::adapter::Adapter;
+use schema::adapter::store::{self, Source};
+use schema::config::history::SavedBy;
 use serde_json::json;
 
 use super::super::forms::Forms;
 use super::*;
+use crate::testing::NOW;
 
 fn keys(answer: &Answer) -> Vec<&str> {
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -102,6 +106,52 @@ async fn l39_any_image_tag_has_channels_and_so_has_who_never_ran() {
     for image in ["echo:v1.1.0", "echo:0.0.1"] {
         assert_eq!(version(Some(image)), "older", "{image}");
     }
+}
+
+#[tokio::test]
+async fn channel_of_the_chat_is_not_offered() {
+    let desk = desk().await;
+    let picoclaw = Adapter::builtin("picoclaw").unwrap().unwrap();
+    let by = SavedBy {
+        actor: "root",
+        at: NOW,
+    };
+    let mut tx = desk.yard.world.db.begin().await.unwrap();
+    let activated = store::activate(&mut tx, &picoclaw, Source::Upload, by).await;
+    assert!(activated.unwrap().changed);
+    tx.commit().await.unwrap();
+    let enabled = json!({"enabled": true});
+    let agent = json!({"channel_list": {"pico": enabled, "telegram": enabled}});
+    desk.configure(&json!({"agent": agent, "chat.enabled": false}))
+        .await;
+    assert!(keys(&desk.get(CHANNELS).await).contains(&"pico"));
+    desk.set("pico", &json!({"token": "my-own"})).await;
+    let admin = "/api/admin/agent/channels";
+    let shown = async || {
+        let answer = desk.yard.get(admin).with("root", &desk.root).send().await;
+        let channels = answer.body["channels"].as_array().unwrap().clone();
+        let pico = channels.iter().find(|channel| channel["key"] == "pico");
+        let pico = pico.unwrap();
+        (pico["allowed"].clone(), pico["of_chat"].clone())
+    };
+    assert_eq!(shown().await, (json!(true), json!(false)));
+
+    desk.configure(&json!({"chat.enabled": true})).await;
+    assert_eq!(shown().await, (json!(false), json!(true)));
+    let listed = desk.get(CHANNELS).await;
+    assert!(!keys(&listed).contains(&"pico") && keys(&listed).contains(&"telegram"));
+    let body = json!({"section": "pico", "values": {"token": "other"}});
+    let refused = desk.post_json(FIELDS, &body).await;
+    assert_eq!(refused.verdict(), (403, "channel_not_allowed"));
+    assert_eq!(
+        refused.body["error"],
+        "the channel pico is the one that the page talks to your agent through, so it cannot be set up; what you have \
+         set for it is kept"
+    );
+    let read = desk.get(&format!("{FIELDS}?section=pico")).await;
+    assert_eq!(read.verdict(), (403, "channel_not_allowed"));
+    let kept = desk.stored().await.channels;
+    assert_eq!(kept["pico"]["token"], json!("my-own"));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! What comes out of rendering.
 
+mod chat;
 mod files;
 mod golden;
 mod hostile;
@@ -28,6 +29,8 @@ pub(super) struct World {
     pub(super) cookies: BTreeMap<String, String>,
     pub(super) base_url: Option<String>,
     pub(super) token: SecretString,
+    /// The token of the chat; `None`: the chat is off.
+    pub(super) chat: Option<SecretString>,
     pub(super) applied: Option<Applied>,
     pub(super) config: Option<Vec<u8>>,
     pub(super) security_file: Option<Vec<u8>>,
@@ -71,6 +74,7 @@ impl World {
             cookies: BTreeMap::new(),
             base_url: Some("http://10.88.0.1:8081".to_owned()),
             token: SecretString::from("alice:00ff"),
+            chat: None,
             applied: None,
             config: None,
             security_file: None,
@@ -126,6 +130,7 @@ impl World {
                 base_url,
                 token: &self.token,
             }),
+            chat: self.chat.as_ref(),
             applied: self.applied.as_ref(),
             found: self.files(),
         })
