@@ -17,6 +17,7 @@ use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::unknown_proxy::UnknownProxies;
 use crate::auth::{Authenticator, Signer};
+use crate::chat::Chats;
 use crate::console::Console;
 use crate::files::Files;
 use crate::follows::FollowLimit;
@@ -91,6 +92,8 @@ pub struct Dependencies {
     pub watch: WatchHub,
     /// The MCP endpoint, and the executors that are connected.
     pub mcp: Arc<Mcp>,
+    /// Conversations with agents that are in use.
+    pub chats: Chats,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,
     /// Container facts.

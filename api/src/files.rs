@@ -147,6 +147,18 @@ impl Files {
         call(turn(&self.calls).await?, work).await
     }
 
+    /// Runs what calls the file system and does not take long, however long it has to wait.
+    ///
+    /// # Errors
+    /// [`ApiError::Internal`] when it panics.
+    pub(crate) async fn run_always<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let turn = Arc::clone(&self.calls).acquire_owned().await;
+        call(turn.map_err(ApiError::internal)?, work).await
+    }
+
     /// Begins what calls the file system and does not take long; it goes on by itself.
     ///
     /// # Errors

@@ -63,6 +63,8 @@ pub struct WebSettings {
     pub policies: Policies,
     /// Where the service is, as far as the configuration says it.
     pub own: Own,
+    /// `chat.enabled`.
+    pub chat_enabled: bool,
     /// `log.level`, which the program's log filter follows.
     pub log_level: LogLevel,
 }
@@ -107,6 +109,7 @@ impl WebSettings {
             strict_sessions: config.get(&mcp::SESSION_STRICT),
             policies: config.get(&mcp::POLICY).into(),
             own: own(config),
+            chat_enabled: config.get(&chat::ENABLED),
             log_level: config.get(&log::LEVEL),
         }
     }

@@ -87,13 +87,6 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
-    fn drop(&mut self) {
-        let id = self.id.clone();
-        let _ = self.deps.chats.post(&self.deps, &self.account, Command::Left { id });
-    }
-}
-
 impl Chats {
     fn users(&self) -> MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
@@ -104,9 +97,6 @@ impl Chats {
         let mut users = self.users();
         if let Some((_, sender)) = users.get(&account.uid) {
             return sender.try_send(command).map_err(|_| BUSY);
-        }
-        if matches!(command, Command::Left { .. }) {
-            return Ok(());
         }
         let (sender, receiver) = mpsc::channel(COMMANDS);
         sender.try_send(command).map_err(|_| BUSY)?;
@@ -162,7 +152,7 @@ impl Chats {
         })
     }
 
-    /// Gives an open conversation another title; false when it is not open here.
+    /// Gives a conversation that is open here another title.
     pub(crate) fn rename(&self, deps: &Deps, account: &Account, id: ConversationId, title: String) {
         let known = self.users().contains_key(&account.uid);
         if known {

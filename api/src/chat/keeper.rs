@@ -11,6 +11,7 @@ use schema::ids::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::audit::record_messages;
 use super::fetch::{Wanted, fetch};
 use super::link::{LinkNews, open_link, post};
 use super::pico::message_frame;
@@ -38,6 +39,8 @@ const FETCHES: usize = 2;
 /// Most messages of a user within [`RATE_TIME`].
 const RATE: usize = 20;
 const RATE_TIME: Duration = Duration::from_secs(10);
+/// Time between two counts of messages in the audit trail.
+const COUNT: Duration = Duration::from_secs(600);
 /// Longest id that a page gives a message.
 const LONGEST_CLIENT_ID: usize = 64;
 
@@ -48,8 +51,6 @@ pub(super) enum Command {
         id: ConversationId,
         reply: oneshot::Sender<Result<Arc<Room>>>,
     },
-    /// A page has left.
-    Left { id: ConversationId },
     /// A frame of a page.
     Frame {
         id: ConversationId,
@@ -78,7 +79,6 @@ struct Used {
     /// Its folder; absent after a failure to write that lost it.
     folder: Option<HeldFolder>,
     link: mpsc::Sender<String>,
-    pages: usize,
     agent: AgentState,
     message: Option<String>,
     started: Option<Timestamp>,
@@ -103,6 +103,8 @@ pub(super) struct Keeper {
     sent: VecDeque<Instant>,
     /// Messages that the audit trail does not count yet.
     uncounted: u64,
+    /// Time of the newest entry in the audit trail.
+    counted: Instant,
 }
 
 impl Keeper {
@@ -127,6 +129,7 @@ impl Keeper {
             fetches: Arc::new(Semaphore::new(FETCHES)),
             sent: VecDeque::new(),
             uncounted: 0,
+            counted: Instant::now(),
         }
     }
 
@@ -181,13 +184,8 @@ impl Keeper {
         match command {
             Command::Open { id, reply } => {
                 let opened = self.open(&id).await;
-                let failed = opened.is_err();
-                // A page that has gone meanwhile is not counted.
-                if reply.send(opened).is_err() && !failed {
-                    self.leave(&id);
-                }
+                let _ = reply.send(opened);
             }
-            Command::Left { id } => self.leave(&id),
             Command::Frame { id, frame, reply } => {
                 let outcome = self.take_page_frame(&id, frame).await;
                 let _ = reply.send(outcome);
@@ -206,16 +204,8 @@ impl Keeper {
         }
     }
 
-    fn leave(&mut self, id: &ConversationId) {
-        if let Some(used) = self.rooms.get_mut(id) {
-            used.pages = used.pages.saturating_sub(1);
-            used.idle_since = Instant::now();
-        }
-    }
-
     async fn open(&mut self, id: &ConversationId) -> Result<Arc<Room>> {
-        if let Some(used) = self.rooms.get_mut(id) {
-            used.pages += 1;
+        if let Some(used) = self.rooms.get(id) {
             return Ok(Arc::clone(&used.room));
         }
         if self.rooms.len() >= MOST_ROOMS {
@@ -237,7 +227,6 @@ impl Keeper {
             room: Room::new(talk),
             folder: Some(folder),
             link: open_link(&self.deps, &self.account.uid, id, &self.news_sender),
-            pages: 1,
             agent: AgentState::Connecting,
             message: None,
             started: None,
@@ -382,23 +371,24 @@ impl Keeper {
         for id in &ids {
             self.save(id, false, now).await;
         }
-        let idle: Vec<ConversationId> = self
-            .rooms
-            .iter()
-            .filter(|(_, used)| {
-                let talk = used.room.talk();
-                used.pages == 0
-                    && !talk.is_running()
-                    && talk.count_waiting() == 0
-                    && used.idle_since.elapsed() >= IDLE
-            })
-            .map(|(id, _)| id.clone())
-            .collect();
+        let mut idle = Vec::new();
+        for (id, used) in &mut self.rooms {
+            // The pages hold the room, too.
+            let has_page = Arc::strong_count(&used.room) > 1;
+            let talk = used.room.talk();
+            let works = talk.is_running() || talk.count_waiting() > 0;
+            drop(talk);
+            if has_page || works {
+                used.idle_since = now.instant;
+            } else if now.instant.duration_since(used.idle_since) >= IDLE {
+                idle.push(id.clone());
+            }
+        }
         for id in idle {
             self.save(&id, true, now).await;
             self.rooms.remove(&id);
         }
-        if self.rooms.is_empty() {
+        if self.rooms.is_empty() || self.counted.elapsed() >= COUNT {
             self.count_messages().await;
         }
     }
@@ -566,9 +556,9 @@ impl Keeper {
 
     /// Records in the audit trail how many messages the user has sent.
     async fn count_messages(&mut self) {
-        let count = std::mem::take(&mut self.uncounted);
-        if count > 0 {
-            super::audit::record_messages(&self.deps, &self.account, count).await;
+        self.counted = Instant::now();
+        if self.uncounted > 0 && record_messages(&self.deps, &self.account, self.uncounted).await {
+            self.uncounted = 0;
         }
     }
 }

@@ -20,9 +20,9 @@ mod target;
 
 pub use hub::Chats;
 pub(crate) use hub::Opened;
-pub(crate) use protocol::{Conversation, Entry};
+pub(crate) use protocol::{Body, Conversation, Entry};
 pub(crate) use schema_document::schema_document;
 pub(crate) use socket::serve;
 pub(crate) use store::{head, picture_type};
-pub(crate) use talk::read_entries;
+pub(crate) use talk::Log;
 pub(crate) use target::chat_of_user;

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use schema::adapter::ChatFeature;
+use schema::adapter::AgentChat;
+use schema::agent_config;
+use schema::condition::{self, ConditionStatus, ConditionType};
+use schema::connection::Connection;
 use schema::container::{self, StatusWord, status_word};
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::image::ImageReference;
 use schema::object;
-use schema::user;
 use secrecy::SecretString;
 
 use super::protocol::AgentState;
@@ -62,20 +65,21 @@ pub(super) async fn find_target(deps: &Dependencies, uid: &Uid) -> Result<Target
     let mut connection = deps.db.snapshot().await?;
     let row = container::get(&mut connection, uid).await?;
     let object = object::get(&mut connection, Kind::Container, uid).await?;
-    let account = user::by_uid(&mut connection, uid).await?;
-    let (Some(row), Some(object), Some(account)) = (row, object, account) else {
+    let token = agent_config::chat_token(&mut connection, &deps.master_key, uid).await?;
+    let (Some(row), Some(object), Some(token)) = (row, object, token) else {
         return Ok(Target::without(AgentState::Stopped, None));
     };
+    let chat = chat_of_image(deps, &mut connection, &row.image_ref).await?;
     drop(connection);
-    let Some(chat) = deps.adapter.current().chat(tag_of(&row.image_ref)) else {
+    let Some(chat) = chat else {
         return Ok(Target::without(AgentState::Unsupported, None));
     };
     let status = &object.status;
     let deleted = row.deleted_at.is_some();
     let word = status_word(row.desired_running(), deleted, row.generation, status);
-    let ready = schema::condition::find(&status.conditions, schema::condition::ConditionType::Ready);
+    let ready = condition::find(&status.conditions, ConditionType::Ready);
     let message = ready
-        .filter(|ready| ready.status != schema::condition::ConditionStatus::True)
+        .filter(|ready| ready.status != ConditionStatus::True)
         .map(|ready| ready.message.clone())
         .filter(|message| !message.is_empty());
     let address = row.facts.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
@@ -89,7 +93,6 @@ pub(super) async fn find_target(deps: &Dependencies, uid: &Uid) -> Result<Target
     let Some(address) = address.filter(|_| state == AgentState::Connecting) else {
         return Ok(Target::without(state, message));
     };
-    let token = deps.master_key.chat_token(uid, account.mcp_token_version);
     Ok(Target {
         state,
         message: None,
@@ -103,7 +106,26 @@ pub(super) async fn find_target(deps: &Dependencies, uid: &Uid) -> Result<Target
     })
 }
 
-/// The tag of an image's reference, as adapters know versions; empty without one.
-pub(super) fn tag_of(reference: &str) -> &str {
-    ImageReference::tag_of(reference).unwrap_or_default()
+/// The chat of the agent's version in an image; `None` when it has none.
+async fn chat_of_image(
+    deps: &Dependencies,
+    connection: &mut Connection,
+    image: &str,
+) -> Result<Option<AgentChat>> {
+    let adapter = deps.adapter.current_in(connection).await?;
+    let image = image.parse::<ImageReference>().ok();
+    let tag = image.as_ref().and_then(ImageReference::tag);
+    Ok(adapter.chat(tag.unwrap_or_default()))
+}
+
+/// The chat of a user's agent; `None` when its version has none.
+///
+/// # Errors
+/// Those of the database.
+pub(crate) async fn chat_of_user(deps: &Dependencies, uid: &Uid) -> Result<Option<AgentChat>> {
+    let mut connection = deps.db.snapshot().await?;
+    match container::get(&mut connection, uid).await? {
+        Some(row) => chat_of_image(deps, &mut connection, &row.image_ref).await,
+        None => Ok(None),
+    }
 }

@@ -1,12 +1,10 @@
 //! The MCP endpoint, and the WebSockets of executors.
 
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use schema::config::policy::Mode;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use utoipa::ToSchema;
 
 use crate::answer::{Answers, Body};
@@ -19,6 +17,7 @@ use crate::mcp::{self, Denied, Request};
 use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
+use crate::routes::websocket::{Switching, accept_websocket};
 
 /// Longest message of a client, in bytes.
 const LONGEST: u64 = 4 * 1024 * 1024;
@@ -225,22 +224,6 @@ async fn end_computer(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<
     mcp::end_session(&request(who, &input, deps, Service::Computer)).map(Answered)
 }
 
-/// The beginning of a WebSocket.
-pub struct Switching(Reply);
-
-impl Answers for Switching {
-    fn into_reply(self) -> Reply {
-        self.0
-    }
-
-    fn describe(_: &mut Schemas) -> Vec<Body> {
-        vec![Body {
-            content_type: "",
-            ..Body::text(StatusCode::SWITCHING_PROTOCOLS)
-        }]
-    }
-}
-
 /// `GET /api/browser/ws`.
 ///
 /// # Errors
@@ -263,17 +246,8 @@ async fn connect(
     deps: &Deps,
     service: Service,
 ) -> Result<Switching> {
-    const NO_WEBSOCKET: ApiError =
-        ApiError::InvalidRequest("the request opens no WebSocket (RFC 6455, version 13)");
     let header = |name: &str| input.meta.headers.get(name).and_then(|it| it.to_str().ok());
-    let asks = header(UPGRADE.as_str()).is_some_and(|it| it.eq_ignore_ascii_case("websocket"));
-    let version = header("sec-websocket-version") == Some("13");
-    let key = header("sec-websocket-key").filter(|_| asks && version);
-    let (Some(key), Some(upgrade)) = (key, input.upgrade) else {
-        return Err(NO_WEBSOCKET);
-    };
-    let accept =
-        HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_| NO_WEBSOCKET)?;
+    let (upgrade, switching) = accept_websocket(&input.meta.headers, input.upgrade)?;
     let about = About {
         user: who.account.name.clone(),
         address: input.meta.client,
@@ -307,12 +281,7 @@ async fn connect(
         }
         drop((present, place));
     });
-    let reply = Reply::empty()
-        .status(StatusCode::SWITCHING_PROTOCOLS)
-        .header(CONNECTION, HeaderValue::from_static("upgrade"))
-        .header(UPGRADE, HeaderValue::from_static("websocket"))
-        .header(http::header::SEC_WEBSOCKET_ACCEPT, accept);
-    Ok(Switching(reply))
+    Ok(switching)
 }
 
 #[cfg(test)]

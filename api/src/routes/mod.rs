@@ -4,6 +4,7 @@ mod adapter;
 mod audit;
 mod auth;
 mod basic;
+mod chat;
 pub(crate) mod config;
 mod containers;
 mod executors;
@@ -30,6 +31,7 @@ pub(crate) mod test_support;
 mod user_config;
 mod users;
 mod watch;
+mod websocket;
 #[cfg(test)]
 mod yard;
 
@@ -51,6 +53,7 @@ pub fn all() -> Vec<Route> {
         mcp_token::routes(),
         mcp::routes(),
         executors::routes(),
+        chat::routes(),
         user_config::routes(),
         files::routes(),
         config::routes(),

@@ -19,6 +19,7 @@ use super::protocol::{
     AgentState, Attachment, Body, Conversation, Entry, LONGEST_TEXT, MOST_WAITING, MessageStatus,
     NoticeCode, RefusalCode, SentFile, State,
 };
+pub(crate) use record::Log;
 use turn::Running;
 pub(super) use view::Cursor;
 

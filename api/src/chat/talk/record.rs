@@ -1,5 +1,7 @@
 //! Entries as lines of a conversation's file. The last line of an id counts.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Item, Now, SETTLED, Talk, is_open};
@@ -15,28 +17,59 @@ enum Record {
     Entry(Entry),
 }
 
-/// Reads the entries of `lines`, in the order of their ids; the last line of an id counts, and one that cannot be read is left out.
-pub(in crate::chat) fn read_entries<'a>(
-    lines: impl IntoIterator<Item = &'a str>,
-) -> std::collections::BTreeMap<u64, Entry> {
-    let mut entries = std::collections::BTreeMap::new();
-    for line in lines {
+/// The entries that the lines of a conversation make.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    entries: BTreeMap<u64, Entry>,
+    /// Only entries before this one are kept, and the newest so many of them.
+    newest: Option<(u64, usize)>,
+    left_out: bool,
+}
+
+impl Log {
+    /// Keeps the newest `most` entries before one.
+    pub(crate) fn newest_before(before: u64, most: usize) -> Self {
+        Self {
+            newest: Some((before, most)),
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next line; one that cannot be read is left out.
+    pub(crate) fn take(&mut self, line: &str) {
+        let before = self.newest.map_or(MOST_ID, |(before, _)| before);
         match serde_json::from_str::<Record>(line) {
             Ok(Record::Removed { id, removed: true }) => {
-                entries.remove(&id);
+                self.entries.remove(&id);
             }
-            Ok(Record::Entry(entry)) if entry.id > 0 && entry.id < MOST_ID => {
-                entries.insert(entry.id, entry);
+            Ok(Record::Entry(entry)) if (1..before.min(MOST_ID)).contains(&entry.id) => {
+                self.entries.insert(entry.id, entry);
             }
             _ => {}
         }
+        while self.newest.is_some_and(|(_, most)| self.entries.len() > most) {
+            self.entries.pop_first();
+            self.left_out = true;
+        }
     }
-    entries
+
+    /// The entries, oldest first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// The entries, oldest first, and true when others exist before them.
+    pub(crate) fn into_entries(self) -> (Vec<Entry>, bool) {
+        (self.entries.into_values().collect(), self.left_out)
+    }
 }
 
 impl Talk {
     pub(super) fn read_records(&mut self, lines: &[String], now: Now) {
-        for (id, entry) in read_entries(lines.iter().map(String::as_str)) {
+        let mut log = Log::default();
+        lines.iter().for_each(|line| log.take(line));
+        for entry in log.into_entries().0 {
+            let id = entry.id;
             self.n += 1;
             if let Body::User {
                 client_id: Some(client_id),

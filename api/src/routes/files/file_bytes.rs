@@ -16,7 +16,7 @@ const KEPT: usize = 2;
 
 /// The bytes of a file from `begin` to `end`. What is in memory already is read at once, anything else on a thread that may wait. A file
 /// that became shorter meanwhile is an error, which cuts the connection.
-pub(super) fn file_bytes(
+pub(in crate::routes) fn file_bytes(
     files: Files,
     file: OpenFile,
     begin: u64,

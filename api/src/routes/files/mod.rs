@@ -14,6 +14,7 @@ pub(in crate::routes) mod tests;
 mod trash;
 mod upload;
 
+pub(in crate::routes) use file_bytes::file_bytes;
 use schema::home::workspace::WorkspacePath;
 
 use crate::error::{ApiError, Result};

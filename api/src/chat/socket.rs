@@ -1,0 +1,217 @@
+//! The WebSocket of one page.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::error::Error;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_util::sync::CancellationToken;
+
+use super::hub::Opened;
+use super::protocol::{EndCode, PageFrame, RefusalCode, ServerFrame};
+use super::talk::Cursor;
+
+/// Longest frame of a page, in bytes.
+const LONGEST: usize = 1024 * 1024;
+/// Bytes that are kept for reading and for writing.
+const BUFFER: usize = 4096;
+/// Time between two pings.
+const PING: Duration = Duration::from_secs(25);
+/// A page without a byte for this time is gone.
+const SILENT: Duration = Duration::from_secs(80);
+/// Longest time for a page to take a frame.
+const SLOW: Duration = Duration::from_secs(20);
+/// Changes within this time are sent together.
+const GATHER: Duration = Duration::from_millis(40);
+/// Longest time of a goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+type Writer<S> = SplitSink<WebSocketStream<S>, Message>;
+type Reader<S> = SplitStream<WebSocketStream<S>>;
+
+/// Serves a page to its end. `io` is a connection on which the handshake is done; `dead` ends with the page's session.
+pub(crate) async fn serve<S>(
+    io: S,
+    opened: Opened,
+    resumes: Option<(String, u64)>,
+    dead: impl Future<Output = ()> + Send,
+    shutdown: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
+        .max_message_size(Some(LONGEST))
+        .max_frame_size(Some(LONGEST));
+    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+    let (writer, mut reader) = socket.split();
+    let mut page = Page {
+        writer,
+        opened,
+        cursor: Cursor(resumes),
+        heard: Instant::now(),
+    };
+    let end = tokio::select! {
+        end = page.run(&mut reader) => end,
+        () = dead => Some(EndCode::SessionEnded),
+        () = shutdown.cancelled() => Some(EndCode::ServiceStopping),
+    };
+    let Some(end) = end else { return };
+    let goodbye = page.say_goodbye(end, &mut reader);
+    let _ = timeout(GOODBYE, goodbye).await;
+}
+
+struct Page<S> {
+    writer: Writer<S>,
+    opened: Opened,
+    cursor: Cursor,
+    heard: Instant,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
+    /// Runs to the end; `None` when the page is gone.
+    async fn run(&mut self, reader: &mut Reader<S>) -> Option<EndCode> {
+        let mut changes = self.opened.room.changes();
+        let mut ends = self.opened.room.ends();
+        let mut ping = interval(PING);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        changes.borrow_and_update();
+        if let Some(end) = self.show_changes(true).await {
+            return end;
+        }
+        loop {
+            let next = tokio::select! {
+                message = reader.next() => {
+                    self.heard = Instant::now();
+                    self.take(message?).await
+                }
+                changed = changes.changed() => {
+                    changed.ok()?;
+                    sleep(GATHER).await;
+                    changes.borrow_and_update();
+                    self.show_changes(false).await
+                }
+                end = async { ends.wait_for(Option::is_some).await.map_or(None, |end| *end) } => {
+                    let _ = self.show_changes(false).await;
+                    Some(end)
+                }
+                _ = ping.tick() => match self.heard.elapsed() > SILENT {
+                    true => Some(None),
+                    false => self.send(Message::Ping(Bytes::new())).await,
+                },
+            };
+            if let Some(end) = next {
+                return end;
+            }
+        }
+    }
+
+    /// Sends what has changed. `Some` at the end.
+    async fn show_changes(&mut self, hello: bool) -> Option<Option<EndCode>> {
+        let frames = self.opened.room.talk().frames_after(&mut self.cursor, hello);
+        for frame in frames {
+            if let Some(end) = self.send(Message::text(frame)).await {
+                return Some(end);
+            }
+        }
+        None
+    }
+
+    async fn send(&mut self, message: Message) -> Option<Option<EndCode>> {
+        match timeout(SLOW, self.writer.send(message)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(_)) => Some(None),
+            Err(_) => Some(Some(EndCode::Slow)),
+        }
+    }
+
+    async fn send_frame(&mut self, frame: &ServerFrame<'_>) -> Option<Option<EndCode>> {
+        let text = serde_json::to_string(frame).ok()?;
+        self.send(Message::text(text)).await
+    }
+
+    /// Takes a message of the page. `Some` at the end.
+    async fn take(&mut self, message: Result<Message, Error>) -> Option<Option<EndCode>> {
+        let text = match message {
+            Ok(Message::Text(text)) => text,
+            Ok(Message::Ping(_) | Message::Pong(_)) => return None,
+            Ok(Message::Binary(_)) => return self.refuse_unreadable("it is binary").await,
+            Err(Error::Capacity(_)) => {
+                let _ = self.refuse_unreadable("it is longer than 1 MiB").await;
+                return Some(None);
+            }
+            Ok(_) | Err(_) => return Some(None),
+        };
+        match serde_json::from_str::<PageFrame>(&text) {
+            Ok(PageFrame::Ping) => self.send_frame(&ServerFrame::Pong).await,
+            Ok(frame) => {
+                let client_id = match &frame {
+                    PageFrame::Send { client_id, .. } => Some(client_id.clone()),
+                    _ => None,
+                };
+                match self.opened.send(frame).await {
+                    Ok(()) => None,
+                    Err((code, message)) => self.refuse(client_id, code, message).await,
+                }
+            }
+            Err(_) => self.refuse_unreadable("it is no frame of /api/chat.schema.json").await,
+        }
+    }
+
+    async fn refuse_unreadable(&mut self, cause: &str) -> Option<Option<EndCode>> {
+        let message = format!("the frame cannot be read: {cause}");
+        self.refuse(None, RefusalCode::InvalidMessage, message).await
+    }
+
+    async fn refuse(
+        &mut self,
+        client_id: Option<String>,
+        code: RefusalCode,
+        message: String,
+    ) -> Option<Option<EndCode>> {
+        let client_id = client_id.map(|id| id.chars().take(64).collect());
+        self.send_frame(&ServerFrame::Refused {
+            client_id,
+            code,
+            message,
+        })
+        .await
+    }
+
+    async fn say_goodbye(&mut self, code: EndCode, reader: &mut Reader<S>) {
+        let (close, message) = goodbye(code);
+        let end = ServerFrame::End { code, message };
+        let text = serde_json::to_string(&end).unwrap_or_default();
+        let frame = CloseFrame {
+            code: close.into(),
+            reason: message.into(),
+        };
+        let said = async {
+            self.writer.send(Message::text(text)).await?;
+            self.writer.send(Message::Close(Some(frame))).await
+        };
+        if said.await.is_ok() {
+            while let Some(Ok(_)) = reader.next().await {}
+        }
+    }
+}
+
+/// The close code of an end, and a sentence.
+fn goodbye(code: EndCode) -> (u16, &'static str) {
+    match code {
+        EndCode::SessionEnded => (4401, "your session has ended; sign in again"),
+        EndCode::Deleted => (4404, "the conversation was deleted"),
+        EndCode::ServiceStopping => (1001, "the service is stopping; the page connects again"),
+        EndCode::Slow => (4408, "the page reads too slowly; it connects again"),
+        EndCode::ChatOff => (4409, "an administrator has switched chat off"),
+        EndCode::Failed => (1011, "the conversation cannot be kept; reload the page"),
+    }
+}

@@ -1,0 +1,90 @@
+//! The WebSocket of a page, and the schema of its frames.
+
+use hyper_util::rt::TokioIo;
+use schema::home::conversations::ConversationId;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{CHAT_OFF, HELD, NO_CONVERSATION};
+use crate::answer::Resource;
+use crate::chat::{schema_document, serve};
+use crate::deps::Deps;
+use crate::dispatch::{Anyone, OrdinaryUser};
+use crate::error::{ApiError, Result};
+use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
+use crate::routes::live;
+use crate::routes::websocket::{Switching, accept_websocket};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("chat_ws", "/api/agent/chat/ws", connect)
+            .title(Area::Chat, "Talk to my agent")
+            .about(
+                "A WebSocket (RFC 6455) of one conversation; its frames are those of `/api/chat.schema.json`. The first is `hello`. A page \
+                 that comes back with `epoch` and `after` gets what has changed since. A request that opens no WebSocket gets the \
+                 same refusals, and 400 when there is none.",
+            )
+            .fails(&[
+                NO_CONVERSATION,
+                HELD,
+                CHAT_OFF,
+                Failure(429, "too_many_streams", "the user already has 8 such WebSockets"),
+                Failure(400, "invalid_request", "the request opens no WebSocket"),
+                Failure::BUSY,
+            ]),
+        Route::get("chat_schema", "/api/chat.schema.json", show_schema)
+            .title(Area::Chat, "Get the schema of the chat's frames")
+            .about("A JSON Schema (2020-12)."),
+    ]
+}
+
+/// A conversation to open.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ChatConnectParams)]
+pub struct Which {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: ConversationId,
+    /// `epoch` of the last `hello`, to resume.
+    epoch: Option<String>,
+    /// Number of the last frame, to resume.
+    after: Option<u64>,
+}
+
+/// `GET /api/agent/chat/ws`.
+///
+/// # Errors
+/// 404 without the conversation; 409 while another replica has it, or chat is switched off; 429 for one too many.
+async fn connect(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Switching> {
+    if !deps.settings().chat_enabled {
+        let text = "an administrator has switched chat off (`chat.enabled`)";
+        return Err(ApiError::conflict("chat_off", text));
+    }
+    let Which { id, epoch, after } = input.params;
+    let opened = deps.chats.open(&deps, &session.account, id).await?;
+    let (upgrade, switching) = accept_websocket(&input.meta.headers, input.upgrade)?;
+    let shutdown = deps.shutdown.clone();
+    let (tasks, dead) = (deps.tasks.clone(), live::death(deps, Some(session)));
+    tasks.spawn(async move {
+        match upgrade.await {
+            Ok(io) => serve(TokioIo::new(io), opened, epoch.zip(after), dead, shutdown).await,
+            Err(error) => tracing::debug!(%error, "a page was gone before it was connected"),
+        }
+    });
+    Ok(switching)
+}
+
+/// `GET /api/chat.schema.json`.
+///
+/// # Errors
+/// None.
+async fn show_schema(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<Value>> {
+    Ok(Resource::new(&schema_document()))
+}

@@ -1,0 +1,146 @@
+//! Earlier entries and files of a conversation.
+
+use http::HeaderValue;
+use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH};
+use schema::home::conversations::{ConversationId, Folder};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{NO_CONVERSATION, no_conversation};
+use crate::answer::{Answer, FileDownload};
+use crate::auth::Account;
+use crate::chat::{Entry, Log, head, picture_type};
+use crate::deps::Deps;
+use crate::dispatch::OrdinaryUser;
+use crate::error::{ApiError, Result};
+use crate::files::refused;
+use crate::input::Input;
+use crate::reply::Reply;
+use crate::route::{Area, Failure, Route};
+use crate::routes::files::file_bytes;
+
+/// Entries of an answer, unless the client names a number.
+const LIMIT: usize = 100;
+/// Most entries of an answer.
+const MOST: usize = 200;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("chat_entries", "/api/agent/chat/entries", list)
+            .title(Area::Chat, "List earlier entries of a conversation")
+            .about("Those before the entry `before`, or the newest, oldest first.")
+            .fails(&[NO_CONVERSATION, Failure::BUSY]),
+        Route::get("chat_file", "/api/agent/chat/file", download)
+            .title(Area::Chat, "Get a file that the agent sent")
+            .about("A picture (PNG, JPEG, GIF, WebP) is shown; anything else is a download.")
+            .fails(&[NO_CONVERSATION, Failure::BUSY]),
+    ]
+}
+
+/// Entries to list.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ChatEntriesParams)]
+pub struct Earlier {
+    /// Id of the conversation.
+    #[schema(value_type = String)]
+    id: ConversationId,
+    /// Only entries before this one.
+    before: Option<u64>,
+    /// Most entries, 1 to 200; default 100.
+    limit: Option<usize>,
+}
+
+/// Entries of a conversation.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatEntries)]
+pub struct Entries {
+    /// Oldest first.
+    entries: Vec<Entry>,
+    /// Others exist before them.
+    older: bool,
+}
+
+/// `GET /api/agent/chat/entries`.
+///
+/// # Errors
+/// 404 without the conversation.
+async fn list(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Earlier>,
+    deps: Deps,
+) -> Result<Answer<Entries>> {
+    let Earlier { id, before, limit } = input.params;
+    let limit = limit.unwrap_or(LIMIT);
+    if !(1..=MOST).contains(&limit) {
+        return Err(ApiError::invalid("limit", format!("limit is 1 to {MOST}")));
+    }
+    let before = before.unwrap_or(u64::MAX);
+    let mut log = Log::newest_before(before, limit);
+    let read = move |folder: &Folder| {
+        folder.read_lines(|line| log.take(line))?;
+        Ok(log.into_entries())
+    };
+    let (entries, older) = read_folder(&deps, &session.account, id, read).await?;
+    Ok(Answer::ok("entries of the conversation", Entries { entries, older }))
+}
+
+/// Reads a conversation's folder off the async threads.
+///
+/// # Errors
+/// 404 without the conversation; those of the file system.
+pub(super) async fn read_folder<T: Send + 'static>(
+    deps: &Deps,
+    account: &Account,
+    id: ConversationId,
+    read: impl FnOnce(&Folder) -> Result<T, schema::home::workspace::FileError> + Send + 'static,
+) -> Result<T> {
+    let workspace = deps.files.find(account).await?.ok_or_else(no_conversation)?;
+    let work = move || match workspace.open_conversation(&id)? {
+        Some(folder) => read(&folder).map(Some),
+        None => Ok(None),
+    };
+    let read = deps.files.run_long(account, work).await?;
+    read.map_err(refused)?.ok_or_else(no_conversation)
+}
+
+/// A file of a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ChatFileParams)]
+pub struct File {
+    /// Id of the conversation.
+    #[schema(value_type = String)]
+    id: ConversationId,
+    /// Its name, as its entry gives it.
+    file: String,
+}
+
+/// `GET /api/agent/chat/file`.
+///
+/// # Errors
+/// 404 without it.
+async fn download(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<File>,
+    deps: Deps,
+) -> Result<FileDownload> {
+    let File { id, file: name } = input.params;
+    let wanted = name.clone();
+    let open = move |folder: &Folder| {
+        let file = folder.open_file(&wanted)?;
+        let kind = picture_type(&head(&file)).filter(|kind| *kind != "image/bmp");
+        Ok((file, kind))
+    };
+    let (file, kind) = read_folder(&deps, &session.account, id, open).await?;
+    let length = file.size();
+    // Stored names begin with the entry's number and the file's place.
+    let shown = name.splitn(3, '-').last().unwrap_or(&name).to_owned();
+    let content_type = HeaderValue::from_static(kind.unwrap_or("application/octet-stream"));
+    let bytes = file_bytes(deps.files.clone(), file, 0, length);
+    let mut reply = Reply::download(content_type, &shown, bytes)
+        .header(CONTENT_LENGTH, HeaderValue::from(length));
+    if kind.is_some() {
+        reply = reply.header(CONTENT_DISPOSITION, HeaderValue::from_static("inline"));
+    }
+    Ok(FileDownload::new(reply))
+}
