@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cidr::{IpCidr, Ipv4Cidr};
 use schema::config::{
-    self, Config, keys::container, keys::ldap, keys::log, keys::mcp, keys::oidc, keys::web,
+    self, Config, keys::chat, keys::container, keys::ldap, keys::log, keys::mcp, keys::oidc, keys::web,
 };
 use schema::error::DbError;
 use schema::reader::Reader;

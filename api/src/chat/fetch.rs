@@ -108,8 +108,8 @@ async fn fetch_to_folder(
             let written = incoming.write(&bytes);
             (incoming, written)
         });
-        let written;
-        (incoming, written) = written_of(written.await)?;
+        let (still, written) = written.await.map_err(|error| said(&error))?;
+        incoming = still;
         written.map_err(|error| said(&error))?;
     }
     let name = stored_name(wanted);
@@ -122,10 +122,6 @@ async fn fetch_to_folder(
         size,
         kind: picture_type(&head).filter(|kind| *kind != "image/bmp"),
     })
-}
-
-fn written_of<T>(written: Result<T>) -> Result<T, String> {
-    written.map_err(|error| error.to_string())
 }
 
 fn place_file(

@@ -113,9 +113,13 @@ pub(super) async fn keep_link(
             }
         }
         // Messages for an agent that is not connected are dropped: the conversation keeps them.
+        let waited = match state {
+            AgentState::Connecting => wait,
+            _ => LOOK,
+        };
+        wait = (wait * 2).min(BACK_OFF[1]);
         let looks = async {
             sleep(LOOK_GAP).await;
-            let waited = if state == AgentState::Connecting { wait } else { LOOK };
             tokio::select! {
                 () = sleep(waited) => {}
                 _ = ticks.changed() => {}
@@ -128,7 +132,6 @@ pub(super) async fn keep_link(
                 message = outgoing.recv() => if message.is_none() { return },
             }
         }
-        wait = (wait * 2).min(BACK_OFF[1]);
     }
 }
 

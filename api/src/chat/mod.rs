@@ -19,7 +19,6 @@ mod talk;
 mod target;
 
 pub use hub::Chats;
-pub(crate) use hub::Opened;
 pub(crate) use protocol::{Body, Conversation, Entry};
 pub(crate) use schema_document::schema_document;
 pub(crate) use socket::serve;

@@ -125,8 +125,6 @@ pub enum RefusalCode {
     TooFast,
     /// An attachment cannot be sent.
     BadAttachment,
-    /// The disk has no space.
-    DiskFull,
     /// The user's directory has no space.
     QuotaExceeded,
     /// The frame cannot be read.

@@ -7,11 +7,11 @@ use schema::adapter::ChatFeature;
 use schema::adapter::AgentChat;
 use schema::agent_config;
 use schema::condition::{self, ConditionStatus, ConditionType};
-use schema::connection::Connection;
 use schema::container::{self, StatusWord, status_word};
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::image::ImageReference;
 use schema::object;
+use schema::reader::Connection;
 use secrecy::SecretString;
 
 use super::protocol::AgentState;

@@ -32,7 +32,7 @@ pub(in crate::chat) fn classify_failure(text: &str) -> (FailureCode, String) {
 }
 
 /// Replaces addresses and keys in a text.
-pub(in crate::chat) fn mask(text: &str) -> String {
+pub(super) fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

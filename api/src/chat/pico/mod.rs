@@ -1,14 +1,12 @@
 //! Frames of PicoClaw's web channel.
 
 mod failure;
-#[cfg(test)]
-mod tests;
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-pub(super) use failure::{classify_failure, mask};
+pub(super) use failure::classify_failure;
 
 use super::protocol::ToolCall;
 

@@ -155,9 +155,4 @@ impl Talk {
         self.forget_old();
         lines
     }
-
-    /// Reports that something is not written yet.
-    pub(in crate::chat) fn has_unsaved(&self) -> bool {
-        !self.unsaved_removals.is_empty() || self.items.values().any(|item| item.unsaved.is_some())
-    }
 }

@@ -106,6 +106,7 @@ fn write_markdown<'a>(
 }
 
 fn write_entry(out: &mut dyn Write, at: Timestamp, body: &Body) -> io::Result<()> {
+    let at = at.to_rfc3339();
     match body {
         Body::User {
             text, attachments, ..
