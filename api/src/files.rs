@@ -260,9 +260,11 @@ pub(crate) fn refused(error: FileError) -> ApiError {
         FileError::Link { .. } => conflict("symbolic_link"),
         FileError::Forbidden { .. } => conflict("no_permission"),
         FileError::Meanwhile { .. } => conflict("changed_meanwhile"),
-        FileError::TooMany { .. } => conflict("too_many_entries"),
+        FileError::TooMany { .. } | FileError::TooManyConversations { .. } => {
+            conflict("too_many_entries")
+        }
         FileError::Top => ApiError::invalid("path", message.clone()),
-        FileError::TooLong { .. } => ApiError::invalid("path", message.clone()),
+        FileError::TooLong { .. } | FileError::TooLarge { .. } => ApiError::invalid("path", message.clone()),
         FileError::InTrash { .. } => ApiError::invalid("permanent", message.clone()),
         FileError::IntoItself => ApiError::invalid("to", message.clone()),
         FileError::Changed { .. } => ApiError::StaleFile,
