@@ -8,6 +8,7 @@
 //! <data>/users/<name>/             mounted as the home of the user's container
 //! <data>/users/<name>/.agent/.agentyard-skill-<random>/  a skill on its way
 //! <data>/users/<name>/.agent/workspace/
+//! <data>/users/<name>/.agent/workspace/conversations/<id>/
 //! <data>/users/<name>/.agent/workspace/skills/<skill>/
 //! <data>/users/<name>/.agent/workspace/skills/.replaced/<skill>-<UTC time>/
 //! <data>/archive/.agentyard
@@ -27,6 +28,7 @@ mod archive;
 mod archive_contents;
 mod archive_handle;
 pub(crate) mod beneath;
+pub mod conversations;
 mod copy;
 mod ensure;
 mod error;

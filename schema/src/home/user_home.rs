@@ -29,6 +29,12 @@ impl UserHome {
         Self { dir, path }
     }
 
+    /// Another handle on the same directory.
+    pub(super) fn try_clone(&self) -> rustix::io::Result<Self> {
+        let dir = rustix::io::fcntl_dupfd_cloexec(&self.dir, 0)?;
+        Ok(Self::new(dir, self.path.clone()))
+    }
+
     /// The directory itself, for callers that resolve beneath it on their own.
     pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()

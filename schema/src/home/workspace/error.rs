@@ -91,6 +91,20 @@ pub enum FileError {
         /// The path.
         path: String,
     },
+    /// A file, or a line of one, is longer than the caller's limit.
+    #[error("{path:?} is longer than {limit} bytes")]
+    TooLarge {
+        /// The path.
+        path: String,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The user has as many conversations as there may be.
+    #[error("there are {limit} conversations already; delete some of them")]
+    TooManyConversations {
+        /// The most.
+        limit: usize,
+    },
     /// More entries than are packed into one archive.
     #[error("{path:?} has more than {limit} entries; download its directories one by one")]
     TooMany {
@@ -120,7 +134,7 @@ pub enum FileError {
 
 impl FileError {
     /// Something is at the path already.
-    pub(super) fn exists(path: &WorkspacePath) -> Self {
+    pub(in crate::home) fn exists(path: &WorkspacePath) -> Self {
         Self::Exists {
             path: path.to_string(),
         }
@@ -135,7 +149,7 @@ impl FileError {
     }
 
     /// For `map_err`: what the system's answer means for `path`.
-    pub(super) fn of<E: Into<io::Error>>(
+    pub(in crate::home) fn of<E: Into<io::Error>>(
         action: &'static str,
         path: &WorkspacePath,
     ) -> impl FnOnce(E) -> Self {

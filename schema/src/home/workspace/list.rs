@@ -253,7 +253,7 @@ fn entry(name: &[u8], stat: &Stat) -> FileEntry {
 }
 
 /// When a file was last changed.
-pub(super) fn modified(stat: &Stat) -> Timestamp {
+pub(in crate::home) fn modified(stat: &Stat) -> Timestamp {
     let millis = i64::try_from(stat.st_mtime_nsec).unwrap_or(0) / 1_000_000;
     Timestamp::from_millis(stat.st_mtime.saturating_mul(1000).saturating_add(millis))
 }

@@ -6,7 +6,7 @@
 
 mod change;
 mod error;
-mod list;
+pub(super) mod list;
 mod path;
 mod read;
 mod receive;
@@ -31,7 +31,6 @@ pub use receive::{Incoming, Received};
 pub use trash::{Emptied, Restoration, TRASH_KEPT, Trashed};
 pub use zip::MOST_PACKED;
 
-use super::files::READ;
 use super::user_home::UserHome;
 use super::{Homes, WORKSPACE_DIR, beneath};
 use crate::ids::{Uid, UserName};
@@ -39,8 +38,8 @@ use crate::ids::{Uid, UserName};
 /// An open workspace.
 #[derive(Debug)]
 pub struct Workspace {
-    home: UserHome,
-    top: OwnedFd,
+    pub(super) home: UserHome,
+    pub(super) top: OwnedFd,
 }
 
 impl Homes {
@@ -84,7 +83,7 @@ impl Homes {
 
 impl Workspace {
     /// Opens a directory.
-    fn directory(&self, path: &WorkspacePath) -> Result<OwnedFd, FileError> {
+    pub(super) fn directory(&self, path: &WorkspacePath) -> Result<OwnedFd, FileError> {
         let opened = match path.is_top() {
             true => rustix::io::fcntl_dupfd_cloexec(&self.top, 0),
             false => beneath::open_dir(&self.top, path.as_ref()),
@@ -102,33 +101,33 @@ impl Workspace {
         Ok((opened.map_err(FileError::of("opening", path))?, name))
     }
 
-    /// Opens a regular file of an open directory. What is none is not opened: that alone may do something.
-    fn regular_file(
-        directory: &OwnedFd,
-        name: &Path,
-        path: &WorkspacePath,
-    ) -> Result<(File, Stat), FileError> {
-        let handle = beneath::open(directory, name, OFlags::PATH, Mode::empty())
-            .map_err(FileError::of("opening", path))?;
-        let stat = rustix::fs::fstat(&handle).map_err(FileError::of("inspecting", path))?;
-        regular(stat.st_mode, path)?;
-        // The name in /proc is the handle itself, whatever bears the file's name by now.
-        let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
-        let flags = READ | OFlags::CLOEXEC;
-        let file = rustix::fs::open(itself.as_str(), flags, Mode::empty());
-        let file = File::from(file.map_err(FileError::of("opening", path))?);
-        let stat = rustix::fs::fstat(&file).map_err(FileError::of("inspecting", path))?;
-        Ok((file, stat))
-    }
-
     /// What is made in the workspace belongs to whom the user's directory belongs to.
     fn give(&self, made: impl AsFd) -> rustix::io::Result<()> {
         self.home.give_to_owner(made)
     }
 }
 
+/// Opens a regular file of an open directory. What is none is not opened: that alone may do something.
+pub(super) fn open_regular(
+    directory: &OwnedFd,
+    name: &Path,
+    flags: OFlags,
+    path: &WorkspacePath,
+) -> Result<(File, Stat), FileError> {
+    let handle = beneath::open(directory, name, OFlags::PATH, Mode::empty())
+        .map_err(FileError::of("opening", path))?;
+    let stat = rustix::fs::fstat(&handle).map_err(FileError::of("inspecting", path))?;
+    regular(stat.st_mode, path)?;
+    // The name in /proc is the handle itself, whatever bears the file's name by now.
+    let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let file = rustix::fs::open(itself.as_str(), flags | OFlags::CLOEXEC, Mode::empty());
+    let file = File::from(file.map_err(FileError::of("opening", path))?);
+    let stat = rustix::fs::fstat(&file).map_err(FileError::of("inspecting", path))?;
+    Ok((file, stat))
+}
+
 /// What the system says of an entry, without following it; `None` when there is none.
-fn stat(
+pub(super) fn stat(
     directory: &OwnedFd,
     name: &OsStr,
     path: &WorkspacePath,

@@ -7,11 +7,11 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::Stat;
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::Workspace;
 use super::error::FileError;
 use super::list::modified;
 use super::path::WorkspacePath;
-use crate::home::files::Stamp;
+use super::{Workspace, open_regular};
+use crate::home::files::{READ, Stamp};
 use crate::ids::Timestamp;
 
 /// The longest text that can be edited, in bytes.
@@ -26,6 +26,15 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
+    /// A file that was opened, with what the system says of it.
+    pub(in crate::home) fn new(file: File, stat: &Stat) -> Self {
+        Self {
+            file,
+            stamp: Stamp::of(stat),
+            modified: modified(stat),
+        }
+    }
+
     /// Its length when it was opened, in bytes.
     pub fn size(&self) -> u64 {
         self.stamp.size
@@ -103,12 +112,28 @@ impl Workspace {
                 path: path.to_string(),
             });
         }
-        let (file, stat) = Self::regular_file(&self.top, path.as_ref(), path)?;
-        Ok(OpenFile {
-            file,
-            stamp: Stamp::of(&stat),
-            modified: modified(&stat),
-        })
+        let (file, stat) = open_regular(&self.top, path.as_ref(), READ, path)?;
+        Ok(OpenFile::new(file, &stat))
+    }
+
+    /// Reads a whole file of at most `most` bytes.
+    ///
+    /// # Errors
+    /// [`FileError::TooLarge`] for a longer one, of which no more is read; otherwise [`FileError`].
+    pub fn read_bytes(&self, path: &WorkspacePath, most: u64) -> Result<Vec<u8>, FileError> {
+        let file = self.open_file(path)?;
+        let mut content = Vec::new();
+        (&file.file)
+            .take(most.saturating_add(1))
+            .read_to_end(&mut content)
+            .map_err(FileError::of("reading", path))?;
+        match content.len() as u64 > most {
+            true => Err(FileError::TooLarge {
+                path: path.to_string(),
+                limit: most,
+            }),
+            false => Ok(content),
+        }
     }
 
     /// Reads a text that can be edited: whether it can is decided by what is in it.

@@ -59,6 +59,16 @@ impl Received {
     pub fn length(&self) -> u64 {
         self.length
     }
+
+    /// Gives it the name of `path` in `directory`, which nothing may have.
+    pub(in crate::home) fn place_new(
+        &self,
+        directory: &OwnedFd,
+        path: &WorkspacePath,
+    ) -> Result<(), FileError> {
+        place(directory, path, &self.file, false)?;
+        rustix::fs::fsync(directory).map_err(FileError::of("writing", path))
+    }
 }
 
 impl Workspace {

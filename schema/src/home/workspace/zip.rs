@@ -8,10 +8,11 @@ use rustix::fs::FileType;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::Workspace;
 use super::error::FileError;
 use super::path::WorkspacePath;
+use super::{Workspace, open_regular};
 use crate::home::error::HomeError;
+use crate::home::files::READ;
 use crate::home::measure::open_searchable;
 use crate::home::temporary::is_temporary;
 use crate::home::walk::{Entry, Visit, walk};
@@ -146,7 +147,7 @@ impl<W: Write> Packing<W> {
     }
 
     fn file(&mut self, at: &OwnedFd, name: &str) -> io::Result<()> {
-        let opened = Workspace::regular_file(at, Path::new(name), &WorkspacePath::default());
+        let opened = open_regular(at, Path::new(name), READ, &WorkspacePath::default());
         let Ok((file, stat)) = opened else {
             self.leave_out(name, "it cannot be read");
             return Ok(());
