@@ -7,7 +7,7 @@ mod accept_encoding;
 pub mod answer;
 pub mod auth;
 mod budget;
-mod chat;
+pub mod chat;
 pub mod console;
 pub mod deps;
 pub mod dispatch;

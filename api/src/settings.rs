@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cidr::{IpCidr, Ipv4Cidr};
 use schema::config::{
-    self, Config, keys::chat, keys::container, keys::ldap, keys::log, keys::mcp, keys::oidc, keys::web,
+    self, Config, keys::chat, keys::container, keys::ldap, keys::log, keys::mcp, keys::oidc,
+    keys::web,
 };
 use schema::error::DbError;
 use schema::reader::Reader;
@@ -288,6 +289,7 @@ mod tests {
             strict_sessions: true,
             policies,
             own,
+            chat_enabled: true,
             log_level: LogLevel::Debug,
         };
         assert_eq!(WebSettings::of(&Config::from_stored(stored), 7), expected);

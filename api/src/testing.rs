@@ -361,6 +361,7 @@ pub(crate) async fn world() -> World {
     let directory = Arc::new(ToldDirectory::default());
     let provider = Arc::new(ToldProvider::default());
     let deps = Arc::new(Dependencies {
+        chats: crate::chat::Chats::default(),
         directory: directory.clone(),
         provider: provider.clone(),
         clock: clock.clone(),

@@ -216,6 +216,7 @@ pub async fn build(
     let homes = Arc::new(Homes::open(&settings.data_dir, &prepared.instance_id)?);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let deps = Arc::new(Dependencies {
+        chats: api::chat::Chats::default(),
         clock: Arc::clone(&clock),
         db: prepared.db.reader(),
         writer: Writer::new(

@@ -18,7 +18,8 @@ pub(super) async fn record_messages(deps: &Deps, account: &Account, count: u64) 
         request_id: String::new(),
     };
     let noun = if count == 1 { "message" } else { "messages" };
-    let about = About::object(Kind::User, &account.name).detail(format!("{count} {noun} sent to the agent"));
+    let about = About::object(Kind::User, &account.name)
+        .detail(format!("{count} {noun} sent to the agent"));
     let recorded = async { deps.writer.begin(author).await?.commit(about).await };
     match recorded.await {
         Ok(()) => true,

@@ -76,30 +76,45 @@ async fn fetch_to_folder(
     wanted: &Wanted,
 ) -> Result<Stored, String> {
     let said = |error: &dyn std::fmt::Display| error.to_string();
-    let target = find_target(deps, &account.uid).await.map_err(|error| said(&error))?;
+    let target = find_target(deps, &account.uid)
+        .await
+        .map_err(|error| said(&error))?;
     let place = target.place.ok_or("the agent is not running any more")?;
-    let mut body = request(&place, &wanted.path).await.map_err(|error| match error {
-        Refusal::Status(status) => format!("the agent answered {status}"),
-        Refusal::Io(error) => format!("the agent could not be asked: {error}"),
-    })?;
-    let mut room = Room::of(deps, &account.uid).await.map_err(|error| said(&error))?;
-    let workspace = deps.files.open(account).await.map_err(|error| said(&error))?;
+    let mut body = request(&place, &wanted.path)
+        .await
+        .map_err(|error| match error {
+            Refusal::Status(status) => format!("the agent answered {status}"),
+            Refusal::Io(error) => format!("the agent could not be asked: {error}"),
+        })?;
+    let mut room = Room::of(deps, &account.uid)
+        .await
+        .map_err(|error| said(&error))?;
+    let workspace = deps
+        .files
+        .open(account)
+        .await
+        .map_err(|error| said(&error))?;
     let opened = std::sync::Arc::clone(&workspace);
     let incoming = deps.files.run(move || opened.incoming()).await;
-    let mut incoming = incoming.map_err(|error| said(&error))?.map_err(|error| said(&error))?;
+    let mut incoming = incoming
+        .map_err(|error| said(&error))?
+        .map_err(|error| said(&error))?;
     let (mut size, mut head) = (0, Vec::new());
     loop {
         let frame = timeout(STALLED, body.frame()).await;
         let frame = frame.map_err(|_| "the agent stopped sending it")?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| format!("it broke off: {error}"))?;
-        let Ok(bytes) = frame.into_data() else { continue };
+        let Ok(bytes) = frame.into_data() else {
+            continue;
+        };
         size += bytes.len() as u64;
         if size > LONGEST {
             return Err(format!("it is longer than {} MiB", LONGEST / 1024 / 1024));
         }
         if let Some(room) = &mut room {
-            room.take(bytes.len() as u64).map_err(|error| said(&error))?;
+            room.take(bytes.len() as u64)
+                .map_err(|error| said(&error))?;
         }
         if head.len() < 64 {
             head.extend_from_slice(&bytes[..bytes.len().min(64)]);
@@ -174,7 +189,10 @@ async fn request(place: &ChatPlace, path: &str) -> Result<hyper::body::Incoming,
     });
     let request = Request::get(path)
         .header(HOST, place.address.to_string())
-        .header(AUTHORIZATION, format!("Bearer {}", place.token.expose_secret()))
+        .header(
+            AUTHORIZATION,
+            format!("Bearer {}", place.token.expose_secret()),
+        )
         .body(Empty::<Bytes>::new())
         .map_err(|error| Refusal::Io(io::Error::other(error)))?;
     let response = sender.send_request(request).await.map_err(io)?;

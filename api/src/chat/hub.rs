@@ -82,7 +82,9 @@ impl Opened {
             (RefusalCode::TooFast, text.to_owned())
         };
         let chats = &self.deps.chats;
-        chats.post(&self.deps, &self.account, command).map_err(|_| busy())?;
+        chats
+            .post(&self.deps, &self.account, command)
+            .map_err(|_| busy())?;
         answer.await.unwrap_or_else(|_| Err(busy()))
     }
 }
@@ -164,7 +166,12 @@ impl Chats {
     ///
     /// # Errors
     /// 503 when the service is busy.
-    pub(crate) async fn close(&self, deps: &Deps, account: &Account, id: ConversationId) -> Result<()> {
+    pub(crate) async fn close(
+        &self,
+        deps: &Deps,
+        account: &Account,
+        id: ConversationId,
+    ) -> Result<()> {
         if !self.users().contains_key(&account.uid) {
             return Ok(());
         }

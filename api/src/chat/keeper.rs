@@ -270,40 +270,57 @@ impl Keeper {
         now: Now,
     ) -> Result<(), (RefusalCode, String)> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-        if client_id.is_empty() || client_id.len() > LONGEST_CLIENT_ID || !client_id.bytes().all(plain) {
+        if client_id.is_empty()
+            || client_id.len() > LONGEST_CLIENT_ID
+            || !client_id.bytes().all(plain)
+        {
             let text = "client_id has 1 to 64 letters, digits and hyphens";
             return Err((RefusalCode::InvalidMessage, text.to_owned()));
         }
         if asked.len() > super::protocol::MOST_ATTACHMENTS {
             let most = super::protocol::MOST_ATTACHMENTS;
-            let text = format!("a message has at most {most} attachments; send the rest with another one");
+            let text =
+                format!("a message has at most {most} attachments; send the rest with another one");
             return Err((RefusalCode::BadAttachment, text));
         }
         let Some(used) = self.rooms.get(id) else {
             return Err(gone());
         };
         let room = Arc::clone(&used.room);
-        while self.sent.front().is_some_and(|at| now.instant.duration_since(*at) > RATE_TIME) {
+        while self
+            .sent
+            .front()
+            .is_some_and(|at| now.instant.duration_since(*at) > RATE_TIME)
+        {
             self.sent.pop_front();
         }
         if self.sent.len() >= RATE {
-            let text = format!("at most {RATE} messages in {} s; wait a moment", RATE_TIME.as_secs());
+            let text = format!(
+                "at most {RATE} messages in {} s; wait a moment",
+                RATE_TIME.as_secs()
+            );
             return Err((RefusalCode::TooFast, text));
         }
         quota::Room::of(&self.deps, &self.account.uid)
             .await
             .and_then(|room| room.map_or(Ok(()), |mut room| room.take(text.len() as u64)))
             .map_err(|error| match error {
-                error @ ApiError::QuotaExceeded { .. } => (RefusalCode::QuotaExceeded, error.to_string()),
+                error @ ApiError::QuotaExceeded { .. } => {
+                    (RefusalCode::QuotaExceeded, error.to_string())
+                }
                 error => (RefusalCode::TooFast, error.to_string()),
             })?;
-        let asked = asked.into_iter().map(|file| (file.path, file.picture)).collect();
+        let asked = asked
+            .into_iter()
+            .map(|file| (file.path, file.picture))
+            .collect();
         let pictures = room.talk().sends_pictures();
         let looked = store::look_up(&self.deps.files, &self.account, asked, pictures).await;
         let attachments = looked.map_err(|cause| (RefusalCode::BadAttachment, cause))?;
         let fresh = room.change(|talk| {
             let known = talk.knows(&client_id);
-            talk.accept(client_id, text, attachments, now).map(|()| !known)
+            talk.accept(client_id, text, attachments, now)
+                .map(|()| !known)
         })?;
         if fresh {
             self.sent.push_back(now.instant);
@@ -356,7 +373,8 @@ impl Keeper {
             file,
         } = fetched;
         if let Some(used) = self.rooms.get(&id) {
-            used.room.change(|talk| talk.set_file(entry, index, file, now));
+            used.room
+                .change(|talk| talk.set_file(entry, index, file, now));
         }
         self.save(&id, true, now).await;
     }
@@ -420,7 +438,9 @@ impl Keeper {
         match own {
             None => others.any(|other| other.is_some()),
             Some((_, true)) => false,
-            Some((since, false)) => others.any(|other| other.is_some_and(|(begun, _)| begun < since)),
+            Some((since, false)) => {
+                others.any(|other| other.is_some_and(|(begun, _)| begun < since))
+            }
         }
     }
 

@@ -116,7 +116,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
 
     /// Sends what has changed. `Some` at the end.
     async fn show_changes(&mut self, hello: bool) -> Option<Option<EndCode>> {
-        let frames = self.opened.room.talk().frames_after(&mut self.cursor, hello);
+        let frames = self
+            .opened
+            .room
+            .talk()
+            .frames_after(&mut self.cursor, hello);
         for frame in frames {
             if let Some(end) = self.send(Message::text(frame)).await {
                 return Some(end);
@@ -162,13 +166,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
                     Err((code, message)) => self.refuse(client_id, code, message).await,
                 }
             }
-            Err(_) => self.refuse_unreadable("it is no frame of /api/chat.schema.json").await,
+            Err(_) => {
+                self.refuse_unreadable("it is no frame of /api/chat.schema.json")
+                    .await
+            }
         }
     }
 
     async fn refuse_unreadable(&mut self, cause: &str) -> Option<Option<EndCode>> {
         let message = format!("the frame cannot be read: {cause}");
-        self.refuse(None, RefusalCode::InvalidMessage, message).await
+        self.refuse(None, RefusalCode::InvalidMessage, message)
+            .await
     }
 
     async fn refuse(

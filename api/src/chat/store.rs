@@ -103,7 +103,9 @@ pub(super) async fn look_up(
     let workspace = match files.find(account).await {
         Ok(Some(workspace)) => workspace,
         _ if asked.is_empty() => return Ok(Vec::new()),
-        Ok(None) => return Err("the workspace does not exist yet; try again in a moment".to_owned()),
+        Ok(None) => {
+            return Err("the workspace does not exist yet; try again in a moment".to_owned());
+        }
         Err(error) => return Err(error.to_string()),
     };
     let work = move || {
@@ -111,7 +113,9 @@ pub(super) async fn look_up(
         let mut bytes = 0;
         for (path, picture) in asked {
             let place: WorkspacePath = path.parse().map_err(|rule| format!("{path:?}: {rule}"))?;
-            let file = workspace.open_file(&place).map_err(|error| error.to_string())?;
+            let file = workspace
+                .open_file(&place)
+                .map_err(|error| error.to_string())?;
             let picture = picture && pictures;
             if picture {
                 bytes += file.size();
@@ -151,7 +155,10 @@ pub(super) async fn read_pictures(
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let workspace = files.find(account).await.map_err(|error| error.to_string())?;
+    let workspace = files
+        .find(account)
+        .await
+        .map_err(|error| error.to_string())?;
     let workspace = workspace.ok_or("the workspace is gone")?;
     let work = move || {
         let read = |path: String| {

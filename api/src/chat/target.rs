@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use schema::adapter::ChatFeature;
 use schema::adapter::AgentChat;
+use schema::adapter::ChatFeature;
 use schema::agent_config;
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::{self, StatusWord, status_word};
@@ -82,7 +82,11 @@ pub(super) async fn find_target(deps: &Dependencies, uid: &Uid) -> Result<Target
         .filter(|ready| ready.status != ConditionStatus::True)
         .map(|ready| ready.message.clone())
         .filter(|message| !message.is_empty());
-    let address = row.facts.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
+    let address = row
+        .facts
+        .ip
+        .as_deref()
+        .and_then(|ip| ip.parse::<IpAddr>().ok());
     let state = match word {
         StatusWord::Stopped | StatusWord::Stopping | StatusWord::Deleting => AgentState::Stopped,
         StatusWord::Failed => AgentState::Failed,

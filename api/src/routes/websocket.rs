@@ -1,6 +1,8 @@
 //! The beginning of a WebSocket.
 
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -36,7 +38,11 @@ pub(super) fn accept_websocket(
 ) -> Result<(OnUpgrade, Switching)> {
     const NO_WEBSOCKET: ApiError =
         ApiError::InvalidRequest("the request opens no WebSocket (RFC 6455, version 13)");
-    let header = |name| headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
+    let header = |name| {
+        headers
+            .get(name)
+            .and_then(|it: &HeaderValue| it.to_str().ok())
+    };
     let asks = header(UPGRADE).is_some_and(|it| it.eq_ignore_ascii_case("websocket"));
     let version = header(SEC_WEBSOCKET_VERSION) == Some("13");
     let key = header(SEC_WEBSOCKET_KEY).filter(|_| asks && version);

@@ -15,13 +15,24 @@ pub(in crate::chat) fn classify_failure(text: &str) -> (FailureCode, String) {
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     let code = if has(&["no default model configured", "no model configured"]) {
         FailureCode::NoModel
-    } else if has(&["status: 401", "status: 403", "invalid api key", "incorrect api key"]) {
+    } else if has(&[
+        "status: 401",
+        "status: 403",
+        "invalid api key",
+        "incorrect api key",
+    ]) {
         FailureCode::Key
     } else if has(&["status: 429", "status: 402", "insufficient_quota"]) {
         FailureCode::Quota
     } else if has(&["deadline exceeded", "timeout", "timed out"]) {
         FailureCode::Timeout
-    } else if has(&["dial tcp", "no such host", "connection refused", "x509", "tls: "]) {
+    } else if has(&[
+        "dial tcp",
+        "no such host",
+        "connection refused",
+        "x509",
+        "tls: ",
+    ]) {
         FailureCode::Address
     } else if has(&["llm call failed", "api request failed", "status: "]) {
         FailureCode::Model
@@ -55,7 +66,11 @@ pub(super) fn mask(text: &str) -> String {
 
 /// Characters that end an address or a key.
 fn is_separator(character: char) -> bool {
-    character.is_whitespace() || matches!(character, '"' | '\'' | '<' | '>' | '(' | ')' | ',' | '`' | '{' | '}' | '[' | ']' | '\\')
+    character.is_whitespace()
+        || matches!(
+            character,
+            '"' | '\'' | '<' | '>' | '(' | ')' | ',' | '`' | '{' | '}' | '[' | ']' | '\\'
+        )
 }
 
 fn mask_word(word: &str) -> String {
@@ -84,7 +99,8 @@ fn is_key_character(character: char) -> bool {
 /// Keys as providers show them, whole or with asterisks in their middle.
 fn is_key(run: &str) -> bool {
     let marked = run.starts_with("sk-") || run.starts_with("sk_") || run.contains("**");
-    let mixed = run.chars().any(|c| c.is_ascii_digit()) && run.chars().any(|c| c.is_ascii_alphabetic());
+    let mixed =
+        run.chars().any(|c| c.is_ascii_digit()) && run.chars().any(|c| c.is_ascii_alphabetic());
     (marked && run.len() > 4) || (run.len() >= KEY && mixed)
 }
 

@@ -229,7 +229,9 @@ fn cut(text: &str) -> (String, bool) {
     if text.len() <= LONGEST_TEXT {
         return (text.to_owned(), false);
     }
-    let end = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at));
+    let end = (0..=LONGEST_TEXT)
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
     (text[..end.unwrap_or_default()].to_owned(), true)
 }
 

@@ -74,7 +74,8 @@ impl Talk {
         self.made += 1;
         if self.made > MOST_MADE {
             if self.made == MOST_MADE + 1 {
-                let text = format!("The agent sent more than {MOST_MADE} messages; the rest is left out.");
+                let text =
+                    format!("The agent sent more than {MOST_MADE} messages; the rest is left out.");
                 self.notice(NoticeCode::Cut, text, now);
             }
             return None;
@@ -106,7 +107,8 @@ impl Talk {
         let mut changed = false;
         if let Some(item) = self.items.get_mut(&id) {
             let settles = message.kind != MessageKind::Placeholder;
-            replaces_placeholder = item.placeholder && settles && message.kind == MessageKind::Answer;
+            replaces_placeholder =
+                item.placeholder && settles && message.kind == MessageKind::Answer;
             changed = item.entry.body != body || item.placeholder != !settles;
             item.placeholder = !settles;
             item.entry.body = body;
@@ -195,7 +197,10 @@ impl Talk {
 
 fn is_media(path: &str) -> bool {
     let id = path.strip_prefix(MEDIA).unwrap_or_default();
-    !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    !id.is_empty()
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 /// A file before it is fetched.

@@ -263,7 +263,9 @@ impl Talk {
         if self.count_waiting() + joined >= MOST_WAITING {
             return Err((
                 RefusalCode::TooManyWaiting,
-                format!("{MOST_WAITING} messages wait already; wait for an answer, then send it again"),
+                format!(
+                    "{MOST_WAITING} messages wait already; wait for an answer, then send it again"
+                ),
             ));
         }
         self.made = 0;
@@ -332,13 +334,7 @@ impl Talk {
     }
 
     /// Records the outcome of fetching a file.
-    pub(super) fn set_file(
-        &mut self,
-        id: u64,
-        index: usize,
-        fetched: SentFile,
-        now: Now,
-    ) {
+    pub(super) fn set_file(&mut self, id: u64, index: usize, fetched: SentFile, now: Now) {
         if let Some(item) = self.items.get_mut(&id)
             && let Body::Files { files, .. } = &mut item.entry.body
             && let Some(file) = files.get_mut(index)
@@ -511,7 +507,10 @@ fn title_of(text: &str, attachments: &[Attachment]) -> String {
     let clean = line.unwrap_or_default().chars().filter(|c| !c.is_control());
     let title: String = clean.take(TITLE + 1).collect();
     match title.chars().count() > TITLE {
-        true => format!("{}…", title.chars().take(TITLE).collect::<String>().trim_end()),
+        true => format!(
+            "{}…",
+            title.chars().take(TITLE).collect::<String>().trim_end()
+        ),
         false => title,
     }
 }

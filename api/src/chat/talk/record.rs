@@ -47,7 +47,10 @@ impl Log {
             }
             _ => {}
         }
-        while self.newest.is_some_and(|(_, most)| self.entries.len() > most) {
+        while self
+            .newest
+            .is_some_and(|(_, most)| self.entries.len() > most)
+        {
             self.entries.pop_first();
             self.left_out = true;
         }
@@ -112,19 +115,24 @@ impl Talk {
                 }
                 Body::Files { files, .. } => {
                     for file in files.iter_mut().filter(|file| file.file.is_none()) {
-                        file.error
-                            .get_or_insert_with(|| "the service restarted before it was fetched".to_owned());
+                        file.error.get_or_insert_with(|| {
+                            "the service restarted before it was fetched".to_owned()
+                        });
                     }
                 }
                 _ => continue,
             }
             self.touch(id, now);
         }
-        let unanswered = self.items.iter().rev().map_while(|(id, item)| match &item.entry.body {
-            Body::User { status, .. } => Some((*id, *status)),
-            Body::Tools { .. } | Body::Thought { .. } => Some((*id, MessageStatus::Failed)),
-            _ => None,
-        });
+        let unanswered = self
+            .items
+            .iter()
+            .rev()
+            .map_while(|(id, item)| match &item.entry.body {
+                Body::User { status, .. } => Some((*id, *status)),
+                Body::Tools { .. } | Body::Thought { .. } => Some((*id, MessageStatus::Failed)),
+                _ => None,
+            });
         let unanswered: Vec<u64> = unanswered
             .filter(|(_, status)| matches!(status, MessageStatus::Sent | MessageStatus::Joined))
             .map(|(id, _)| id)

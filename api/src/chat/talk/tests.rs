@@ -5,12 +5,20 @@ use schema::adapter::ChatFeature;
 use schema::home::conversations::ConversationId;
 use schema::ids::Timestamp;
 use serde_json::{Value, json};
-use strum::VariantArray;
+
 use tokio::time::Instant;
 
 use super::*;
 use crate::chat::pico::AgentFrame;
-use crate::chat::protocol::{Body, MessageStatus, NoticeCode, RefusalCode};
+use crate::chat::protocol::{Body, RefusalCode};
+
+const ALL: [ChatFeature; 5] = [
+    ChatFeature::Pictures,
+    ChatFeature::Parallel,
+    ChatFeature::Usage,
+    ChatFeature::Files,
+    ChatFeature::Stop,
+];
 
 /// A conversation whose time the test sets.
 struct Scene {
@@ -49,7 +57,7 @@ impl Scene {
     }
 
     fn newest() -> Self {
-        Self::new(ChatFeature::VARIANTS)
+        Self::new(&ALL)
     }
 
     fn now(&self) -> Now {
@@ -289,10 +297,7 @@ fn eleventh_waiting_message_is_refused() {
     for number in 0..=MOST_WAITING {
         scene.say(&format!("{number}")).unwrap();
     }
-    assert_eq!(
-        scene.say("one too many"),
-        Err(RefusalCode::TooManyWaiting)
-    );
+    assert_eq!(scene.say("one too many"), Err(RefusalCode::TooManyWaiting));
     scene.create("m1", "all", usage());
     scene.say("now").unwrap();
 }
@@ -319,18 +324,10 @@ fn stop_takes_messages_back_and_ends_the_turn() {
     scene.delivered();
     scene.say("/stop").unwrap();
     assert_eq!(scene.delivered(), ["/stop"]);
-    scene.create(
-        "m2",
-        "Task stopped. \"long\" was canceled.",
-        json!({}),
-    );
+    scene.create("m2", "Task stopped. \"long\" was canceled.", json!({}));
     assert_eq!(
         scene.shown(),
-        [
-            "user Unanswered: long",
-            "answer: part",
-            "notice Stopped"
-        ]
+        ["user Unanswered: long", "answer: part", "notice Stopped"]
     );
 }
 
@@ -341,10 +338,7 @@ fn stop_without_an_answer_ends_by_itself() {
     let now = scene.now();
     scene.talk.stop(now).unwrap();
     scene.pass(10);
-    assert_eq!(
-        scene.shown(),
-        ["user Unanswered: long", "notice Stopped"]
-    );
+    assert_eq!(scene.shown(), ["user Unanswered: long", "notice Stopped"]);
 }
 
 #[test]
@@ -411,10 +405,7 @@ fn silent_turn_ends_after_ten_minutes() {
     scene.pass(599);
     assert!(scene.talk.is_running());
     scene.pass(1);
-    assert_eq!(
-        scene.shown(),
-        ["user Unanswered: x", "notice Silent"]
-    );
+    assert_eq!(scene.shown(), ["user Unanswered: x", "notice Silent"]);
 }
 
 #[test]
@@ -451,10 +442,7 @@ fn lost_agent_ends_the_turn() {
     let now = scene.now();
     scene.talk.agent_disconnected(now);
     scene.pass(30);
-    assert_eq!(
-        scene.shown(),
-        ["user Unanswered: x", "notice Disconnected"]
-    );
+    assert_eq!(scene.shown(), ["user Unanswered: x", "notice Disconnected"]);
 }
 
 #[test]
@@ -462,10 +450,7 @@ fn refused_message_is_marked() {
     let mut scene = Scene::newest();
     scene.say("x").unwrap();
     scene.hear(json!({"type": "error", "payload": {"code": "invalid_media", "message": "too long", "request_id": "1"}}));
-    assert_eq!(
-        scene.shown(),
-        ["user Failed: x", "notice RefusedByAgent"]
-    );
+    assert_eq!(scene.shown(), ["user Failed: x", "notice RefusedByAgent"]);
 }
 
 #[test]
@@ -569,7 +554,7 @@ fn written_entries_are_read_again() {
     scene.create("m2", "answer", usage());
     let now = scene.now();
     let lines = scene.talk.take_lines(true, now);
-    let again = Scene::load(ChatFeature::VARIANTS, &lines);
+    let again = Scene::load(&ALL, &lines);
     assert_eq!(again.shown(), ["user Sent: x", "answer: answer"]);
 }
 
@@ -583,7 +568,7 @@ fn interrupted_turn_is_said_when_it_is_read_again() {
     let mut lines = scene.talk.take_lines(true, now);
     lines.push("{\"id\": 7, \"nonsense\"".to_owned());
     lines.push("[]".to_owned());
-    let again = Scene::load(ChatFeature::VARIANTS, &lines);
+    let again = Scene::load(&ALL, &lines);
     assert_eq!(
         again.shown(),
         [
@@ -601,7 +586,7 @@ fn waiting_message_is_sent_after_a_restart_of_the_service() {
     scene.say_as("a", "x").unwrap();
     let now = scene.now();
     let lines = scene.talk.take_lines(true, now);
-    let mut again = Scene::load(ChatFeature::VARIANTS, &lines);
+    let mut again = Scene::load(&ALL, &lines);
     again.pass(0);
     assert_eq!(again.delivered(), ["x"]);
     again.say_as("a", "x").unwrap();

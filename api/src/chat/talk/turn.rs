@@ -164,7 +164,16 @@ impl Talk {
             .filter(|(_, item)| {
                 let body = &item.entry.body;
                 item.placeholder
-                    || matches!(body, Body::Answer { streaming: true, .. } | Body::Thought { streaming: true, .. })
+                    || matches!(
+                        body,
+                        Body::Answer {
+                            streaming: true,
+                            ..
+                        } | Body::Thought {
+                            streaming: true,
+                            ..
+                        }
+                    )
             })
             .map(|(id, _)| *id)
             .collect();
@@ -188,7 +197,9 @@ impl Talk {
             self.remove(id);
             return;
         }
-        if let Body::Answer { streaming, .. } | Body::Thought { streaming, .. } = &mut item.entry.body {
+        if let Body::Answer { streaming, .. } | Body::Thought { streaming, .. } =
+            &mut item.entry.body
+        {
             *streaming = false;
         }
         self.touch(id, now);
@@ -239,7 +250,8 @@ impl Talk {
             self.end_stopped(now);
         } else if since(turn.lost).is_some_and(|time| time >= LOST) {
             self.end_turn(TurnEnd::Unanswered, now);
-            let text = "The connection to the agent broke before it had answered. Send the message again.";
+            let text =
+                "The connection to the agent broke before it had answered. Send the message again.";
             self.notice(NoticeCode::Disconnected, text, now);
         } else if self.typing == 0 && since(turn.maybe_over).is_some_and(|time| time >= quiet) {
             self.end_turn(TurnEnd::Answered, now);

@@ -17,9 +17,10 @@ impl Talk {
     /// The frames that bring a page up to date, each as JSON; moves its cursor. With `hello` the first frame is one even when the page
     /// has missed nothing.
     pub(in crate::chat) fn frames_after(&self, cursor: &mut Cursor, hello: bool) -> Vec<String> {
-        let known = cursor.0.as_ref().filter(|(epoch, n)| {
-            *epoch == self.epoch && *n >= self.lost_before && *n <= self.n
-        });
+        let known = cursor
+            .0
+            .as_ref()
+            .filter(|(epoch, n)| *epoch == self.epoch && *n >= self.lost_before && *n <= self.n);
         let after = known.map(|(_, n)| *n);
         let mut frames = Vec::new();
         let mut push = |frame: &ServerFrame<'_>| frames.extend(serde_json::to_string(frame).ok());

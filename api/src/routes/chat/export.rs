@@ -124,7 +124,11 @@ fn write_entry(out: &mut dyn Write, at: Timestamp, body: &Body) -> io::Result<()
             }
         }
         Body::Files { files, text } => {
-            writeln!(out, "\n## Agent, {at}\n\n{}", text.as_deref().unwrap_or_default())?;
+            writeln!(
+                out,
+                "\n## Agent, {at}\n\n{}",
+                text.as_deref().unwrap_or_default()
+            )?;
             for file in files {
                 writeln!(out, "\n- {}", file.name)?;
             }

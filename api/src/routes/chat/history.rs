@@ -82,7 +82,10 @@ async fn list(
         Ok(log.into_entries())
     };
     let (entries, older) = read_folder(&deps, &session.account, id, read).await?;
-    Ok(Answer::ok("entries of the conversation", Entries { entries, older }))
+    Ok(Answer::ok(
+        "entries of the conversation",
+        Entries { entries, older },
+    ))
 }
 
 /// Reads a conversation's folder off the async threads.
@@ -95,7 +98,11 @@ pub(super) async fn read_folder<T: Send + 'static>(
     id: ConversationId,
     read: impl FnOnce(&Folder) -> Result<T, schema::home::workspace::FileError> + Send + 'static,
 ) -> Result<T> {
-    let workspace = deps.files.find(account).await?.ok_or_else(no_conversation)?;
+    let workspace = deps
+        .files
+        .find(account)
+        .await?
+        .ok_or_else(no_conversation)?;
     let work = move || match workspace.open_conversation(&id)? {
         Some(folder) => read(&folder).map(Some),
         None => Ok(None),

@@ -103,7 +103,10 @@ async fn show(
         (None, _) => Availability::Unsupported,
         (Some(_), true) => Availability::On,
     };
-    let has = |feature| chat.as_ref().is_some_and(|chat| chat.features.contains(&feature));
+    let has = |feature| {
+        chat.as_ref()
+            .is_some_and(|chat| chat.features.contains(&feature))
+    };
     let abilities = Abilities {
         state,
         pictures: has(ChatFeature::Pictures),
@@ -174,7 +177,8 @@ async fn record(
     deps: &Deps,
     id: &ConversationId,
 ) -> Result<()> {
-    let about = About::object(Kind::User, &session.account.name).detail(format!("conversation {id}"));
+    let about =
+        About::object(Kind::User, &session.account.name).detail(format!("conversation {id}"));
     Ok(meta.begin(deps).await?.commit(about).await?)
 }
 
@@ -201,12 +205,17 @@ async fn rename(
     let account = &session.account;
     let NewTitle { id, title } = input.params;
     record(&session, &input.meta, &deps, &id).await?;
-    let workspace = deps.files.find(account).await?.ok_or_else(no_conversation)?;
+    let workspace = deps
+        .files
+        .find(account)
+        .await?
+        .ok_or_else(no_conversation)?;
     let (renamed, new) = (id.clone(), title.clone());
     let rename = move || workspace.rename_conversation(&renamed, &new);
     let meta = deps.files.run(rename).await?.map_err(refused)?;
     let meta = meta.ok_or_else(no_conversation)?;
-    deps.chats.rename(&deps, account, id.clone(), meta.title.clone());
+    deps.chats
+        .rename(&deps, account, id.clone(), meta.title.clone());
     let conversation = Conversation::new(id, meta);
     Ok(Answer::ok("conversation renamed", One { conversation }))
 }
@@ -222,7 +231,11 @@ async fn delete(
 ) -> Result<Answer> {
     let account = &session.account;
     let id = input.params.id;
-    let workspace = deps.files.find(account).await?.ok_or_else(no_conversation)?;
+    let workspace = deps
+        .files
+        .find(account)
+        .await?
+        .ok_or_else(no_conversation)?;
     record(&session, &input.meta, &deps, &id).await?;
     deps.chats.close(&deps, account, id.clone()).await?;
     let delete = move || remove(&workspace, &id);
