@@ -3,7 +3,7 @@
 // Prints its base address (`http://127.0.0.1:4000/v1`) once it listens. The last text of the user is the script: if each of its
 // lines is a command, they are done in order; any other text is answered by `You said: <text>`.
 //
-//   CALL <tool> <json>     a tool call (several lines: several calls); its result is answered by `The tool said: <200 characters>`
+//   CALL <tool> <json>     a tool call (several lines: several calls); the result is answered by `The tool said: …`
 //   THEN                   what follows is done after the results of the calls before it
 //   SAY <text>             text of the answer; `\n` is a line break
 //   THINK <text>           reasoning
