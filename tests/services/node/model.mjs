@@ -13,6 +13,7 @@
 //   MARKDOWN               a text with everything that Markdown knows, and HTML
 //   EMPTY                  an empty answer
 //   CUT                    the connection breaks off here
+//   END                    the streamed answer ends here, without its end mark
 //   FAIL <status> [text]   that status; the body holds the text, the key and the address
 //   FAILONCE <status> [text]   the same, for the first request with this script only
 import { createServer } from 'node:http';
@@ -33,7 +34,7 @@ if (host === undefined) throw new Error('--listen wants ADDRESS:PORT');
 const BODY_LIMIT = 256 * 1024 * 1024;
 const WORDS = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'];
 const ARGUMENT = { CALL: true, SAY: true, THINK: true, STREAM: true, WAIT: true, LONG: true, FAIL: true, FAILONCE: true };
-const BARE = { MARKDOWN: true, EMPTY: true, CUT: true, THEN: true };
+const BARE = { MARKDOWN: true, EMPTY: true, CUT: true, END: true, THEN: true };
 const MARKDOWN = `# A heading
 
 Some *emphasis*, **strong text**, ~~struck text~~ and \`code\`.
@@ -168,6 +169,9 @@ async function* perform(commands, request) {
         await sleep(100);
         yield { cut: true };
         return;
+      case 'END':
+        yield { end: true };
+        return;
       case 'FAIL':
       case 'FAILONCE':
         fail(command, request);
@@ -209,6 +213,10 @@ async function answerStreamed(response, head, deltas, length) {
     if (response.destroyed) return;
     if (delta.cut) {
       response.destroy();
+      return;
+    }
+    if (delta.end) {
+      response.end();
       return;
     }
     if (delta.tool_calls) finish = 'tool_calls';

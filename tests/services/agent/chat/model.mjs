@@ -4,6 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { definitions } from "./tools.mjs";
 
 const SYSTEM = "You are the agent of the tests.";
+// So many characters of a refusal's body are shown.
+const PREVIEW = 128;
 
 // A failure that the agent tries again: the network's, or a time limit.
 class NetworkError extends Error {}
@@ -53,7 +55,9 @@ async function send(model, messages, stream, signal) {
       signal: AbortSignal.any([limit, signal]),
     });
     if (response.ok) return stream ? response : await response.json();
-    throw new Error(`API request failed:\n  Status: ${response.status}\n  Body:   ${await response.text()}`);
+    const text = (await response.text()).trim();
+    const preview = text.length > PREVIEW ? `${text.slice(0, PREVIEW)}...` : text || "<empty>";
+    throw new Error(`API request failed:\n  Status: ${response.status}\n  Body:   ${preview}`);
   } catch (error) {
     if (signal.aborted || !(error.cause || error.name === "TimeoutError")) throw error;
     throw new NetworkError(explain(error, model.address));
@@ -75,7 +79,7 @@ export async function askWhole({ model, retries, retryWait }, messages, signal) 
   }
 }
 
-/** The same answer in pieces: `update` gets text and thought so far. A stream that breaks off counts as far as it came. */
+/** The same answer in pieces: `update` gets text and thought so far. A stream without its end mark counts as far as it came. */
 export async function askStreamed({ model }, messages, signal, update) {
   const response = await send(model, messages, true, signal);
   const answer = { content: "", thought: "", calls: [] };
@@ -88,7 +92,7 @@ export async function askStreamed({ model }, messages, signal, update) {
       update(answer);
     }
   } catch (error) {
-    if (signal.aborted || !answer.content) throw error;
+    throw signal.aborted ? error : new Error("streaming read error: unexpected EOF");
   }
   answer.calls = answer.calls.filter(Boolean);
   return answer;

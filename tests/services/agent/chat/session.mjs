@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 
 const TYPING_LIMIT = 5 * 60 * 1000;
-// After a streamed answer, thoughts and tool calls are left out for this long.
+// After a streamed answer, thoughts and tool calls are left out for this long, or until another message.
 const QUIET_AFTER_STREAM = 30 * 1000;
 
 /** A frame as the agent writes it: one line, HTML's characters escaped. */
@@ -53,7 +53,8 @@ export class Session {
   /** A whole message. The first one of a turn ends its typing mark. */
   create(payload) {
     this.stopTyping();
-    if (payload.kind && Date.now() - this.#streamedAt < QUIET_AFTER_STREAM) return;
+    if (!payload.kind) this.#streamedAt = -Infinity;
+    else if (Date.now() - this.#streamedAt < QUIET_AFTER_STREAM) return;
     this.send("message.create", { ...payload, message_id: randomUUID() });
   }
 
@@ -77,11 +78,14 @@ export class Session {
 
 /** One streamed message, and the thought before it. */
 export class Stream {
-  #parts = { content: {}, thought: {} };
+  #thought = {};
+  // Messages of the answer: several when a marker splits it.
+  #contents = [{}];
   #error;
 
-  constructor(session, { model, throttle, growth }) {
+  constructor(session, { model, throttle, growth, splitMarker }) {
     this.session = session;
+    this.splitMarker = splitMarker;
     this.model = model;
     this.throttle = throttle;
     this.growth = growth;
@@ -92,13 +96,13 @@ export class Stream {
   }
 
   get visible() {
-    return Boolean(this.#parts.content.id || this.#parts.thought.id);
+    return Boolean(this.#contents[0].id || this.#thought.id);
   }
 
   update({ content, thought }) {
     try {
-      this.#write("thought", thought, { kind: "thought", thought: true });
-      this.#write("content", content);
+      this.#write(this.#thought, thought, { kind: "thought", thought: true });
+      this.#writeContent(content, {}, false);
     } catch (error) {
       this.#error = error;
     }
@@ -106,20 +110,30 @@ export class Stream {
 
   /** Writes the last update; throws when no connection takes it. */
   finish(content, usage) {
-    this.#write("content", content, { context_usage: usage }, true);
+    this.#writeContent(content, { context_usage: usage }, true);
     this.session.markStreamed();
   }
 
   /** Takes back what was streamed. */
   delete() {
-    for (const { id } of [this.#parts.content, this.#parts.thought]) {
+    for (const { id } of [...this.#contents, this.#thought]) {
       if (id) this.session.send("message.delete", { message_id: id });
     }
-    this.#parts = { content: {}, thought: {} };
+    this.#contents = [{}];
+    this.#thought = {};
   }
 
-  #write(name, text, more = {}, last = false) {
-    const part = this.#parts[name];
+  #writeContent(content, more, last) {
+    const texts = this.splitMarker ? content.split(this.splitMarker).map((text) => text.trim()) : [content];
+    texts.forEach((text, index) => {
+      const isLast = index === texts.length - 1;
+      const part = (this.#contents[index] ??= {});
+      if (isLast) this.#write(part, text, more, last);
+      else if (part.text !== text) this.#write(part, text, {}, true);
+    });
+  }
+
+  #write(part, text, more = {}, last = false) {
     if (!text.trim() && !part.id) return;
     if (part.id && !last) {
       const tooSoon = Date.now() - part.at < this.throttle || text.length - part.text.length < this.growth;

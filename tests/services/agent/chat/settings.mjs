@@ -85,7 +85,7 @@ export function readSettings() {
     retries: defaults.max_llm_retries ?? 2,
     retryWait: defaults.llm_retry_backoff_secs ?? 2,
     argumentsLength: defaults.tool_feedback?.max_args_length ?? 300,
-    splitOnMarker: defaults.split_on_marker === true,
+    splitMarker: defaults.split_on_marker === true ? "<|[SPLIT]|>" : undefined,
     model,
   };
 }

@@ -8,7 +8,6 @@ const ROUNDS = 20;
 const WAITING = 10;
 const EMPTY = "The model returned an empty response. This may indicate a provider error or token limit.";
 const TOO_MANY = "I've reached `max_tool_iterations` without a final response.";
-const SPLIT = "<|[SPLIT]|>";
 
 const shorten = (text, length) => (text.length > length ? `${text.slice(0, length - 3)}...` : text);
 
@@ -147,20 +146,14 @@ export class Turn {
     const { session, settings } = this;
     const text = content.trim() ? content : EMPTY;
     session.history.push({ role: "assistant", content: text });
-    if (this.#messaged) {
-      stream?.delete();
-      session.stopTyping();
-      return;
-    }
     if (stream?.visible) {
       stream.finish(text, session.usage());
       return;
     }
+    // What the tool has sent is the answer.
+    if (this.#messaged) return;
     if (thought) session.create({ content: thought, kind: "thought", model_name: settings.model.name, thought: true });
-    const parts = (settings.splitOnMarker ? text.split(SPLIT) : [text]).map((part) => part.trim() && part).filter(Boolean);
-    parts.forEach((part, index) => {
-      const last = index === parts.length - 1;
-      session.create({ content: part, ...(last ? { context_usage: session.usage() } : {}) });
-    });
+    const parts = settings.splitMarker ? text.split(settings.splitMarker) : [text];
+    for (const content of parts.filter((part) => part.trim())) session.create({ content, context_usage: session.usage() });
   }
 }
