@@ -47,7 +47,7 @@ function updateForEver(session, quirks) {
   const timer = setInterval(update, quirks.endless > 1 ? quirks.endless : 20);
 }
 
-/** Does what the file says; returns true when the message is not to be answered besides. */
+/** Misbehaves as the file says; returns true when the message gets no answer besides. */
 export function misbehave(session) {
   const quirks = readQuirks();
   if (quirks.malformed) {

@@ -1,4 +1,4 @@
-// The tools that the model may call. They work in the workspace; what they answer goes back to the model.
+// The tools that the model may call. They work in the workspace; their results go back to the model.
 import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -51,7 +51,7 @@ const tools = {
   },
 };
 
-/** Runs a call of the model and returns what it is told; a failure is a text too. `context.signal` cancels. */
+/** Runs a call of the model and returns its result; a failure is a text too. `context.signal` cancels. */
 export async function runTool({ name, arguments: given }, context) {
   try {
     if (!Object.hasOwn(tools, name)) return `tool "${name}" not found`;

@@ -1,4 +1,4 @@
-// A turn: what the agent does from a message of the user to its answer.
+// A turn: the work from a message of the user to its answer.
 import { askStreamed, askWhole } from "./model.mjs";
 import { Stream } from "./session.mjs";
 import { readSettings } from "./settings.mjs";
@@ -6,6 +6,8 @@ import { runTool } from "./tools.mjs";
 
 const ROUNDS = 20;
 const WAITING = 10;
+// Messages that the model gets to see again.
+const REMEMBERED = 100;
 const EMPTY = "The model returned an empty response. This may indicate a provider error or token limit.";
 const TOO_MANY = "I've reached `max_tool_iterations` without a final response.";
 
@@ -15,6 +17,13 @@ function userMessage({ text, pictures }) {
   if (!pictures.length) return { role: "user", content: text };
   const images = pictures.map((url) => ({ type: "image_url", image_url: { url } }));
   return { role: "user", content: [...(text ? [{ type: "text", text }] : []), ...images] };
+}
+
+// The newest messages, from a text of the user on.
+function recall(history) {
+  const newest = history.slice(-REMEMBERED);
+  const from = newest.findIndex(({ role }) => role === "user");
+  return from < 0 ? [] : newest.slice(from);
 }
 
 function indent(json) {
@@ -53,6 +62,7 @@ export class Turn {
   async run() {
     this.started = true;
     const { session } = this;
+    session.history = recall(session.history);
     const before = [...session.history];
     this.settings = readSettings();
     session.history.push(userMessage(this.first));
@@ -99,7 +109,7 @@ export class Turn {
     } catch (error) {
       if (signal.aborted || stream.visible) throw error;
     }
-    // What failed before anything was seen is asked again, unstreamed; later, the turn is broken.
+    // A stream that failed before its first frame is asked again, unstreamed; a later failure breaks the turn.
     if (stream.visible) throw stream.error;
     return { answer: await askWhole(settings, session.history, signal) };
   }
@@ -150,7 +160,7 @@ export class Turn {
       stream.finish(text, session.usage());
       return;
     }
-    // What the tool has sent is the answer.
+    // The tool's message is the answer.
     if (this.#messaged) return;
     if (thought) session.create({ content: thought, kind: "thought", model_name: settings.model.name, thought: true });
     const parts = settings.splitMarker ? text.split(settings.splitMarker) : [text];
