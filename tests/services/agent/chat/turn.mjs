@@ -9,7 +9,8 @@ const WAITING = 10;
 // Messages that the model gets to see again.
 const REMEMBERED = 100;
 const EMPTY = "The model returned an empty response. This may indicate a provider error or token limit.";
-const TOO_MANY = "I've reached `max_tool_iterations` without a final response.";
+const TOO_MANY = "I've reached `max_tool_iterations` without a final response. "
+  + "Increase `max_tool_iterations` in config.json if this task needs more tool steps.";
 
 const shorten = (text, length) => (text.length > length ? `${text.slice(0, length - 3)}...` : text);
 
