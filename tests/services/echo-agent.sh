@@ -15,10 +15,12 @@ if [ -e "$agent/crash" ]; then sleep 0.2; echo "crashing on demand" >&2; exit 3;
 
 health=
 client=
+chat=
 end() {
   echo "end"
   [ -z "$health" ] || kill "$health" 2>/dev/null
   [ -z "$client" ] || kill "$client" 2>/dev/null
+  [ -z "$chat" ] || kill "$chat" 2>/dev/null
   exit 0
 }
 trap end TERM INT
@@ -31,6 +33,11 @@ fi
 if [ -e /agent/client.mjs ] && [ -r "$agent/config.json" ]; then
   node /agent/client.mjs "$agent/config.json" &
   client=$!
+fi
+# It follows the agent's files, which may come later.
+if [ -e /agent/chat.mjs ]; then
+  node /agent/chat.mjs &
+  chat=$!
 fi
 while :; do
   if [ "${ECHO_MODE:-}" != deaf ]; then

@@ -13,7 +13,7 @@ case $services in /*) ;; *) services=$PWD/$services ;; esac
 
 # Sets that run side by side: `max-threads` of the group `engine` in .config/nextest.toml.
 service_sets=3
-echo_images=(echo:1 echo:2 echo:crash echo:deaf echo:mcp)
+echo_images=(echo:1 echo:2 echo:crash echo:deaf echo:mcp echo:chat)
 
 netns=$services/netns
 docker_dir=$services/docker
