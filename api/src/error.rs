@@ -460,7 +460,9 @@ impl ApiError {
             Self::PreviousAccountArchiving => {
                 (S::SERVICE_UNAVAILABLE, "previous_account_archiving")
             }
-            Self::ChannelNotAllowed { .. } | Self::ChannelOfChat { .. } => (S::FORBIDDEN, "channel_not_allowed"),
+            Self::ChannelNotAllowed { .. } | Self::ChannelOfChat { .. } => {
+                (S::FORBIDDEN, "channel_not_allowed")
+            }
             Self::NoSuchRoute | Self::NotFound { .. } => (S::NOT_FOUND, "not_found"),
             Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::RequestTimeout => (S::REQUEST_TIMEOUT, "request_timeout"),

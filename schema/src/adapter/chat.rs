@@ -181,13 +181,16 @@ pub(super) fn check_chat(
         let place = Place {
             path,
             channels: &schema.channels.channels,
-            service: [Some(&agent.mcp_servers_path), agent.workspace_setting.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(|text| SettingPath::dotted(text))
-                .chain(schema.models_path.clone())
-                .chain(schema.default_model_path.clone())
-                .collect(),
+            service: [
+                Some(&agent.mcp_servers_path),
+                agent.workspace_setting.as_ref(),
+            ]
+            .into_iter()
+            .flatten()
+            .map(|text| SettingPath::dotted(text))
+            .chain(schema.models_path.clone())
+            .chain(schema.default_model_path.clone())
+            .collect(),
         };
         if let Some(message) = place.find_problem(chat.channel.as_deref()) {
             problem(&pointer, message);

@@ -115,7 +115,11 @@ fn changes() -> Vec<Change> {
     set(CONFIG_3, "/chat/origin", json!("*"));
     set(CONFIG_3, "/chat/channel", json!("fax"));
     set(CONFIG_3, "/chat/channel", json!("mail"));
-    set(CONFIG_3, "/chat/token", json!("channel_list.chat.settings.token"));
+    set(
+        CONFIG_3,
+        "/chat/token",
+        json!("channel_list.chat.settings.token"),
+    );
     set(CONFIG_3, "/chat/token", json!("web.cookies.page"));
     set(CONFIG_3, "/chat/token", json!("models.page"));
     set(CONFIG_3, "/chat/token", json!("page"));
@@ -126,7 +130,11 @@ fn changes() -> Vec<Change> {
     set(CONFIG_3, "/chat/set", json!({"page.a": 1, "page.a.b": 1}));
     set(CONFIG_3, "/chat/set", json!({"defaults.workspace": "/tmp"}));
     set(CONFIG_3, "/chat/set", json!({"mcp.servers.browser": false}));
-    set(CONFIG_3, "/chat/set", json!({"channel_list.mail.enabled": true}));
+    set(
+        CONFIG_3,
+        "/chat/set",
+        json!({"channel_list.mail.enabled": true}),
+    );
     set(CONFIG_3, "/chat/set", json!({"page..enabled": true}));
     set(
         UI_3,

@@ -36,7 +36,10 @@ impl SecretPaths {
                 paths.secret.insert(folded(models));
             }
         }
-        for chat in config_schemas.values().filter_map(|schema| schema.chat.as_ref()) {
+        for chat in config_schemas
+            .values()
+            .filter_map(|schema| schema.chat.as_ref())
+        {
             let token = folded(&chat.token);
             paths.secret.extend(paths.in_any_channel(&token));
             paths.secret.insert(token);

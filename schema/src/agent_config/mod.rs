@@ -14,8 +14,8 @@ pub(crate) mod query;
 pub use kept::{KeptFiles, keep_files, kept_files};
 pub use model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
 pub use query::{
-    all, chat_token, applied, channel_values, cookies, delete_cookies, get, list_cookies, save_facts,
-    set_channel_values, set_channels, set_cookies, values,
+    all, applied, channel_values, chat_token, cookies, delete_cookies, get, list_cookies,
+    save_facts, set_channel_values, set_channels, set_cookies, values,
 };
 pub(crate) use query::{delete, purge};
 

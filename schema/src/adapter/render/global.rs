@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::super::Adapter;
+use super::super::ConfigSchema;
 use super::super::depth::nests_deeper_than;
 use super::super::migrate::Documents;
-use super::super::ConfigSchema;
 use super::super::path::{SettingPath, get, get_mut, take};
 use super::ENABLED;
 use super::desired::member;

@@ -39,11 +39,7 @@ impl World {
     "channel_list.pico.enabled",
     "channel_list.pico.settings.token"
 )]
-fn chat_of_picoclaw_is_turned_on(
-    #[case] tag: &str,
-    #[case] enabled: &str,
-    #[case] token: &str,
-) {
+fn chat_of_picoclaw_is_turned_on(#[case] tag: &str, #[case] enabled: &str, #[case] token: &str) {
     let mut world = picoclaw(tag);
     world.apply();
     assert_eq!(world.at(enabled, token), (json!(true), json!(TOKEN)));
