@@ -1,5 +1,7 @@
 //! Changes that agents get in steps.
 
+use schema::adapter::Adapter;
+use schema::adapter::store;
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::query::{self, Saved};
@@ -16,6 +18,7 @@ on_both_databases!(
     save_holds_ready_agents_and_bumps_the_others,
     restart_ends_a_hold,
     newer_save_takes_the_place_of_a_rollout,
+    base_of_a_new_release_holds_ready_agents,
     limit_of_its_own_keeps_an_agent_out,
 );
 
@@ -116,6 +119,62 @@ async fn save_holds_ready_agents_and_bumps_the_others(yard: Yard) {
     assert_eq!(held_by(&yard, &uids[0]).await, [None, None]);
     assert_eq!(generations(&yard, Kind::Container, &uids).await, [2, 1]);
     assert_eq!(states(&yard, &rollout).await.1[1].1, TargetState::Moving);
+}
+
+/// PicoClaw's adapter as releases before the chat had it.
+fn without_chat() -> Adapter {
+    let builtin = Adapter::builtin("picoclaw").unwrap().unwrap();
+    let mut files = builtin.files().clone();
+    for (path, text) in &mut files {
+        let Ok(mut document) = serde_json::from_str::<Value>(text) else {
+            continue;
+        };
+        if path == "index.json" {
+            document["adapter_version"] = json!("1.2");
+            for version in document["agent_versions"].as_array_mut().unwrap() {
+                version.as_object_mut().unwrap().remove("chat");
+            }
+        }
+        document.as_object_mut().unwrap().remove("chat");
+        *text = document.to_string();
+    }
+    crate::support::repack(&mut files);
+    Adapter::from_stored(&serde_json::to_string(&files).unwrap()).unwrap()
+}
+
+async fn base_of_a_new_release_holds_ready_agents(yard: Yard) {
+    let before = without_chat();
+    assert_eq!(before.chat("0.2.9"), None);
+    let start = async |base: &Adapter| {
+        let mut tx = yard.db.begin().await.unwrap();
+        let changed = store::ensure_base(&mut tx, base, BY).await.unwrap();
+        tx.commit().await.unwrap();
+        assert!(changed);
+    };
+    start(&before).await;
+    let uids = ready(&yard, &["alice", "bob"]).await;
+    let files = generations(&yard, Kind::AgentConfig, &uids).await;
+    let containers = generations(&yard, Kind::Container, &uids).await;
+    let stopped = user(&yard, "carol").await;
+    let now = Adapter::builtin("picoclaw").unwrap().unwrap();
+    assert!(now.index.adapter_version > before.index.adapter_version);
+    start(&now).await;
+    let rollout = held_by(&yard, &uids[0]).await[1].clone().unwrap();
+    for uid in &uids {
+        assert_eq!(
+            held_by(&yard, uid).await,
+            [(); 2].map(|()| Some(rollout.clone()))
+        );
+    }
+    assert_eq!(generations(&yard, Kind::AgentConfig, &uids).await, files);
+    assert_eq!(generations(&yard, Kind::Container, &uids).await, containers);
+    assert_eq!(held_by(&yard, &stopped).await, [None, None]);
+    let pending = |name: &str| (name.to_owned(), TargetState::Pending);
+    let expected = (Phase::Rolling, vec![pending("alice"), pending("bob")]);
+    assert_eq!(states(&yard, &rollout).await, expected);
+    let mut connection = yard.db.read().await.unwrap();
+    let found = rollout::get(&mut connection, &rollout).await.unwrap();
+    assert_eq!(found.unwrap().0.kind, RolloutKind::Adapter);
 }
 
 async fn restart_ends_a_hold(yard: Yard) {

@@ -550,7 +550,7 @@ async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the
     // The agent's own; `bindings` is nothing that version 3 keeps.
     let own = "cd /root/.agent && \
                sed '1s/^{/{\"own\": {\"n\": 7}, \"bindings\": [\"x\"],/' config.json >new && \
-               cat new >config.json && rm new && echo '{\"own\": \"k\"}' >security.json";
+               cat new >config.json && sed '1s/^{/{\"own\": \"k\",/' security.json >new && cat new >security.json && rm new";
     let id = engine.the_running("alice").id;
     engine.docker(&["exec", &id, "sh", "-c", own]);
     let read = |name: &str| std::fs::read_to_string(yard.file("alice", name)).unwrap();

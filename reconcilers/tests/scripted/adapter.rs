@@ -381,7 +381,10 @@ async fn what_is_no_valid_package_is_told_and_the_active_one_stays() {
     yard.configure(json!({"adapter.source_url": URL})).await;
     let mut spoiled = zip("9.0");
     let middle = spoiled.len() / 2;
-    spoiled[middle] ^= 0xff;
+    // A single byte may be one that no reader looks at.
+    for byte in &mut spoiled[middle..middle + 64] {
+        *byte ^= 0xff;
+    }
     let broken = zip("9.0")[..200].to_vec();
     for (token, bytes) in [("a", spoiled), ("b", broken), ("c", b"no zip".to_vec())] {
         yard.ask(token).await;

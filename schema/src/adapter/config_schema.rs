@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::Problem;
 use super::chat::{Chat, ChatDocument};
 use super::path::SettingPath;
+use super::provider::{Provider, check_providers};
 use super::shape::{self, Shape};
 
 /// A config schema: where the files of one configuration version have their channels and models.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConfigSchema {
     /// The configuration version.
     pub config_version: u32,
@@ -31,6 +32,8 @@ pub struct ConfigSchema {
     pub channel_types: BTreeSet<String>,
     /// The chat that agents of this version have; `None`: none.
     pub chat: Option<Chat>,
+    /// The providers of models that an administrator may choose from.
+    pub providers: Vec<Provider>,
 }
 
 /// Where one file has its channels.
@@ -68,6 +71,8 @@ struct Document {
     singleton_channels: Vec<String>,
     channel_types: Vec<String>,
     chat: Option<ChatDocument>,
+    #[serde(default)]
+    providers: Vec<Provider>,
 }
 
 /// What is absent is where the configuration file has it.
@@ -129,8 +134,10 @@ pub(super) fn read(
         security_channels,
         channel_types,
         chat: document.chat.map(Chat::from),
+        providers: document.providers,
     };
     check_apart(file, &schema, problems);
+    check_providers(file, &schema, problems);
     Some(schema)
 }
 

@@ -20,6 +20,7 @@ mod migration;
 mod model;
 mod package;
 mod path;
+mod provider;
 mod render;
 mod rules;
 mod secret_paths;
@@ -51,6 +52,10 @@ pub use migration::{Action, Migration, Nested};
 pub use model::{Agent, AgentVersion, AgentVersions, Index, MigrationFile, Readiness, RunAs};
 pub use path::SettingPath;
 pub(crate) use path::escape;
+pub use provider::{
+    ChosenModel, KeyNeed, ModelChoice, ModelProtocol, Provider, check_model_name,
+    parse_model_address,
+};
 pub use render::{
     Applied, Found, Inputs, ManagedFile, ManagedPaths, McpAccess, RenderError, Rendered,
     RenderedFile,

@@ -180,9 +180,12 @@ fn check_chats(
         let knows = |channel: &String| {
             types.is_some_and(|types| types.iter().any(|name| name.as_str() == Some(channel)))
         };
-        let chat = schema_of(version, config_schemas).and_then(|schema| schema.chat.as_ref());
-        let message = match chat.map(|chat| chat.channel.as_ref()) {
-            None => "has no chat in its entry of config_schemas",
+        // One that is missing or wrong was reported already.
+        let Some(schema) = schema_of(version, config_schemas) else {
+            continue;
+        };
+        let message = match schema.chat.as_ref().map(|chat| chat.channel.as_ref()) {
+            None => "needs chat in the config schema of its configuration version",
             Some(Some(channel)) if !knows(channel) => {
                 "needs the channel of the chat in channel_types"
             }

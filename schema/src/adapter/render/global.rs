@@ -107,7 +107,7 @@ impl Adapter {
 
     /// Global settings that say their version are migrated like files; others are taken as they
     /// are.
-    fn migrate_global(
+    pub(in super::super) fn migrate_global(
         &self,
         agent: &Value,
         security: &Value,
