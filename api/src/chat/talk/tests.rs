@@ -12,6 +12,8 @@ use super::*;
 use crate::chat::pico::AgentFrame;
 use crate::chat::protocol::{Body, RefusalCode};
 
+mod recorded_scenes;
+
 const ALL: [ChatFeature; 5] = [
     ChatFeature::Pictures,
     ChatFeature::Parallel,
