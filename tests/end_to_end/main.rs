@@ -38,6 +38,7 @@ mod agent_config;
 mod archive;
 mod audit;
 mod broken_users;
+mod chat;
 mod clock;
 mod command_line;
 mod console;

@@ -3,6 +3,7 @@
 //!
 //! Tests wait for what they want to see, each time with a deadline; none sleeps and hopes.
 
+pub mod chat;
 pub mod client;
 pub mod disk;
 pub mod engine;

@@ -18,6 +18,15 @@ struct Script {
 
 impl Script {
     async fn start(name: &str, environment: &[(&str, &str)]) -> Self {
+        Self::start_with(name, &[], environment).await.0
+    }
+
+    /// Starts a script with arguments; returns its first line, too.
+    async fn start_with(
+        name: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> (Self, String) {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/services/node");
         assert!(
             folder.join("node_modules/oidc-provider").is_dir(),
@@ -25,6 +34,7 @@ impl Script {
         );
         let mut child = Command::new("node")
             .arg(folder.join(name))
+            .args(arguments)
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -40,8 +50,8 @@ impl Script {
             stdout,
         };
         // The first line says that it is ready.
-        script.line().await;
-        script
+        let line = script.line().await;
+        (script, line)
     }
 
     async fn line(&mut self) -> String {
@@ -154,5 +164,31 @@ impl IdentityProvider {
             .args([format!("-{signal}"), pid.unwrap().to_string()])
             .status();
         assert!(status.unwrap().success());
+    }
+}
+
+/// A scripted server of models, with the interface of OpenAI.
+pub struct Models {
+    _script: Script,
+    port: u16,
+}
+
+impl Models {
+    /// Key that it takes.
+    pub const KEY: &str = "sk-test-0123456789abcdef";
+
+    pub async fn start() -> Self {
+        let arguments = ["--listen", "0.0.0.0:0", "--key", Self::KEY];
+        let (script, line) = Script::start_with("model.mjs", &arguments, &[]).await;
+        let url: url::Url = line.parse().unwrap();
+        Self {
+            _script: script,
+            port: url.port().unwrap(),
+        }
+    }
+
+    /// Its address as agents reach it.
+    pub fn address(&self) -> String {
+        format!("http://10.88.0.1:{}/v1", self.port)
     }
 }

@@ -42,3 +42,29 @@ fn point_to_definitions(value: &mut Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::talk::frames_of_all_kinds;
+
+    #[test]
+    fn schema_is_that_of_the_console() {
+        insta::assert_snapshot!("chat_schema", format!("{:#}", schema_document()));
+    }
+
+    #[test]
+    fn frames_fit_the_schema() {
+        let schema = jsonschema::validator_for(&schema_document()).unwrap();
+        for frame in frames_of_all_kinds() {
+            let errors: Vec<String> = schema
+                .iter_errors(&frame)
+                .map(|it| it.to_string())
+                .collect();
+            assert!(errors.is_empty(), "{frame}: {errors:?}");
+        }
+        assert!(!schema.is_valid(&json!({"type": "entry"})));
+    }
+}

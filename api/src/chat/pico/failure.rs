@@ -46,6 +46,7 @@ pub(in crate::chat) fn classify_failure(text: &str) -> (FailureCode, String) {
 pub(super) fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
+    let mut before = "";
     while let Some(first) = rest.chars().next() {
         let word_end = rest.find(is_separator).unwrap_or(rest.len());
         if word_end == 0 {
@@ -54,7 +55,12 @@ pub(super) fn mask(text: &str) -> String {
             continue;
         }
         let (word, after) = rest.split_at(word_end);
-        masked.push_str(&mask_word(word));
+        match before {
+            // Go names the host that it looked up.
+            "lookup" | "host" => masked.push_str("[address]"),
+            _ => masked.push_str(&mask_word(word)),
+        }
+        before = word;
         rest = after;
     }
     let shown: String = masked.chars().take(LONGEST).collect();
@@ -116,5 +122,57 @@ fn is_host_and_port(word: &str) -> bool {
             host.contains('.') && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
         }
         None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(
+        "Error processing message: LLM call failed after retries: API request failed:\n  Status: 401\n  Body:   {\"error\": {\"message\": \"Incorrect API key provided: sk-abc*****************xyz.\"}}",
+        FailureCode::Key,
+        "LLM call failed after retries: API request failed:\n  Status: 401\n  Body:   {\"error\": {\"message\": \"Incorrect API key provided: [key].\"}}"
+    )]
+    #[case(
+        "Error processing message: LLM call failed after retries: failed to send request: Post \"http://llm.corp.example:8443/v1/chat\": dial tcp: lookup llm.corp.example on 10.0.0.2:53: no such host",
+        FailureCode::Address,
+        "LLM call failed after retries: failed to send request: Post \"[address]\": dial tcp: lookup [address] on [address]: no such host"
+    )]
+    #[case(
+        "Error processing message: LLM call failed after retries: no default model configured; gateway started in limited mode",
+        FailureCode::NoModel,
+        "LLM call failed after retries: no default model configured; gateway started in limited mode"
+    )]
+    #[case(
+        "Error processing message: Status: 429 too fast",
+        FailureCode::Quota,
+        "Status: 429 too fast"
+    )]
+    #[case(
+        "Error processing message: context deadline exceeded",
+        FailureCode::Timeout,
+        "context deadline exceeded"
+    )]
+    #[case(
+        "Error processing message: the tool panicked",
+        FailureCode::Agent,
+        "the tool panicked"
+    )]
+    fn failure_is_classified_and_masked(
+        #[case] text: &str,
+        #[case] code: FailureCode,
+        #[case] masked: &str,
+    ) {
+        assert_eq!(classify_failure(text), (code, masked.to_owned()));
+    }
+
+    #[test]
+    fn long_failure_is_cut() {
+        let (_, text) = classify_failure(&"wörter ".repeat(10_000));
+        assert_eq!(text.chars().count(), LONGEST + 1);
     }
 }

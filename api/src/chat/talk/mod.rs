@@ -7,6 +7,8 @@ mod view;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(super) use tests::frames_of_all_kinds;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;

@@ -594,3 +594,52 @@ fn waiting_message_is_sent_after_a_restart_of_the_service() {
     again.say_as("a", "x").unwrap();
     assert_eq!(again.delivered(), Vec::<String>::new());
 }
+
+/// Frames as a page gets and sends them, one of each kind.
+pub(in crate::chat) fn frames_of_all_kinds() -> Vec<Value> {
+    let mut scene = Scene::newest();
+    let mut cursor = Cursor::default();
+    scene.talk.frames_after(&mut cursor, true);
+    scene.say("x").unwrap();
+    scene.create("m0", "gone", json!({}));
+    let mut early = cursor.clone();
+    scene.talk.frames_after(&mut early, false);
+    scene.hear(json!({"type": "message.delete", "payload": {"message_id": "m0"}}));
+    scene.create("m1", "", tool());
+    scene.create("m2", "t", json!({"kind": "thought"}));
+    scene.create(
+        "m3",
+        "",
+        json!({"attachments": [{"filename": "a", "url": "/pico/media/1"}]}),
+    );
+    scene.create("m4", "Error processing message: x", json!({}));
+    scene.create("m5", "answer", usage());
+    let now = scene.now();
+    scene.talk.remark(NoticeCode::Cut, "left out", now);
+    scene.talk.rename("title".to_owned());
+    let mut frames = scene.talk.frames_after(&mut Cursor::default(), true);
+    frames.extend(scene.talk.frames_after(&mut early, false));
+    let refused = crate::chat::protocol::ServerFrame::Refused {
+        client_id: None,
+        code: RefusalCode::Empty,
+        message: "m".to_owned(),
+    };
+    frames.push(serde_json::to_string(&refused).unwrap());
+    frames.push(json!({"type": "pong"}).to_string());
+    frames.push(json!({"type": "end", "code": "deleted", "message": "m"}).to_string());
+    let attachments = json!([{"path": "a", "picture": true}]);
+    frames.push(
+        json!({"type": "send", "client_id": "a", "text": "b", "attachments": attachments})
+            .to_string(),
+    );
+    frames.push(json!({"type": "stop"}).to_string());
+    frames.push(json!({"type": "ping"}).to_string());
+    let frames: Vec<Value> = frames
+        .iter()
+        .map(|text| serde_json::from_str(text).unwrap())
+        .collect();
+    for kind in ["hello", "entry", "remove", "state", "conversation"] {
+        assert!(frames.iter().any(|frame| frame["type"] == kind), "{kind}");
+    }
+    frames
+}
