@@ -264,7 +264,9 @@ pub(crate) fn refused(error: FileError) -> ApiError {
             conflict("too_many_entries")
         }
         FileError::Top => ApiError::invalid("path", message.clone()),
-        FileError::TooLong { .. } | FileError::TooLarge { .. } => ApiError::invalid("path", message.clone()),
+        FileError::TooLong { .. } | FileError::TooLarge { .. } => {
+            ApiError::invalid("path", message.clone())
+        }
         FileError::InTrash { .. } => ApiError::invalid("permanent", message.clone()),
         FileError::IntoItself => ApiError::invalid("to", message.clone()),
         FileError::Changed { .. } => ApiError::StaleFile,

@@ -49,7 +49,7 @@ pub struct Restored {
 /// The user who gets a workspace.
 pub(super) struct Recipient<'a> {
     pub uid: &'a Uid,
-    /// Whom the copy belongs to.
+    /// Owner of the copy.
     pub owner: Owner,
     /// The archive is of the same user.
     pub is_same_user: bool,

@@ -172,7 +172,7 @@ impl Workspace {
         }
     }
 
-    /// Gives a conversation, held or not, another title. Returns what it is described by then; `None` when there is none.
+    /// Gives a conversation, held or not, another title. Returns its new description; `None` when there is none.
     ///
     /// # Errors
     /// As [`Workspace::open_conversation`] and [`Folder::write_meta`].
