@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::archive::{ArchiveBatch, Shelf, Skipped};
 use super::ensure::type_of;
 use super::error::HomeError;
+use super::marker::Marker;
 use super::removal::{Archive, split};
 use super::remove::remove_tree;
 use super::rename::rename_to_free;
@@ -25,6 +26,8 @@ use crate::ids::{Uid, UserName};
 
 /// Where workspaces are copied to first, beside users' directories: no user has such a name.
 const RESTORING: &str = ".restoring";
+/// Beginning of the names of what is restored.
+pub(super) const RESTORED: &str = "restored-";
 /// So many names are tried. A user who has taken them all is to remove some.
 const MOST_NAMES: u32 = 1000;
 
@@ -39,6 +42,17 @@ pub struct Restored {
     pub bytes: u64,
     /// Fifos, sockets and devices, which were left out.
     pub skipped: Skipped,
+    /// Conversations were left out: they belong to another account.
+    pub conversations_left_out: bool,
+}
+
+/// The user who gets a workspace.
+pub(super) struct Recipient<'a> {
+    pub uid: &'a Uid,
+    /// Owner of the copy.
+    pub owner: Owner,
+    /// The archive is of the same user.
+    pub is_same_user: bool,
 }
 
 /// Why nothing was restored. The workspace is as it was.
@@ -67,7 +81,8 @@ pub enum RestoreError {
 impl Homes {
     /// Copies the workspace of `archive` to `restored-<time of the archive>` in the workspace of this user, or to
     /// `restored-<time>-2` and so on: never over anything. All of it belongs to whom the workspace belongs to. The archive
-    /// stays as it is.
+    /// stays as it is. Conversations are copied for the same user only: the same account, or after a mode switch the account
+    /// of the same name.
     ///
     /// Interrupted at any step, nothing is in the workspace, or everything; called again, it makes another copy.
     ///
@@ -83,7 +98,13 @@ impl Homes {
         let home = self.open_existing(name, uid)?.ok_or(RestoreError::NoHome)?;
         let restoring = self.restoring()?;
         let owner = home.workspace_owner()?;
-        let outcome = self.copy_and_place(archive, &source, &home, &restoring, (uid, owner));
+        let has_switched = archive.mode_switch().is_some() && archive.user == *name;
+        let recipient = Recipient {
+            uid,
+            owner,
+            is_same_user: source.uid == *uid || has_switched,
+        };
+        let outcome = self.copy_and_place(archive, &source, &home, &restoring, &recipient);
         if outcome.is_err() {
             // What cannot be removed now is removed by the next one.
             let _ = self.sweep(&restoring);
@@ -121,8 +142,9 @@ impl Homes {
         source: &ArchivedWorkspace,
         home: &UserHome,
         restoring: &OwnedFd,
-        (uid, owner): (&Uid, Owner),
+        recipient: &Recipient<'_>,
     ) -> Result<Restored, RestoreError> {
+        let uid = recipient.uid;
         let failed = |action| HomeError::io(action, self.users.path.join(RESTORING));
         let made = rustix::fs::mkdirat(restoring, uid.as_str(), Mode::RWXU)
             .and_then(|()| beneath::open_dir(restoring, Path::new(uid.as_str())))
@@ -134,7 +156,7 @@ impl Homes {
             from.map_err(failed("copying to"))?,
             to.map_err(failed("copying to"))?,
         );
-        let copied = copy_for(from, to, owner, &source.path)?;
+        let copied = copy_for(from, to, recipient, &source.path)?;
         rustix::fs::syncfs(&made).map_err(failed("saving"))?;
         fault::point("home.restore.copied");
         // A removal begins with the marker: while that is there, nothing was missing.
@@ -145,6 +167,7 @@ impl Homes {
             files,
             bytes,
             skipped,
+            conversations_left_out,
         } = copied;
         let directory = place(archive, home, restoring, uid)?;
         fault::point("home.restore.placed");
@@ -153,6 +176,7 @@ impl Homes {
             files,
             bytes,
             skipped,
+            conversations_left_out,
         })
     }
 
@@ -178,11 +202,11 @@ impl Homes {
         Ok(())
     }
 
-    /// Where an archive is, and its name there; `None` when it is not there, or its removal was begun.
+    /// Where an archive is, its name there, and its marker; `None` when it is not there, or its removal was begun.
     fn find_archived<'a>(
         &self,
         archive: &'a Archive,
-    ) -> Result<Option<(Shelf<'_>, &'a str)>, HomeError> {
+    ) -> Result<Option<(Shelf<'_>, &'a str, Marker)>, HomeError> {
         let (batch, name) = split(&archive.directory);
         let shelf = match batch.map(ArchiveBatch::read) {
             None => Some(Shelf::Main(&self.archive)),
@@ -192,8 +216,8 @@ impl Homes {
         let Some(shelf) = shelf else {
             return Ok(None);
         };
-        let marked = shelf.archive_marker(name)?.is_some();
-        Ok(marked.then_some((shelf, name)))
+        let marker = shelf.archive_marker(name)?;
+        Ok(marker.map(|marker| (shelf, name, marker)))
     }
 
     pub(super) fn is_archived(&self, archive: &Archive) -> Result<bool, HomeError> {
@@ -205,7 +229,7 @@ impl Homes {
         &self,
         archive: &Archive,
     ) -> Result<ArchivedWorkspace, RestoreError> {
-        let (shelf, name) = match self.find_archived(archive)? {
+        let (shelf, name, marker) = match self.find_archived(archive)? {
             Some(found) if !archive.removing => found,
             _ => return Err(RestoreError::ArchiveGone),
         };
@@ -223,6 +247,7 @@ impl Homes {
         Ok(ArchivedWorkspace {
             workspace,
             _above: [agent, home],
+            uid: marker.uid,
             path: path.join(WORKSPACE_DIR),
         })
     }
@@ -232,6 +257,8 @@ impl Homes {
 pub(super) struct ArchivedWorkspace {
     workspace: Unlocked,
     _above: [Unlocked; 2],
+    /// Account of the user whose it was.
+    uid: Uid,
     /// For messages.
     pub path: PathBuf,
 }
@@ -243,7 +270,7 @@ impl ArchivedWorkspace {
 }
 
 fn first_name(archive: &Archive) -> String {
-    format!("restored-{}", archive.archived_at.to_basic())
+    format!("{RESTORED}{}", archive.archived_at.to_basic())
 }
 
 /// Gives the copy the first name that is free in the workspace.

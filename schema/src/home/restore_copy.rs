@@ -13,10 +13,12 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Uid as UnixUid};
 use rustix::io::Errno;
 
 use super::archive::Skipped;
+use super::conversations::has_conversations;
 use super::copy::{copy_content, make_link, times};
 use super::error::HomeError;
 use super::files::READ;
 use super::hard_links::HardLinks;
+use super::restore::Recipient;
 use super::skills::give;
 use super::walk::{Entry, Visit, walk};
 use super::{Owner, beneath};
@@ -33,17 +35,20 @@ pub(super) struct Copied {
     pub bytes: u64,
     /// What has no content to keep.
     pub skipped: Skipped,
+    /// Conversations of another account were left out.
+    pub conversations_left_out: bool,
 }
 
-/// Copies what is in `from` (shown as `path`) to the empty directory `to`, and gives it to `owner`.
+/// Copies what is in `from` (shown as `path`) to the empty directory `to`, and gives it to its recipient.
 pub(super) fn copy_for(
     from: OwnedFd,
     to: OwnedFd,
-    owner: Owner,
+    recipient: &Recipient<'_>,
     path: &Path,
 ) -> Result<Copied, HomeError> {
     let mut copying = Copying {
-        owner,
+        owner: recipient.owner,
+        is_same_user: recipient.is_same_user,
         links: HardLinks::of(&to).map_err(HomeError::io("copying to", path))?,
         copied: Copied::default(),
         locked: Vec::new(),
@@ -96,6 +101,7 @@ fn unlock(parent: impl AsFd, name: &Path) -> rustix::io::Result<(OwnedFd, Option
 
 struct Copying {
     owner: Owner,
+    is_same_user: bool,
     links: HardLinks,
     copied: Copied,
     /// Of each directory on the way, but the first, the permissions that it gets back.
@@ -110,6 +116,9 @@ impl Visit<2> for Copying {
     ) -> io::Result<Option<[OwnedFd; 2]>> {
         let name = entry.name;
         match entry.kind {
+            FileType::Directory if !self.is_same_user && has_conversations(&entry.path()) => {
+                self.copied.conversations_left_out = true;
+            }
             FileType::Directory => {
                 rustix::fs::mkdirat(to, name, Mode::RWXU)?;
                 let copy = beneath::open_dir(to, name)?;

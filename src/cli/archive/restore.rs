@@ -184,6 +184,7 @@ fn said(restored: &Restored, name: &UserName) -> String {
         files,
         bytes,
         skipped,
+        conversations_left_out,
     } = restored;
     let (files, bytes) = (counted(*files, "file"), counted(*bytes, "byte"));
     let mut text = format!("restored to {directory} in {name}'s workspace: {files}, {bytes}");
@@ -198,6 +199,9 @@ fn said(restored: &Restored, name: &UserName) -> String {
             skipped.count,
             named.join(", ")
         );
+    }
+    if *conversations_left_out {
+        text += "; conversations are left out because they belong to another account";
     }
     text
 }
@@ -216,6 +220,7 @@ mod tests {
             files: 1,
             bytes: 2,
             skipped: Skipped::default(),
+            conversations_left_out: false,
         };
         let whole = "restored to restored-20260511T114640Z in bob's workspace: 1 file, 2 bytes";
         assert_eq!(said(&restored, &name), whole);
@@ -224,6 +229,10 @@ mod tests {
             paths: vec!["a\x1b[2J".to_owned(), "b".to_owned()],
         };
         let left_out = "skipped 3 (fifos, sockets or devices): a\\u{1b}[2J, b, …";
+        assert_eq!(said(&restored, &name), format!("{whole}; {left_out}"));
+        restored.skipped = Skipped::default();
+        restored.conversations_left_out = true;
+        let left_out = "conversations are left out because they belong to another account";
         assert_eq!(said(&restored, &name), format!("{whole}; {left_out}"));
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 /// Longest line, in bytes. Longer ones are skipped.
 pub const LINE: usize = 1024 * 1024;
 
-/// Whether a line can be written and read again.
+/// Returns true if a line can be written and read again.
 pub(super) fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LINE && !text.contains(['\n', '\0'])
 }

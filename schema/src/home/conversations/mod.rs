@@ -32,12 +32,13 @@ pub use lines::LINE;
 pub use meta::{LONGEST_TITLE, Meta, clean_title};
 
 use super::beneath;
+use super::restore::RESTORED;
 use super::walk::for_each_until;
-use super::workspace::{FileError, Workspace, WorkspacePath, stat};
+use super::workspace::{FileError, TRASH, Workspace, WorkspacePath, stat};
 use folder::make_dir;
 
 /// Directory of all conversations, in a workspace.
-pub(super) const CONVERSATIONS: &str = "conversations";
+const CONVERSATIONS: &str = "conversations";
 /// Most conversations of a user, and most that are listed.
 pub const MOST_CONVERSATIONS: usize = 500;
 /// Most entries of their directory that are looked at: an agent may fill it as fast as it is read.
@@ -171,7 +172,7 @@ impl Workspace {
         }
     }
 
-    /// Gives a conversation, held or not, another title. Returns what it is described by then; `None` when there is none.
+    /// Gives a conversation, held or not, another title. Returns its new description; `None` when there is none.
     ///
     /// # Errors
     /// As [`Workspace::open_conversation`] and [`Folder::write_meta`].
@@ -210,6 +211,29 @@ impl Workspace {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns true for the path, in a workspace, of a directory in which the service has put conversations: itself, by an earlier
+/// restore, or as trash.
+pub(super) fn has_conversations(path: &Path) -> bool {
+    let mut names = path.iter().map(|name| name.to_str().unwrap_or_default());
+    let mut is_trash = false;
+    while let Some(name) = names.next() {
+        match name {
+            CONVERSATIONS => return names.next().is_none(),
+            TRASH => {
+                // The time of the deletion.
+                names.next();
+                is_trash = true;
+            }
+            name if name.starts_with(RESTORED) => is_trash = false,
+            name => {
+                let is_id = name.parse::<ConversationId>().is_ok();
+                return is_trash && is_id && names.next().is_none();
+            }
+        }
+    }
+    false
 }
 
 /// Reads the ids of conversations in their directory, and whether these are all.

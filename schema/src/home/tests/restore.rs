@@ -1,3 +1,4 @@
+use super::super::restore::Recipient;
 use super::*;
 use crate::fault::in_process;
 
@@ -86,6 +87,7 @@ fn the_workspace_comes_back_with_content_permissions_and_times_and_the_archive_s
         files: 4,
         bytes: 8 + 200_000 + 10,
         skipped: Skipped::default(),
+        conversations_left_out: false,
     };
     assert_eq!(outcome, expected);
     let copy = snapshot(&archived.workspace(&restored()));
@@ -282,8 +284,12 @@ fn an_archive_whose_removal_begins_while_it_is_copied_is_not_restored_in_part() 
     in_process::crash_at(1, || homes.remove_archive(&alices().directory).unwrap());
     let home = home.unwrap();
     let bob = uid('b');
-    let whom = (&bob, home.workspace_owner().unwrap());
-    let refused = homes.copy_and_place(&alices(), &source, &home, &restoring, whom);
+    let recipient = Recipient {
+        uid: &bob,
+        owner: home.workspace_owner().unwrap(),
+        is_same_user: false,
+    };
+    let refused = homes.copy_and_place(&alices(), &source, &home, &restoring, &recipient);
     let refused = refused.unwrap_err();
     assert!(matches!(refused, RestoreError::ArchiveGone), "{refused}");
     assert!(archived.in_workspace().is_empty());
@@ -379,4 +385,85 @@ fn a_file_with_several_names_is_copied_once() {
     }
     assert_eq!(fs::metadata(copy.join("many/0")).unwrap().nlink(), 50);
     archived.assert_untouched();
+}
+
+const CONVERSATION: &str = "conversations/019ac4d27f6e7c13a3d5c0a7b1c2d3e4";
+
+/// Conversations wherever the service puts them, and what only looks like them.
+fn with_conversations() -> Archived {
+    Archived::with(|workspace| {
+        let earlier = format!("restored-{STAMP}-2/{CONVERSATION}");
+        let trash = format!(".trash/{STAMP}/{CONVERSATION}");
+        let one = format!(".trash/{STAMP}-1/019ac4d27f6e7c13a3d5c0a7b1c2d3e4");
+        let own = "project/conversations/notes".to_owned();
+        for folder in [CONVERSATION.to_owned(), earlier, trash, one, own] {
+            let folder = workspace.join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("entries.jsonl"), "said\n").unwrap();
+        }
+    })
+}
+
+fn paths_with(copy: &BTreeMap<PathBuf, Entry>, content: &[u8]) -> Vec<PathBuf> {
+    let has = |entry: &Entry| entry.content == Content::File(content.to_vec());
+    let found = copy.iter().filter(|(_, entry)| has(entry));
+    found.map(|(path, _)| path.clone()).collect()
+}
+
+#[test]
+fn another_user_gets_no_conversations() {
+    let archived = with_conversations();
+    let outcome = archived.restore().unwrap();
+    assert!(outcome.conversations_left_out);
+    assert_eq!(outcome.files, 4 + 1);
+    let copy = snapshot(&archived.workspace(&restored()));
+    let own = PathBuf::from("project/conversations/notes/entries.jsonl");
+    assert_eq!(paths_with(&copy, b"said\n"), [own]);
+    assert_eq!(paths_with(&copy, b"remember").len(), 1);
+    archived.assert_untouched();
+}
+
+#[test]
+fn next_bearer_of_the_name_gets_no_conversations() {
+    let archived = with_conversations();
+    let homes = &archived.yard.homes;
+    homes.ensure(&name("alice"), &uid('c'), None).unwrap();
+    let outcome = homes.restore(&alices(), &name("alice"), &uid('c'));
+    assert!(outcome.unwrap().conversations_left_out);
+}
+
+#[test]
+fn same_account_gets_its_conversations() {
+    let archived = with_conversations();
+    let homes = &archived.yard.homes;
+    homes.ensure(&name("alice"), &uid('a'), None).unwrap();
+    let outcome = homes.restore(&alices(), &name("alice"), &uid('a'));
+    assert!(!outcome.unwrap().conversations_left_out);
+    let workspace = archived.yard.users("alice").join(WORKSPACE_DIR);
+    let copy = snapshot(&workspace.join(restored()));
+    assert_eq!(copy, archived.expected());
+    archived.assert_untouched();
+}
+
+#[test]
+fn mode_switch_keeps_conversations_of_the_name() {
+    let yard = Yard::new();
+    let modes = ["local", "ldap"].map(|mode| mode.parse().unwrap());
+    let batch = ArchiveBatch::of_mode_switch(deleted_at(), modes[0], modes[1]);
+    let homes = &yard.homes;
+    homes.ensure(&name("alice"), &uid('a'), None).unwrap();
+    let folder = yard.users("alice/.agent/workspace").join(CONVERSATION);
+    fs::create_dir_all(&folder).unwrap();
+    let archive = homes.archive(&name("alice"), &uid('a'), deleted_at(), Some(&batch));
+    archive.unwrap();
+    let found = homes.archives().unwrap();
+    for (user, digit, left_out) in [("alice", 'b', false), ("bob", 'c', true)] {
+        homes.ensure(&name(user), &uid(digit), None).unwrap();
+        let outcome = homes.restore(&found[0], &name(user), &uid(digit));
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.conversations_left_out, left_out, "{user}");
+        let workspace = yard.users(user).join(WORKSPACE_DIR);
+        let copy = workspace.join(outcome.directory).join(CONVERSATION);
+        assert_eq!(copy.exists(), !left_out, "{user}");
+    }
 }

@@ -28,6 +28,7 @@ pub use list::{EntryType, FileEntry, Listing, Order, Sort};
 pub use path::{PathError, WorkspacePath};
 pub use read::{EDITABLE, EditableText, OpenFile};
 pub use receive::{Incoming, Received};
+pub(super) use trash::TRASH;
 pub use trash::{Emptied, Restoration, TRASH_KEPT, Trashed};
 pub use zip::MOST_PACKED;
 

@@ -21,7 +21,7 @@ use crate::home::walk::for_each_until;
 use crate::ids::Timestamp;
 
 /// The directory of the trash, in a workspace.
-const TRASH: &str = ".trash";
+pub(in crate::home) const TRASH: &str = ".trash";
 /// Suffix of files that hold a former path.
 const PATH: &str = ".path";
 /// Time for which it is kept.
