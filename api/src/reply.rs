@@ -191,6 +191,14 @@ impl Reply {
             )
     }
 
+    /// A download that a browser may show in its page.
+    #[must_use]
+    pub(crate) fn inline(mut self) -> Self {
+        let inline = HeaderValue::from_static("inline");
+        self.headers.insert(CONTENT_DISPOSITION, inline);
+        self
+    }
+
     /// An event stream whose pieces are as they go over the wire, because several clients get the same
     /// ones. It keeps itself alive; it ends with the stream given, or when the service shuts down.
     pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {

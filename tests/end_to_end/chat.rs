@@ -61,38 +61,40 @@ async fn engine_chat_answers_in_all_tabs_and_after_a_reload() {
     let id = create(&ann).await;
     let mut page = Page::open(&service, &ann, &id).await;
     let mut tab = Page::open(&service, &ann, &id).await;
-    page.say("m1", "hello").await;
-    page.until_text("answer", "You said: hello").await;
-    page.until_quiet().await;
-    tab.until_text("answer", "You said: hello").await;
-    assert_eq!(tab.shown(), ["user: hello", "answer: You said: hello"]);
-    // Sent again, as a page does that was cut off before it was told.
-    page.say("m1", "hello").await;
-    page.say("m2", "THINK I look.\nCALL list_dir {\"path\":\".\"}")
+    page.say("m1", "THINK I look.\nCALL list_dir {\"path\":\".\"}")
         .await;
     page.until_text("answer", "The tool said:").await;
     page.until_quiet().await;
+    tab.until_text("answer", "The tool said:").await;
     let shown = page.shown();
-    assert_eq!(shown[..2], ["user: hello", "answer: You said: hello"]);
-    assert!(shown.iter().any(|it| it == "tools: list_dir"), "{shown:?}");
-    assert!(
-        !shown.iter().any(|it| it.starts_with("notice")),
-        "{shown:?}"
-    );
+    assert!(shown[0].starts_with("user: THINK"), "{shown:?}");
+    assert_eq!(shown[1..3], ["thought: I look.", "tools: list_dir"]);
+    tab.until_quiet().await;
+    assert_eq!(tab.shown(), shown);
+    // Sent again, as a page does that was cut off before it was told.
+    page.say("m1", "THINK I look.").await;
+    page.say("m2", "hello").await;
+    page.until_text("answer", "You said: hello").await;
+    page.until_quiet().await;
+    let shown = page.shown();
+    assert_eq!(shown[4..], ["user: hello", "answer: You said: hello"]);
 
     // A page that comes back gets what it has missed.
     let more = format!("&epoch={}&after={}", tab.epoch, tab.number);
     let mut back = Page::try_open(&service, &ann, &id, &more, None)
         .await
         .unwrap();
-    back.until_text("answer", "The tool said:").await;
+    back.until_text("answer", "You said: hello").await;
     assert_eq!(back.resets, 0);
     let fresh = Page::open(&service, &ann, &id).await;
     assert_eq!(fresh.resets, 1);
 
     let listed = ann.get("/api/agent/chat").await.expect(200);
     assert_eq!(listed["chat"]["state"], "on", "{listed}");
-    assert_eq!(listed["conversations"][0]["title"], "hello", "{listed}");
+    assert_eq!(
+        listed["conversations"][0]["title"], "THINK I look.",
+        "{listed}"
+    );
     let text = ann
         .get(&format!("/api/agent/chat/export?id={id}"))
         .await
@@ -316,7 +318,8 @@ async fn engine_chat_bounds_an_agent_that_misbehaves() {
     let set = |value: Value| std::fs::write(&quirks, value.to_string()).unwrap();
     set(json!({"malformed": true}));
     page.say("q1", "one").await;
-    page.until_text("user", "one").await;
+    page.until_text("answer", "You said: one").await;
+    page.until_quiet().await;
     set(json!({"oversized": 12 * 1024 * 1024}));
     page.say("q2", "two").await;
     page.until_text("notice", "longer than 8 MiB").await;

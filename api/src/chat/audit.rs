@@ -20,9 +20,13 @@ pub(super) async fn record_messages(deps: &Deps, account: &Account, count: u64) 
     let noun = if count == 1 { "message" } else { "messages" };
     let about = About::object(Kind::User, &account.name)
         .detail(format!("{count} {noun} sent to the agent"));
-    let recorded = async { deps.writer.begin(author).await?.commit(about).await };
+    let recorded = async {
+        deps.writer.begin(author).await?.commit(about).await?;
+        // The workspace is measured again.
+        deps.writer.workspace_changed(&account.uid).await
+    };
     match recorded.await {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(error) => {
             tracing::warn!(%error, "the count of chat messages is not recorded; it is tried again");
             false

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::audit::record_messages;
 use super::fetch::{Wanted, fetch};
-use super::link::{LinkNews, open_link, post};
+use super::link::{LinkNews, Outgoing, open_link, post};
 use super::pico::message_frame;
 use super::protocol::{
     AgentState, Conversation, EndCode, NoticeCode, PageFrame, RefusalCode, SentAttachment, SentFile,
@@ -78,13 +78,15 @@ struct Used {
     room: Arc<Room>,
     /// Its folder; absent after a failure to write that lost it.
     folder: Option<HeldFolder>,
-    link: mpsc::Sender<String>,
+    link: mpsc::Sender<Outgoing>,
     agent: AgentState,
     message: Option<String>,
     started: Option<Timestamp>,
     /// Lines that could not be written yet.
     unwritten: Vec<String>,
     meta_changed: bool,
+    /// The conversation has got a title by its first message.
+    titled: bool,
     idle_since: Instant,
 }
 
@@ -232,6 +234,7 @@ impl Keeper {
             started: None,
             unwritten: Vec::new(),
             meta_changed: false,
+            titled: false,
             idle_since: Instant::now(),
         };
         let room = Arc::clone(&used.room);
@@ -356,6 +359,11 @@ impl Keeper {
                 }
             }
             LinkNews::Frame(frame) => used.room.change(|talk| talk.take_frame(frame, now)),
+            LinkNews::Unsent(entry) => {
+                if let Some(entry) = entry {
+                    used.room.change(|talk| talk.take_back(entry, now));
+                }
+            }
             LinkNews::TooLong => used.room.change(|talk| {
                 let text = "The agent sent a message that is longer than 8 MiB; it is left out.";
                 talk.remark(NoticeCode::Cut, text, now);
@@ -454,9 +462,10 @@ impl Keeper {
         for effect in effects {
             match effect {
                 Effect::Save => saved = self.save(id, true, now).await,
-                Effect::SaveMeta => {
+                Effect::SaveMeta { titled } => {
                     if let Some(used) = self.rooms.get_mut(id) {
                         used.meta_changed = true;
+                        used.titled |= titled;
                     }
                 }
                 Effect::Deliver {
@@ -474,7 +483,8 @@ impl Keeper {
                 }
                 Effect::Stop => {
                     if let Some(used) = self.rooms.get(id) {
-                        post(&used.link, message_frame("stop", "/stop", &[]));
+                        let text = message_frame("stop", "/stop", &[]);
+                        post(&used.link, Outgoing { entry: None, text });
                     }
                 }
                 Effect::Fetch { entry, index, path } => self.fetch(id, entry, index, path),
@@ -490,7 +500,10 @@ impl Keeper {
         pictures: Vec<String>,
     ) -> Result<(), String> {
         let pictures = store::read_pictures(&self.deps.files, &self.account, pictures).await?;
-        let frame = message_frame(&entry.to_string(), text, &pictures);
+        let frame = Outgoing {
+            entry: Some(entry),
+            text: message_frame(&entry.to_string(), text, &pictures),
+        };
         let link = self.rooms.get(id).map(|used| &used.link);
         match link.is_some_and(|link| post(link, frame)) {
             true => Ok(()),
@@ -546,6 +559,7 @@ impl Keeper {
         let changes = Changes {
             lines: used.unwritten.clone(),
             meta,
+            titled: used.titled,
         };
         let (folder, written) = match store::write(&self.deps.files, folder, changes).await {
             Ok(written) => written,
@@ -562,6 +576,7 @@ impl Keeper {
             Ok(()) => {
                 used.unwritten.clear();
                 used.meta_changed = false;
+                used.titled = false;
                 true
             }
             Err(error) => {

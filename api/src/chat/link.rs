@@ -43,6 +43,15 @@ const LOOK_GAP: Duration = Duration::from_millis(200);
 /// Bytes that are kept for reading and for writing.
 const BUFFER: usize = 4096;
 
+/// A frame for the agent.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// The entry of its message.
+    pub(super) entry: Option<u64>,
+    /// The frame.
+    pub(super) text: String,
+}
+
 /// News of a link.
 #[derive(Debug)]
 pub(super) enum LinkNews {
@@ -66,6 +75,8 @@ pub(super) enum LinkNews {
     Frame(AgentFrame),
     /// A frame of the agent was too long.
     TooLong,
+    /// The message of this entry has not reached the agent.
+    Unsent(Option<u64>),
 }
 
 /// Keeps the connection of one conversation until `outgoing` closes.
@@ -73,7 +84,7 @@ pub(super) async fn keep_link(
     deps: Deps,
     uid: Uid,
     id: ConversationId,
-    mut outgoing: mpsc::Receiver<String>,
+    mut outgoing: mpsc::Receiver<Outgoing>,
     news: mpsc::Sender<(ConversationId, LinkNews)>,
 ) {
     let mut wait = BACK_OFF[0];
@@ -112,7 +123,6 @@ pub(super) async fn keep_link(
                 Err(error) => tracing::debug!(%error, "the agent's chat cannot be connected to"),
             }
         }
-        // Messages for an agent that is not connected are dropped: the conversation keeps them.
         let waited = match state {
             AgentState::Connecting => wait,
             _ => LOOK,
@@ -129,7 +139,14 @@ pub(super) async fn keep_link(
         loop {
             tokio::select! {
                 () = &mut looks => break,
-                message = outgoing.recv() => if message.is_none() { return },
+                message = outgoing.recv() => {
+                    // It was given while the connection broke.
+                    let Some(message) = message else { return };
+                    let unsent = LinkNews::Unsent(message.entry);
+                    if news.send((id.clone(), unsent)).await.is_err() {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -178,7 +195,7 @@ impl Link<'_> {
         &self,
         mut socket: Socket,
         place: ChatPlace,
-        outgoing: &mut mpsc::Receiver<String>,
+        outgoing: &mut mpsc::Receiver<Outgoing>,
     ) -> Option<()> {
         let mut started = place.started;
         self.report(LinkNews::Connected {
@@ -218,9 +235,12 @@ impl Link<'_> {
                         let _ = timeout(Duration::from_secs(1), socket.close(None)).await;
                         return None;
                     };
-                    match timeout(SEND, socket.send(Message::text(message))).await {
-                        Ok(Ok(())) => {}
-                        Ok(Err(_)) | Err(_) => return Some(()),
+                    let Outgoing { entry, text } = message;
+                    let sent = timeout(SEND, socket.send(Message::text(text))).await;
+                    if !matches!(sent, Ok(Ok(()))) {
+                        // An unfinished frame is none for the agent.
+                        self.report(LinkNews::Unsent(entry)).await?;
+                        return Some(());
                     }
                 }
                 _ = ping.tick() => {
@@ -253,7 +273,7 @@ impl Link<'_> {
 }
 
 /// Sends a message over a link; false when it has too many waiting or is gone.
-pub(super) fn post(link: &mpsc::Sender<String>, message: String) -> bool {
+pub(super) fn post(link: &mpsc::Sender<Outgoing>, message: Outgoing) -> bool {
     link.try_send(message).is_ok()
 }
 
@@ -263,7 +283,7 @@ pub(super) fn open_link(
     uid: &Uid,
     id: &ConversationId,
     news: &mpsc::Sender<(ConversationId, LinkNews)>,
-) -> mpsc::Sender<String> {
+) -> mpsc::Sender<Outgoing> {
     /// Messages on their way to an agent.
     const ON_THE_WAY: usize = 32;
     let (sender, receiver) = mpsc::channel(ON_THE_WAY);

@@ -66,6 +66,8 @@ fn held_elsewhere() -> ApiError {
 pub(super) struct Changes {
     pub(super) lines: Vec<String>,
     pub(super) meta: Option<Meta>,
+    /// The title is to be written, too.
+    pub(super) titled: bool,
 }
 
 /// Writes to a conversation; gives the folder back.
@@ -83,7 +85,12 @@ pub(super) async fn write(
             false => folder.append(&changes.lines),
         };
         if let Some(meta) = changes.meta {
-            written = written.and(folder.write_meta(&meta));
+            // A title that another process gives meanwhile stays.
+            let saved = match changes.titled {
+                true => folder.write_meta(&meta),
+                false => folder.write_last_use(meta.last_used_at).map(|_| ()),
+            };
+            written = written.and(saved);
         }
         (folder, written)
     };

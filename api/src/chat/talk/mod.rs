@@ -76,8 +76,8 @@ pub(super) enum Effect {
         /// Its path at the agent.
         path: String,
     },
-    /// Save the conversation's title and times.
-    SaveMeta,
+    /// Save the conversation's times, and its title if it has a new one.
+    SaveMeta { titled: bool },
 }
 
 #[derive(Debug)]
@@ -271,11 +271,12 @@ impl Talk {
             ));
         }
         self.made = 0;
-        if self.conversation.title.is_empty() {
+        let titled = self.conversation.title.is_empty();
+        if titled {
             self.rename(title_of(&text, &attachments));
         }
         self.conversation.last_used_at = now.wall;
-        self.effects.push(Effect::SaveMeta);
+        self.effects.push(Effect::SaveMeta { titled });
         let body = Body::User {
             text,
             client_id: Some(client_id.clone()),
@@ -321,6 +322,16 @@ impl Talk {
                 pictures,
             });
         }
+        self.publish();
+    }
+
+    /// Records that a message did not reach the agent: it waits again.
+    pub(super) fn take_back(&mut self, id: u64, now: Now) {
+        if self.turn.as_mut().is_some_and(|turn| turn.forget(id)) {
+            self.turn = None;
+            self.typing = 0;
+        }
+        self.set_status(id, MessageStatus::Waiting, now);
         self.publish();
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Running {
     begun: Instant,
     /// The agent has said something in it.
     heard: bool,
+    /// The agent has given a sign of life in it.
+    noticed: bool,
     /// Entries of its messages.
     messages: Vec<u64>,
     last_sign: Instant,
@@ -52,6 +54,7 @@ impl Running {
             since: now.wall,
             begun: now.instant,
             heard: false,
+            noticed: false,
             messages: Vec::new(),
             last_sign: now.instant,
             stopping: None,
@@ -108,6 +111,7 @@ impl Talk {
             turn.last_sign = now.instant;
             turn.maybe_over = None;
             turn.heard |= works;
+            turn.noticed = true;
         }
     }
 
@@ -210,6 +214,12 @@ impl Talk {
         self.typing = 0;
         if restarted {
             self.agent_restarted(now);
+        } else if self
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.lost.is_some() && !turn.noticed)
+        {
+            self.end_lost(now);
         } else if let Some(turn) = &mut self.turn {
             turn.lost = None;
             turn.last_sign = now.instant;
@@ -236,6 +246,13 @@ impl Talk {
         self.publish();
     }
 
+    fn end_lost(&mut self, now: Now) {
+        self.end_turn(TurnEnd::Unanswered, now);
+        let text =
+            "The connection to the agent broke before it had answered. Send the message again.";
+        self.notice(NoticeCode::Disconnected, text, now);
+    }
+
     /// Lets time pass.
     pub(in crate::chat) fn tick(&mut self, now: Now) {
         let Some(turn) = &self.turn else {
@@ -249,10 +266,7 @@ impl Talk {
         if since(turn.stopping).is_some_and(|time| time >= STOPPING) {
             self.end_stopped(now);
         } else if since(turn.lost).is_some_and(|time| time >= LOST) {
-            self.end_turn(TurnEnd::Unanswered, now);
-            let text =
-                "The connection to the agent broke before it had answered. Send the message again.";
-            self.notice(NoticeCode::Disconnected, text, now);
+            self.end_lost(now);
         } else if self.typing == 0 && since(turn.maybe_over).is_some_and(|time| time >= quiet) {
             self.end_turn(TurnEnd::Answered, now);
         } else if since(Some(turn.last_sign)).is_some_and(|time| time >= SILENCE) {

@@ -22,44 +22,60 @@ impl Talk {
             .as_ref()
             .filter(|(epoch, n)| *epoch == self.epoch && *n >= self.lost_before && *n <= self.n);
         let after = known.map(|(_, n)| *n);
-        let mut frames = Vec::new();
-        let mut push = |frame: &ServerFrame<'_>| frames.extend(serde_json::to_string(frame).ok());
+        // In the order of the numbers: a page that is cut off in between resumes from the last.
+        let mut frames: Vec<(u64, String)> = Vec::new();
+        let mut push = |n: u64, frame: &ServerFrame<'_>| {
+            frames.extend(serde_json::to_string(frame).ok().map(|text| (n, text)));
+        };
         if hello || after.is_none() {
-            push(&ServerFrame::Hello {
-                epoch: &self.epoch,
-                n: self.n,
-                reset: after.is_none(),
-                older: self.older,
-                conversation: self.conversation.clone(),
-                pictures: self.has(ChatFeature::Pictures),
-                stop: self.has(ChatFeature::Stop),
-            });
+            push(
+                0,
+                &ServerFrame::Hello {
+                    epoch: &self.epoch,
+                    n: self.n,
+                    reset: after.is_none(),
+                    older: self.older,
+                    conversation: self.conversation.clone(),
+                    pictures: self.has(ChatFeature::Pictures),
+                    stop: self.has(ChatFeature::Stop),
+                },
+            );
         }
         let after = after.unwrap_or_default();
         for (n, id) in &self.removals {
             if *n > after && after > 0 {
-                push(&ServerFrame::Remove { n: *n, id: *id });
+                push(*n, &ServerFrame::Remove { n: *n, id: *id });
             }
         }
         for item in self.items.values().filter(|item| item.n > after) {
-            push(&ServerFrame::Entry {
-                n: item.n,
-                entry: &item.entry,
-            });
+            push(
+                item.n,
+                &ServerFrame::Entry {
+                    n: item.n,
+                    entry: &item.entry,
+                },
+            );
         }
         if self.conversation_n > after && after > 0 {
-            push(&ServerFrame::Conversation {
-                n: self.conversation_n,
-                conversation: self.conversation.clone(),
-            });
+            push(
+                self.conversation_n,
+                &ServerFrame::Conversation {
+                    n: self.conversation_n,
+                    conversation: self.conversation.clone(),
+                },
+            );
         }
         if self.state_n > after || hello {
-            push(&ServerFrame::State {
-                n: self.state_n,
-                state: &self.state,
-            });
+            push(
+                self.state_n,
+                &ServerFrame::State {
+                    n: self.state_n,
+                    state: &self.state,
+                },
+            );
         }
         cursor.0 = Some((self.epoch.clone(), self.n));
-        frames
+        frames.sort_by_key(|(n, _)| *n);
+        frames.into_iter().map(|(_, text)| text).collect()
     }
 }

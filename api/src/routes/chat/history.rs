@@ -1,7 +1,7 @@
 //! Earlier entries and files of a conversation.
 
 use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH};
+use http::header::CONTENT_LENGTH;
 use schema::home::conversations::{ConversationId, Folder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -147,7 +147,7 @@ async fn download(
     let mut reply = Reply::download(content_type, &shown, bytes)
         .header(CONTENT_LENGTH, HeaderValue::from(length));
     if kind.is_some() {
-        reply = reply.header(CONTENT_DISPOSITION, HeaderValue::from_static("inline"));
+        reply = reply.inline();
     }
     Ok(FileDownload::new(reply))
 }
