@@ -181,7 +181,7 @@ async fn stale_generation_is_refused_and_a_dry_run_saves_nothing() {
     let body = json!({"provider": "compatible", "address": ADDRESS, "model": "m", "dry_run": true});
     let dry = desk.post(PATH, body.clone()).await;
     assert_eq!(
-        (dry.status, &dry.body["changed"]),
+        (dry.status.as_u16(), &dry.body["changed"]),
         (200, &json!(["agent"])),
         "{dry:?}"
     );
