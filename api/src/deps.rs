@@ -25,7 +25,7 @@ use crate::mcp::Mcp;
 use crate::plans::Plans;
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
-    IdentityProvider, Images, Leadership, Pulls, Reconcilers, RegistryTags,
+    IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
 };
 use crate::quota::Arrivals;
 use crate::settings::WebSettings;
@@ -114,6 +114,8 @@ pub struct Dependencies {
     pub directory: Arc<dyn Directory>,
     /// The identity provider through which users sign in.
     pub provider: Arc<dyn IdentityProvider>,
+    /// Providers of models.
+    pub models: Arc<dyn Models>,
     /// The engine's state.
     pub engine: Arc<dyn EngineHealth>,
     /// The reconcilers of this process.

@@ -15,9 +15,9 @@ use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryPerson,
-    DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, Network, NextReconciliation,
-    PendingSignIn, ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger,
-    Usage,
+    DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelQuestion, ModelVerdict,
+    Network, NextReconciliation, PendingSignIn, ProvidedIdentity, ProviderFailure,
+    RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -250,6 +250,13 @@ pub trait Directory: Send + Sync + 'static {
     /// # Errors
     /// As [`Self::users`].
     async fn plan(&self, scope: SyncScope) -> Result<SyncPlan, DirectoryFailure>;
+}
+
+/// Asks providers of models.
+#[async_trait]
+pub trait Models: Send + Sync + 'static {
+    /// Whether a model answers, and else why not; within 15 seconds.
+    async fn try_model(&self, question: &ModelQuestion) -> ModelVerdict;
 }
 
 /// Asks the identity provider through which users sign in.

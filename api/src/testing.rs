@@ -18,6 +18,7 @@ use schema::directory::SyncScope;
 use schema::home::Homes;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
+use schema::live::ModelFault;
 use schema::secrets::MasterKey;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
@@ -45,9 +46,9 @@ use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
     DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DirectoryWanted, DryRun,
     EngineHealth, EngineState, Health, IdentityProvider, Images, LeaderState, Leadership,
-    LiveNumbers, LocalImage, LogOptions, LogStream, Network, NextReconciliation, PartHealth,
-    PendingSignIn, PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers,
-    RegistryCredentials, RegistryError, RegistryTags, SyncPlan, Usage,
+    LiveNumbers, LocalImage, LogOptions, LogStream, ModelQuestion, ModelVerdict, Models, Network,
+    NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity, ProviderFailure,
+    Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
@@ -203,6 +204,34 @@ impl Directory for ToldDirectory {
     }
 }
 
+/// Providers of models that give a verdict, and what they were asked.
+#[derive(Default)]
+pub(crate) struct ToldModels {
+    pub(crate) fault: Mutex<Option<ModelFault>>,
+    /// Address, model and key of each question.
+    pub(crate) asked: Mutex<Vec<(String, String, Option<String>)>>,
+}
+
+#[async_trait]
+impl Models for ToldModels {
+    async fn try_model(&self, question: &ModelQuestion) -> ModelVerdict {
+        let key = question.key.as_ref();
+        self.asked.lock().unwrap().push((
+            question.address.to_string(),
+            question.model.clone(),
+            key.map(|key| key.expose_secret().to_owned()),
+        ));
+        let fault = *self.fault.lock().unwrap();
+        ModelVerdict {
+            fault,
+            message: fault
+                .map_or("the model answered", |_| "it failed")
+                .to_owned(),
+            remedy: fault.map_or("", |_| "mend it"),
+        }
+    }
+}
+
 /// An identity provider that says what it is told to.
 pub(crate) struct ToldProvider {
     pub(crate) begins: Mutex<Result<(String, PendingSignIn), ProviderFailure>>,
@@ -333,6 +362,7 @@ pub(crate) struct World {
     pub(crate) settings: watch::Sender<Arc<WebSettings>>,
     pub(crate) directory: Arc<ToldDirectory>,
     pub(crate) provider: Arc<ToldProvider>,
+    pub(crate) models: Arc<ToldModels>,
 }
 
 /// A world with the ordinary user `alice` and the superadmin `root`.
@@ -360,10 +390,12 @@ pub(crate) async fn world() -> World {
     ];
     let directory = Arc::new(ToldDirectory::default());
     let provider = Arc::new(ToldProvider::default());
+    let models = Arc::new(ToldModels::default());
     let deps = Arc::new(Dependencies {
         chats: crate::chat::Chats::default(),
         directory: directory.clone(),
         provider: provider.clone(),
+        models: models.clone(),
         clock: clock.clone(),
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
@@ -425,6 +457,7 @@ pub(crate) async fn world() -> World {
         settings: sender,
         directory,
         provider,
+        models,
     }
 }
 

@@ -5,6 +5,7 @@
 mod container;
 mod directory;
 mod identity;
+mod model;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub use directory::{
     CheckStep, CheckedGroup, DirectoryCheck, DirectoryPerson, DirectoryUser, SyncPlan,
 };
 pub use identity::{PendingSignIn, ProvidedIdentity, ProviderFailure};
+pub use model::{ModelFault, ModelQuestion, ModelVerdict};
 
 use crate::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use crate::ids::{Generation, Timestamp};

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use super::server::Server;
 use super::{
     Result, adapter, audit, auth, config, describe, diff, events, executor, get, group, image,
-    kinds, rollout, skill, status, switches, user, wait,
+    kinds, model, rollout, skill, status, switches, user, wait,
 };
 
 /// What to request from the server.
@@ -71,6 +71,9 @@ pub enum Ask {
     /// Show, upload, refresh and roll back the adapter package
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
+    /// Show, choose and test the model that agents use
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Upload, install, bind, roll back and remove skills
     #[command(subcommand)]
     Skill(skill::SkillCommand),
@@ -121,6 +124,7 @@ impl Ask {
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,
             Self::Adapter(command) => adapter::adapter(server, command).await,
+            Self::Model(command) => model::model(server, command).await,
             Self::Skill(command) => skill::skill(server, command).await,
             Self::Group(command) => group::group(server, command).await,
             Self::User(command) => user::user(server, command).await,

@@ -22,6 +22,7 @@ mod kinds;
 mod local;
 mod manual;
 mod mode_switch;
+mod model;
 mod output;
 mod pages;
 mod reset_password;

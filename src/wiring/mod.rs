@@ -37,6 +37,7 @@ use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, Tl
 use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::ldap::LdapDirectory;
+use reconcilers::drivers::model_probe::ModelProbe;
 use reconcilers::drivers::oidc::OidcProvider;
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
@@ -275,6 +276,7 @@ pub async fn build(
             shared,
             driver: provider,
         }),
+        models: Arc::new(ports::ModelProviders(ModelProbe::default())),
         engine: ports.clone(),
         leadership: ports.clone(),
         health: health.clone(),

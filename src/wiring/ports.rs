@@ -6,12 +6,14 @@ use std::time::Duration;
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogOptions, LogStream, Network, NextReconciliation, PortError, Pulls as PullsPort, Reconcilers,
-    RegistryCredentials, RegistryError, RegistryTags, Usage,
+    LogOptions, LogStream, ModelQuestion, ModelVerdict, Models, Network, NextReconciliation,
+    PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials, RegistryError, RegistryTags,
+    Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
 use reconcilers::drivers::docker::{Container, ContainerState, EngineError};
+use reconcilers::drivers::model_probe::ModelProbe;
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
@@ -130,6 +132,16 @@ impl ContainerStats for Ports {
 impl Images for Ports {
     async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
         live(async { self.view.engine().images().await.map_err(port_error) }).await
+    }
+}
+
+/// Providers of models, which no reconciler asks.
+pub struct ModelProviders(pub ModelProbe);
+
+#[async_trait]
+impl Models for ModelProviders {
+    async fn try_model(&self, question: &ModelQuestion) -> ModelVerdict {
+        self.0.ask(question).await
     }
 }
 

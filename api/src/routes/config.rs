@@ -33,6 +33,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
+use crate::routes::agent_model::ModelForm;
 use crate::routes::containers::find_cpu_problem;
 use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
@@ -243,11 +244,13 @@ async fn save(
 }
 
 /// Values that a save asks for.
-enum Wanted {
+pub(in crate::routes) enum Wanted {
     /// Values of keys.
     Patch(Patch),
     /// The values as of a revision.
     Revision(i64),
+    /// A model for all agents.
+    Model(Box<ModelForm>),
 }
 
 impl Wanted {
@@ -259,12 +262,13 @@ impl Wanted {
                 let patch = history::read_revision(tx, deps, *revision).await?;
                 Ok((patch, format!("to revision {revision}; ")))
             }
+            Self::Model(form) => form.resolve(tx, deps).await,
         }
     }
 }
 
 /// Conditions of a save.
-struct Terms {
+pub(in crate::routes) struct Terms {
     /// Report only.
     dry_run: bool,
     /// Digest of the plan of a change of `web.auth_mode`.
@@ -277,6 +281,23 @@ struct Terms {
     wait: Option<Duration>,
 }
 
+impl Terms {
+    /// Those of a save that changes no source of users.
+    pub(in crate::routes) fn plain(
+        dry_run: bool,
+        if_generation: Option<Generation>,
+        wait: Option<Duration>,
+    ) -> Self {
+        Self {
+            dry_run,
+            confirm: String::new(),
+            force: false,
+            if_generation,
+            wait,
+        }
+    }
+}
+
 /// Most users that an answer names whose containers are recreated.
 const NAMED_USERS: i64 = 100;
 
@@ -284,7 +305,7 @@ const NAMED_USERS: i64 = 100;
 const MOST_TESTS: usize = 3;
 
 /// Saves what is wanted, or reports what would change. A change of `web.auth_mode` is made after a test of the new source.
-async fn make_change(
+pub(in crate::routes) async fn make_change(
     deps: &Deps,
     actor: &Actor,
     meta: &Meta,
@@ -443,7 +464,15 @@ async fn finish(
 fn parse(document: &SecretString) -> Result<Patch> {
     let document: Value = serde_json::from_str(document.expose_secret())
         .map_err(|_| ApiError::invalid("config", "config is not valid JSON"))?;
-    parse_patch(&document).map_err(refused)
+    parse_document(&document)
+}
+
+/// The patch that a document describes.
+///
+/// # Errors
+/// 422 for keys that there are none of.
+pub(in crate::routes) fn parse_document(document: &Value) -> Result<Patch> {
+    parse_patch(document).map_err(refused)
 }
 
 /// Names of keys only: a value may be a secret.

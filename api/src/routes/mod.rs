@@ -1,6 +1,7 @@
 //! The handlers, a module for each section of the HTTP contract.
 
 mod adapter;
+mod agent_model;
 mod audit;
 mod auth;
 mod basic;
@@ -57,6 +58,7 @@ pub fn all() -> Vec<Route> {
         user_config::routes(),
         files::routes(),
         config::routes(),
+        agent_model::routes(),
         users::routes(),
         auth::routes(),
         superadmins::routes(),

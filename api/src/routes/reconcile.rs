@@ -2,7 +2,7 @@
 
 use schema::change::{self, Position};
 use schema::condition::{self, Condition, Reason};
-use schema::config::query as config_query;
+use schema::config::{Config, query as config_query};
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 use utoipa::ToSchema;
 
+use super::agent_model;
 use super::page::{Page, read_page, search};
 use super::params;
 use crate::answer::Answer;
@@ -118,12 +119,15 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let paused = object::paused_reconcilers(&mut connection).await?;
     let quota_users = usage::quota_users(&mut connection).await?;
     let engine = object::get(&mut connection, Kind::Engine, &config_query::engine_uid()).await?;
+    let (values, _) = config_query::load(&mut connection, &deps.master_key).await?;
+    let adapter = deps.adapter.current_in(&mut connection).await?;
     drop(connection);
     let health = deps.health.parts();
     let mut warnings = list_engine_warnings(engine.as_ref());
     let proxies = &deps.unknown_proxies;
     warnings.extend(proxies.warnings(deps.clock.steady(), &deps.settings()));
     warnings.extend(quota_users.as_ref().map(format_quota_warning));
+    warnings.extend(agent_model::warning(&adapter, &Config::from_stored(values)));
     let overview = Overview {
         leader: deps.leadership.leader(),
         engine: deps.engine.engine(),

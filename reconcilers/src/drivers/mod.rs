@@ -6,6 +6,7 @@ pub mod docker;
 pub mod firewall;
 pub mod git;
 pub mod ldap;
+pub mod model_probe;
 pub mod oidc;
 pub mod registry;
 mod trust;

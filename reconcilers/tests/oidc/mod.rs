@@ -9,7 +9,7 @@
 )]
 
 mod provider;
-mod tls;
+pub mod tls;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use super::driver;
 use super::provider::{Op, ok};
 
 /// An authority in PEM, and a server's configuration with a certificate of it.
-fn certified(expired: bool) -> (String, Arc<ServerConfig>) {
+pub fn certified(expired: bool) -> (String, Arc<ServerConfig>) {
     let key = KeyPair::generate().unwrap();
     let mut parameters = CertificateParams::new(Vec::new()).unwrap();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -44,7 +44,7 @@ fn certified(expired: bool) -> (String, Arc<ServerConfig>) {
 }
 
 /// Speaks TLS in front of a server that does not. Lives as long as the runtime.
-async fn in_front_of(address: &str, config: Arc<ServerConfig>) -> u16 {
+pub async fn in_front_of(address: &str, config: Arc<ServerConfig>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let address = address.to_owned();

@@ -11,6 +11,7 @@ mod container;
 mod directory;
 mod engine_view;
 mod image;
+mod model_probe;
 mod pulls;
 mod registry;
 mod rollout;

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use schema::config::KEYS;
 use serde_json::{Map, Value, json};
 
+pub(super) use self::value::read_hidden;
 use self::value::{Assignment, Given};
 use super::kinds::CONFIG_HISTORY;
 use super::mode_switch::{self, Consent, describe_purge, follow_purge};
@@ -170,17 +171,17 @@ async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Resul
     if is_planned {
         return change(server, PATH, body, how).await;
     }
-    report(server, &server.post(PATH, &body).await?, how)
+    report(server, &server.post(PATH, &body).await?, how.dry_run)
 }
 
 /// Makes a change that may be one of the authentication mode, or reports what it would do.
 async fn change(server: &Server, path: &str, body: Value, how: &How) -> Result {
     let plan = how.consent.plan(server, path, &body).await?;
     if how.dry_run {
-        return report(server, &plan, how);
+        return report(server, &plan, true);
     }
     let answer = how.consent.make(server, path, body, &plan).await?;
-    report(server, &answer, how)?;
+    report(server, &answer, false)?;
     follow_purge(server, &answer).await
 }
 
@@ -195,10 +196,13 @@ fn describe_recreated(answer: &Value) -> String {
 }
 
 /// Shows what a change does, or would do.
-fn report(server: &Server, answer: &Value, how: &How) -> Result {
+///
+/// # Errors
+/// When the output cannot be written.
+pub(super) fn report(server: &Server, answer: &Value, dry_run: bool) -> Result {
     let changed = cleaned(answer, "changed");
     let containers = describe_recreated(answer);
-    let text = match (changed.is_empty(), how.dry_run) {
+    let text = match (changed.is_empty(), dry_run) {
         (true, _) => "no changes\n".to_owned(),
         (false, true) => match &answer["purge"] {
             Value::Null => format!("would change: {changed}\nwould recreate: {containers}\n"),

@@ -74,7 +74,7 @@ impl Given {
             self.input_taken_by = Some(key.to_owned());
         }
         let name = key.to_owned();
-        let typed = tokio::task::spawn_blocking(move || ask(&name)).await;
+        let typed = tokio::task::spawn_blocking(move || read_hidden(&name)).await;
         let typed = typed.map_err(failed)?;
         let typed = typed.map_err(|error| {
             Failure::Failed(format!("the value of {key} cannot be read: {error}"))
@@ -83,8 +83,11 @@ impl Given {
     }
 }
 
-/// Without showing what is typed.
-fn ask(key: &str) -> std::io::Result<SecretString> {
+/// Reads a secret from a prompt that does not show it, or from standard input where no terminal is.
+///
+/// # Errors
+/// When it cannot be read.
+pub(in crate::cli) fn read_hidden(key: &str) -> std::io::Result<SecretString> {
     if std::io::stdin().is_terminal() {
         return rpassword::prompt_password(format!("{key}: ")).map(SecretString::from);
     }

@@ -232,6 +232,26 @@ fn case(id: &str) -> Case {
             "config",
             "changed: image.registry_password, image.tag",
         ),
+        "model_save" => (
+            &[
+                ("provider", "compatible"),
+                ("address", "http://10.0.0.9/v1"),
+                ("model", "m"),
+                ("key", CANARY),
+            ],
+            "config",
+            "model of compatible at http://10.0.0.9; changed: agent, security",
+        ),
+        "model_try" => (
+            &[
+                ("provider", "compatible"),
+                ("address", "http://10.0.0.9/v1"),
+                ("model", "m"),
+                ("key", CANARY),
+            ],
+            "agent",
+            "tested http://10.0.0.9",
+        ),
         "config_rollback" => (
             &[("revision", "1")],
             "config",

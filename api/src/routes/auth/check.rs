@@ -153,7 +153,7 @@ pub(super) async fn with_stored(deps: &Dependencies, document: &Value) -> Result
 }
 
 /// Records which host was tested.
-pub(super) async fn record(
+pub(in crate::routes) async fn record(
     deps: &Dependencies,
     meta: &Meta,
     section: &'static str,

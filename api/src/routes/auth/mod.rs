@@ -26,7 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
     files.into_iter().flatten().collect()
 }
 
-pub(in crate::routes) use check::check_directory;
+pub(in crate::routes) use check::{check_directory, record};
 pub(in crate::routes) use check_provider::check_provider;
 pub(in crate::routes) use providers::{Provider, provider};
 

@@ -135,12 +135,17 @@ async fn warning_of_the_engine_is_in_the_overview() {
         Condition::new(kind, status, Reason::HostOpen, "agents reach it")
     });
     tx.commit().await.unwrap();
+    let no_model =
+        "no model is configured: agents cannot answer; choose one with `agentyard model set`";
     for (restricted, warnings) in [
         (
             no,
-            json!(["engine/local: HostRestricted=False: agents reach it"]),
+            json!([
+                "engine/local: HostRestricted=False: agents reach it",
+                no_model
+            ]),
         ),
-        (open, json!([])),
+        (open, json!([no_model])),
     ] {
         let status = object::StatusRow {
             observed_generation: Generation(1),

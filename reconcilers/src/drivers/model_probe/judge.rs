@@ -1,0 +1,153 @@
+//! Tells from an answer what is wrong. Pure.
+
+use schema::adapter::ModelProtocol;
+use schema::live::{ModelFault, ModelQuestion, ModelVerdict};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use crate::drivers::shown;
+
+/// Stands for the key in what a provider says.
+const MASK: &str = "********";
+
+/// An answer.
+pub(super) struct Reply {
+    /// The status.
+    pub(super) status: u16,
+    /// The body, as far as it is read.
+    pub(super) body: Vec<u8>,
+    /// There was more.
+    pub(super) is_cut: bool,
+}
+
+impl Reply {
+    fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    fn lower(&self) -> String {
+        String::from_utf8_lossy(&self.body).to_lowercase()
+    }
+}
+
+/// A test that failed.
+pub(super) fn failed(fault: ModelFault, message: String) -> ModelVerdict {
+    let remedy = match fault {
+        ModelFault::Address => "check scheme, host, port and path of the address",
+        ModelFault::Certificate => {
+            "give the provider a certificate of an authority that this machine trusts, or add its authority to the system's"
+        }
+        ModelFault::Key => "check the key, and that it may use this model",
+        ModelFault::Model => "check the name of the model, as the provider writes it",
+        ModelFault::Quota => "wait, or raise the limit of the account at the provider",
+        ModelFault::Answer => "check that the address is that of the provider's API",
+        ModelFault::Timeout => "check the address, and that nothing on the way blocks it",
+    };
+    ModelVerdict {
+        fault: Some(fault),
+        message,
+        remedy,
+    }
+}
+
+/// Whether a provider takes the limit of tokens under its newer name only.
+pub(super) fn takes_other_limit(reply: &Reply) -> bool {
+    reply.status == 400 && reply.lower().contains("max_completion_tokens")
+}
+
+/// Judges the answer to a question for one token.
+pub(super) fn judge(question: &ModelQuestion, reply: &Reply) -> ModelVerdict {
+    let status = reply.status;
+    let text = reply.lower();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let of_model = text.contains("model");
+    let of_quota = has(&[
+        "insufficient_quota",
+        "credit balance",
+        "billing",
+        "balance is",
+    ]);
+    let (fault, what) = match status {
+        200..=299 if is_answer(question.protocol, reply) => {
+            return ModelVerdict {
+                fault: None,
+                message: "the model answered".to_owned(),
+                remedy: "",
+            };
+        }
+        200..=299 => (ModelFault::Answer, "something that is no model answered"),
+        // The thinking took all tokens: it is a model.
+        400 if has(&["output limit was reached"]) => {
+            return ModelVerdict {
+                fault: None,
+                message: "the model answered".to_owned(),
+                remedy: "",
+            };
+        }
+        300..=399 => (
+            ModelFault::Address,
+            "the address leads elsewhere, which is not followed",
+        ),
+        402 | 429 => (ModelFault::Quota, "the provider refuses more requests"),
+        400 | 403 if of_quota => (ModelFault::Quota, "the provider refuses more requests"),
+        401 | 403 => (ModelFault::Key, "the provider refuses the key"),
+        404 if of_model && reply.json().is_some() => {
+            (ModelFault::Model, "the provider does not know the model")
+        }
+        400 | 422
+            if of_model
+                && has(&[
+                    "exist",
+                    "not found",
+                    "not_found",
+                    "unknown",
+                    "invalid model",
+                ]) =>
+        {
+            (ModelFault::Model, "the provider does not know the model")
+        }
+        404 | 405 => (ModelFault::Address, "the address has no such API"),
+        _ => (ModelFault::Answer, "the provider failed"),
+    };
+    let said = said(question, reply);
+    let end = if said.is_empty() {
+        String::new()
+    } else {
+        format!(": {said}")
+    };
+    failed(fault, format!("{what} ({status}){end}"))
+}
+
+fn is_answer(protocol: ModelProtocol, reply: &Reply) -> bool {
+    let member = match protocol {
+        ModelProtocol::Openai => "choices",
+        ModelProtocol::Anthropic => "content",
+    };
+    let answer = reply.json().filter(|_| !reply.is_cut);
+    answer.is_some_and(|answer| answer.get(member).is_some_and(Value::is_array))
+}
+
+/// What the provider says, short and without the key.
+fn said(question: &ModelQuestion, reply: &Reply) -> String {
+    let json = reply.json();
+    let of = |json: &Value| {
+        let error = json.get("error").unwrap_or(json);
+        let text = error.get("message").unwrap_or(error).as_str();
+        text.map(str::to_owned)
+    };
+    let text = match &json {
+        Some(json) => of(json).unwrap_or_default(),
+        None => String::from_utf8_lossy(&reply.body).into_owned(),
+    };
+    let mut plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    if let Some(key) = &question.key
+        && !key.expose_secret().is_empty()
+    {
+        plain = plain.replace(key.expose_secret(), MASK);
+    }
+    // A page of a proxy says nothing to an administrator.
+    if json.is_none() && plain.trim_start().starts_with('<') {
+        return String::new();
+    }
+    shown(&plain)
+}

@@ -1,0 +1,51 @@
+//! What a provider of models answers to a test.
+
+use secrecy::SecretString;
+use serde::Serialize;
+use url::Url;
+use utoipa::ToSchema;
+
+use crate::adapter::ModelProtocol;
+
+/// A model to be tested. It may hold a key, so it cannot be printed.
+pub struct ModelQuestion {
+    /// The protocol of its provider.
+    pub protocol: ModelProtocol,
+    /// Where the provider is reached.
+    pub address: Url,
+    /// The provider's name of the model.
+    pub model: String,
+    /// The key.
+    pub key: Option<SecretString>,
+}
+
+/// What is wrong with a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFault {
+    /// No provider is reached at the address.
+    Address,
+    /// Its certificate is not trusted.
+    Certificate,
+    /// It refuses the key.
+    Key,
+    /// It does not know the model.
+    Model,
+    /// The account has used up what it may use.
+    Quota,
+    /// It answers something else than a model does.
+    Answer,
+    /// It does not answer in time.
+    Timeout,
+}
+
+/// What came of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelVerdict {
+    /// What is wrong; `None`: the model answered.
+    pub fault: Option<ModelFault>,
+    /// A sentence. What a provider says in it is short, and holds no key.
+    pub message: String,
+    /// What to do; empty when the model answered.
+    pub remedy: &'static str,
+}
