@@ -40,13 +40,7 @@ export interface Attachment {
 
 /** State of the agent as the chat sees it. */
 export type AgentState =
-  | 'connected'
-  | 'connecting'
-  | 'starting'
-  | 'stopped'
-  | 'failed'
-  | 'off'
-  | 'unsupported';
+  'connected' | 'connecting' | 'starting' | 'stopped' | 'failed' | 'off' | 'unsupported';
 
 /** Turn that runs in the conversation. */
 export interface Turn {
@@ -151,13 +145,7 @@ export interface NoticeEntry extends EntryBase {
 
 /** Part of a conversation. */
 export type Entry =
-  | UserEntry
-  | AnswerEntry
-  | ThoughtEntry
-  | ToolsEntry
-  | FilesEntry
-  | FailureEntry
-  | NoticeEntry;
+  UserEntry | AnswerEntry | ThoughtEntry | ToolsEntry | FilesEntry | FailureEntry | NoticeEntry;
 
 /** First frame of a connection. `reset`: the entries that follow replace all that the page has. */
 export interface HelloFrame {

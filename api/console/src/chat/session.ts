@@ -1,7 +1,8 @@
 import { explainRefusal, readOlder, socketUrl } from './api';
 import { ChatConnection, type ConnectionStatus } from './connection';
+import type { EndedEntry } from './entry-words';
 import { makeClientId, type Pending, readOutbox, sendFrame, storeOutbox } from './outbox';
-import type { Attachment, Conversation, EntriesPage, ServerFrame } from './protocol';
+import type { Attachment, Conversation, EntriesPage, Entry, ServerFrame } from './protocol';
 import { addOlder, applyFrame, type ChatView, EMPTY_VIEW } from './view';
 
 /** The connection is shown as lost after this time. */
@@ -18,6 +19,8 @@ export interface ChatSnapshot {
   lost: boolean;
   loadingOlder: boolean;
   olderFailed: boolean;
+  /** The answer, failure or notice that came to its end last, to be read out. */
+  finished: EndedEntry | undefined;
 }
 
 /** Parts of the session that tests replace. */
@@ -34,6 +37,7 @@ const CLOSED: ChatSnapshot = {
   lost: false,
   loadingOlder: false,
   olderFailed: false,
+  finished: undefined,
 };
 
 /** One open conversation: its entries, its messages on their way, its connection. */
@@ -139,12 +143,20 @@ export class ChatSession {
 
   private take(frame: ServerFrame): void {
     this.change({ view: applyFrame(this.current.view, frame) });
+    if (frame.type === 'entry' && frame.n > this.current.view.begun) this.noteEnd(frame.entry);
     if (frame.type === 'entry' && frame.entry.kind === 'user') this.acknowledge(frame.entry.client_id);
     if (frame.type === 'refused') this.refuse(frame.client_id, frame.code, frame.message);
     if (frame.type === 'hello') this.sendPending();
     if (frame.type === 'hello' || frame.type === 'conversation') {
       this.options.onConversation?.(frame.conversation);
     }
+  }
+
+  private noteEnd(entry: Entry): void {
+    const { finished } = this.current;
+    if (entry.kind !== 'answer' && entry.kind !== 'failure' && entry.kind !== 'notice') return;
+    if (entry.kind === 'answer' && entry.streaming) return;
+    if (entry.id > (finished?.id ?? 0)) this.change({ finished: entry });
   }
 
   private acknowledge(clientId: string | null): void {

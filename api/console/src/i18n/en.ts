@@ -1,5 +1,6 @@
 import { account } from './en/account';
 import { channels } from './en/channels';
+import { chat } from './en/chat';
 import { components } from './en/components';
 import { connect } from './en/connect';
 import { dashboard } from './en/dashboard';
@@ -20,6 +21,7 @@ import { users } from './en/users';
 export const en = {
   ...account,
   ...channels,
+  ...chat,
   ...components,
   ...connect,
   ...dashboard,

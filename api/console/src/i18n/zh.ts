@@ -1,5 +1,6 @@
 import { account } from './zh/account';
 import { channels } from './zh/channels';
+import { chat } from './zh/chat';
 import { components } from './zh/components';
 import { connect } from './zh/connect';
 import { dashboard } from './zh/dashboard';
@@ -21,6 +22,7 @@ import type { MessageKey } from './en';
 export const zh: Record<MessageKey, string> = {
   ...account,
   ...channels,
+  ...chat,
   ...components,
   ...connect,
   ...dashboard,
