@@ -11,7 +11,6 @@ export const chat = {
   'chat.conversations': 'Conversations',
   'chat.new': 'New conversation',
   'chat.untitled': 'New conversation',
-  'chat.last.used': 'last used {time}',
   'chat.left.out':
     '{count, plural, one {# older conversation is} other {# older conversations are}} not listed.',
   'chat.unsent': 'a message is not sent yet',
@@ -126,7 +125,6 @@ export const chat = {
   'chat.attach.picture.of': 'Show {name} to the model as a picture',
   'chat.attach.progress': 'Upload of {name}',
   'chat.attach.retry': 'Try again',
-  'chat.state.connecting': 'Connecting…',
   'chat.state.reconnecting': 'No connection. Reconnecting…',
   'chat.state.starting': 'Your agent is starting.',
   'chat.state.starting.waiting':

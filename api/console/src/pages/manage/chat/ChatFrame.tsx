@@ -46,9 +46,9 @@ export function ChatFrame({ overview, shown, isChosen }: Props): ReactNode {
           <Button
             size="compact-md"
             leftSection={<IconMessages size={16} aria-hidden />}
-            aria-label={t('chat.conversations')}
             onClick={() => setOpen(true)}
           >
+            <span className="visually-hidden">{t('chat.conversations')}: </span>
             <span className={styles.title}>{visibleText(title) || t('chat.untitled')}</span>
           </Button>
         </div>

@@ -38,6 +38,10 @@ export function Composer({ draft, pictures, turn, disabled = false, onSend, onSt
   const length = text.length > MOST_CHARACTERS - COUNTED ? [...text].length : text.length;
   const isTooLong = length > MOST_CHARACTERS;
   const isUploading = list.some(({ state }) => state === 'sending');
+  const left = MOST_CHARACTERS - length;
+  let note = isUploading ? t('chat.send.uploading') : undefined;
+  if (isTooLong) note = t('chat.input.long', { count: length, most: MOST_CHARACTERS });
+  else if (left < COUNTED) note = t('chat.input.left', { count: left });
   const isEmpty = text.trim() === '' && !list.some(({ state }) => state === 'done');
   const canSend = !disabled && !isTooLong && !isUploading && !isEmpty;
   const send = (): void => {
@@ -78,14 +82,13 @@ export function Composer({ draft, pictures, turn, disabled = false, onSend, onSt
           {t('chat.attach')}
         </Button>
         <input ref={input} type="file" multiple hidden onChange={choose} aria-label={t('chat.attach')} />
-        <small id={hint} className={styles.hint} data-bad={isTooLong || undefined}>
-          {isTooLong
-            ? t('chat.input.long', { count: length, most: MOST_CHARACTERS })
-            : length > MOST_CHARACTERS - COUNTED
-              ? t('chat.input.left', { count: MOST_CHARACTERS - length })
-              : isUploading
-                ? t('chat.send.uploading')
-                : t('chat.input.hint')}
+        <small
+          id={hint}
+          className={styles.hint}
+          data-bad={isTooLong || undefined}
+          data-usual={note === undefined || undefined}
+        >
+          {note ?? t('chat.input.hint')}
         </small>
         {turn && (
           <Button

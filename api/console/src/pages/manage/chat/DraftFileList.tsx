@@ -60,7 +60,7 @@ function DraftFileRow({ files, file, pictures }: Omit<Props, 'list'> & { file: D
       )}
       {pictures && file.canBePicture && (
         <Checkbox
-          size="xs"
+          size="sm"
           label={t('chat.attach.picture')}
           aria-label={t('chat.attach.picture.of', { name })}
           checked={file.picture}
@@ -68,7 +68,7 @@ function DraftFileRow({ files, file, pictures }: Omit<Props, 'list'> & { file: D
         />
       )}
       <CloseButton
-        size="sm"
+        size="md"
         aria-label={t('chat.attach.remove', { name })}
         onClick={() => files.remove(file.key)}
       />
