@@ -5,20 +5,26 @@ import { DraftFiles, type Uploader } from './attachments';
 import { numberedName, plainName } from './upload-names';
 
 const file = (name: string, type = 'text/plain'): File => new File(['abc'], name, { type });
-const uploader = (send: Uploader['send']): Uploader => ({ makeFolder: () => Promise.resolve(), send });
+const uploader = (send: Uploader['send'], taken: string[] = []): Uploader => ({
+  prepare: () => Promise.resolve(new Set(taken)),
+  send,
+});
 
 test('taken name gets a number', async () => {
   const names: string[] = [];
   const files = new DraftFiles(
     'a',
-    uploader(({ name }) => {
-      names.push(name);
-      return names.length < 3 ? Promise.reject(new Failure(409, 'already_exists', '')) : Promise.resolve();
-    }),
+    uploader(
+      ({ name }) => {
+        names.push(name);
+        return names.length < 2 ? Promise.reject(new Failure(409, 'already_exists', '')) : Promise.resolve();
+      },
+      ['a.txt'],
+    ),
   );
   files.add([file('a.txt')]);
   await vi.waitFor(() => expect(files.list()[0]?.state).toBe('done'));
-  expect(names).toEqual(['a.txt', 'a (2).txt', 'a (3).txt']);
+  expect(names).toEqual(['a (2).txt', 'a (3).txt']);
   expect(files.take()).toEqual([{ path: 'uploads/a (3).txt', name: 'a.txt', size: 3, picture: false }]);
   expect(files.list()).toEqual([]);
 });

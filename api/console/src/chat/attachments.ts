@@ -22,14 +22,15 @@ export interface DraftFile {
 
 /** The requests of an upload. */
 export interface Uploader {
-  makeFolder: () => Promise<void>;
+  /** Makes the folder where there is none, and returns the names in it that may be in the way. */
+  prepare: (name: string) => Promise<ReadonlySet<string>>;
   send: (file: PlannedFile, options: SendOptions) => Promise<void>;
 }
 
 /** Largest file that the service takes, in bytes. */
 const MOST_BYTES = 33_554_432;
 /** Names that are tried before an upload fails. */
-const MOST_NAMES = 50;
+const MOST_NAMES = 500;
 const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/bmp']);
 
 /** Files of a message that is being written: uploaded at once, one after the other. */
@@ -147,15 +148,17 @@ export class DraftFiles {
 
   /** Uploads under the first name that is free. */
   private async send(file: File, options: SendOptions): Promise<string> {
-    await this.uploader.makeFolder();
+    const wanted = plainName(file.name);
+    const taken = await this.uploader.prepare(wanted);
     for (let at = 1; ; at += 1) {
-      const name = numberedName(plainName(file.name), at);
+      const name = numberedName(wanted, at);
+      if (taken.has(name) && at < MOST_NAMES) continue;
       try {
         await this.uploader.send({ folder: UPLOADS, name, file }, options);
         return `${UPLOADS}/${name}`;
       } catch (thrown) {
         const isTaken = thrown instanceof Failure && thrown.code === 'already_exists';
-        if (!isTaken || at === MOST_NAMES) throw thrown;
+        if (!isTaken || at >= MOST_NAMES) throw thrown;
       }
     }
   }

@@ -30,10 +30,25 @@ test('code and lists are not cut', () => {
 test.each([
   ['quotes', `${'> '.repeat(40)}x`],
   ['lists', `${'- '.repeat(40)}x`],
-  ['columns', `${'|a'.repeat(80)}\n${'|-'.repeat(80)}`],
+  ['cells', `${'|a'.repeat(59)}\n${'|-'.repeat(59)}\n${'|\n'.repeat(200)}`],
+  ['pictures', `${'!['.repeat(900)}a${'](b)'.repeat(900)}`],
+  ['emphasis', '*a '.repeat(4000)],
+  ['comments', 'a <!--'.repeat(300)],
+  ['lines', `> a\n${'b\n'.repeat(3000)}`],
   ['one long paragraph', 'word '.repeat(5000)],
 ])('%s beyond measure are plain', (_, text) => {
   expect(cutMarkdown(text)[0]?.plain).toBe(true);
+});
+
+test('long code is formatted, long text around it is not', () => {
+  const code = `\`\`\`\n${'[a](b) | c *d*\n'.repeat(4000)}\`\`\`\n`;
+  expect(cutMarkdown(code)).toEqual([{ text: code, plain: false }]);
+  expect(cutMarkdown(`${code}${'word '.repeat(5000)}`).map(({ plain }) => plain)).toEqual([true]);
+});
+
+test('table of a usual size is formatted', () => {
+  const table = `|a|b|c|d|\n|-|-|-|-|\n${'|1|2|3|4|\n'.repeat(300)}`;
+  expect(cutMarkdown(table)[0]?.plain).toBe(false);
 });
 
 test('rules and underlines are formatted', () => {

@@ -2,15 +2,19 @@
 const SMALL = 4000;
 /** Parts are at least this long, so that there are few. */
 const PART = 1500;
-/** Longer parts are shown as plain text: to format them may take seconds. */
-const MOST = 20_000;
-/** Columns of a table from which a part is shown as plain text. */
-const MOST_COLUMNS = 60;
+/** Limits of a part, without its blocks of code; beyond them it may take seconds to format and stays plain. */
+const MOST_LENGTH = 20_000;
+const MOST_LINES = 2000;
+const MOST_MARKS = 3000;
+const MOST_CELLS = 5000;
+const MOST_COMMENTS = 100;
+/** Limit of a part with its blocks of code. */
+const MOST_WITH_CODE = 120_000;
 /** Marks of quotes and lists on one line that nest deeper than anything readable. */
 const DEEP = /^[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+|>[ \t]*){30}/m;
 /** Begin of a line that goes on with what is before it: indented, an item, a quote, a definition. */
 const GOES_ON = /^(?:[ \t]|[-+*][ \t]|\d{1,9}[.)][ \t]|>|\[)/;
-const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+const FENCE = /^ {0,3}(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)\n?$/;
 
 /** Part of a Markdown text that is formatted by itself. */
 export interface MarkdownPart {
@@ -23,35 +27,50 @@ export interface MarkdownPart {
  * formatted again.
  */
 export function cutMarkdown(text: string): MarkdownPart[] {
-  if (text.length <= SMALL) return [partOf(text)];
+  const isSmall = text.length <= SMALL;
   const parts: MarkdownPart[] = [];
   let begin = 0;
+  let words: string[] = [];
   let fence = '';
   let blank = false;
+  const close = (end: number): void => {
+    const part = text.slice(begin, end);
+    parts.push({ text: part, plain: part.length > MOST_WITH_CODE || isHeavy(words) });
+    begin = end;
+    words = [];
+  };
   for (let at = 0; at < text.length;) {
     const end = text.indexOf('\n', at);
     const next = end < 0 ? text.length : end + 1;
     const line = text.slice(at, next);
-    const mark = FENCE.exec(line)?.[1] ?? '';
-    if (fence === '' && blank && at - begin >= PART && !GOES_ON.test(line)) {
-      parts.push(partOf(text.slice(begin, at)));
-      begin = at;
-    }
-    if (fence === '') fence = mark;
-    else if (mark.startsWith(fence) && line.trim() === mark) fence = '';
+    const found = FENCE.exec(line);
+    const mark = found?.[1] ?? found?.[2] ?? '';
+    if (!isSmall && fence === '' && blank && at - begin >= PART && !GOES_ON.test(line)) close(at);
+    if (fence === '') {
+      words.push(line);
+      fence = mark;
+    } else if (mark.startsWith(fence) && line.trim() === mark) fence = '';
     blank = line.trim() === '';
     at = next;
   }
-  parts.push(partOf(text.slice(begin)));
+  close(text.length);
   return parts;
 }
 
-function partOf(text: string): MarkdownPart {
-  return { text, plain: text.length > MOST || DEEP.test(text) || hasManyColumns(text) };
-}
-
-function hasManyColumns(text: string): boolean {
-  return text.split('\n').some((line) => line.split('|', MOST_COLUMNS + 1).length > MOST_COLUMNS);
+/** Returns true for what formatting would take too long. */
+function isHeavy(lines: string[]): boolean {
+  const text = lines.join('');
+  const count = (what: RegExp): number => text.match(what)?.length ?? 0;
+  const rows = lines.filter((line) => line.includes('|'));
+  const columns = Math.max(0, ...rows.map((line) => line.split('|').length));
+  return (
+    text.length > MOST_LENGTH ||
+    lines.length > MOST_LINES ||
+    count(/[*_~[\]`|!>]/g) > MOST_MARKS ||
+    count(/<!/g) > MOST_COMMENTS ||
+    columns * rows.length > MOST_CELLS ||
+    DEEP.test(text)
+  );
 }
 
 /** Address of a link when it is one that may be followed from here; nothing for any other. */

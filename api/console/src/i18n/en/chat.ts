@@ -65,7 +65,7 @@ export const chat = {
   'chat.tool.fetch': 'Fetched a page',
   'chat.tool.send': 'Sent a file',
   'chat.file.open': 'Open {name}',
-  'chat.file.download': 'Download {name}',
+  'chat.file.download': 'Download',
   'chat.file.failed': '{name} could not be fetched: {error}',
   'chat.status.sending': 'sending…',
   'chat.status.unsent': 'waits for the connection',

@@ -62,7 +62,7 @@ export const chat = {
   'chat.tool.fetch': '获取了网页',
   'chat.tool.send': '发送了文件',
   'chat.file.open': '打开 {name}',
-  'chat.file.download': '下载 {name}',
+  'chat.file.download': '下载',
   'chat.file.failed': '{name} 未能取得：{error}',
   'chat.status.sending': '正在发送…',
   'chat.status.unsent': '等待连接',

@@ -59,7 +59,7 @@ export function ConversationList({ overview, shown, onChoose }: Props): ReactNod
                     ? t('chat.unsent')
                     : Number.isNaN(at.getTime())
                       ? ''
-                      : relativeTime(at, now, language)}
+                      : relativeTime(at < now ? at : now, now, language)}
                 </small>
               </Link>
               <ConversationMenu conversation={conversation} title={title} />

@@ -30,7 +30,7 @@ export function MessageList({ chat, actions }: Props): ReactNode {
   const { session, snapshot } = chat;
   const { view, pending, status, finished } = snapshot;
   const { entries } = view;
-  const scroll = useScroll(frame, content, entries[0]?.id);
+  const scroll = useScroll(frame, content, entries[0]?.id, pending.length);
   const [left, setLeft] = useState(0);
   const last = entries.at(-1)?.id ?? 0;
   if (scroll.atEnd && left !== last) setLeft(last);
@@ -50,6 +50,7 @@ export function MessageList({ chat, actions }: Props): ReactNode {
         aria-live="off"
         aria-label={t('chat.log')}
         aria-busy={!isKnown}
+        data-end={scroll.atEnd || undefined}
       >
         <div ref={content} className={styles.entries}>
           {!isKnown && pending.length === 0 && <LoadingState rows={6} />}

@@ -41,8 +41,9 @@ function OneFile({ conversation, file }: { conversation: string; file: SentFile 
     );
   }
   return (
-    <a href={url} download={file.name} className={styles.file} aria-label={t('chat.file.download', { name })}>
+    <a href={url} download={file.name} className={styles.file}>
       <IconFile size={18} aria-hidden />
+      <span className="visually-hidden">{t('chat.file.download')} </span>
       <span className={styles.fileName}>{name}</span>
       {file.size !== null && (
         <small>

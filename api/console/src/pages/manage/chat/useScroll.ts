@@ -3,6 +3,11 @@ import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 're
 /** The reader counts as being at the end within this many pixels. */
 const NEAR = 48;
 
+/** The browser itself keeps the place of the reader, but not at the very top. */
+function isAnchored(list: HTMLElement): boolean {
+  return list.scrollTop > 0 && CSS.supports('overflow-anchor', 'auto');
+}
+
 /** Position of the reader in the messages. */
 export interface Scroll {
   atEnd: boolean;
@@ -12,16 +17,19 @@ export interface Scroll {
 
 /**
  * Keeps the end in sight as long as the reader is there, and the place of the reader when earlier entries
- * come before it.
+ * come before it. `first`: id of the first entry; `sent`: number of the user's messages on their way.
  */
 export function useScroll(
   frame: RefObject<HTMLDivElement | null>,
   content: RefObject<HTMLDivElement | null>,
   first: number | undefined,
+  sent: number,
 ): Scroll {
   const [atEnd, setAtEnd] = useState(true);
   const end = useRef(true);
   const height = useRef(0);
+  const top = useRef(0);
+  const sentBefore = useRef(sent);
   const before = useRef(first);
   useLayoutEffect(() => {
     const { current } = frame;
@@ -32,6 +40,13 @@ export function useScroll(
     before.current = first;
     height.current = current.scrollHeight;
   }, [first, frame]);
+  useLayoutEffect(() => {
+    if (sent > sentBefore.current) {
+      end.current = true;
+      frame.current?.scrollTo({ top: frame.current.scrollHeight, behavior: 'instant' });
+    }
+    sentBefore.current = sent;
+  }, [sent, frame]);
   useEffect(() => {
     if (content.current === null || frame.current === null) return;
     const observer = new ResizeObserver(() => {
@@ -48,7 +63,11 @@ export function useScroll(
     const { current } = frame;
     if (current === null) return;
     height.current = current.scrollHeight;
-    end.current = current.scrollHeight - current.scrollTop - current.clientHeight < NEAR;
+    // What was added after the list followed its end is no move of the reader.
+    const isUp = current.scrollTop < top.current;
+    top.current = current.scrollTop;
+    const isNear = current.scrollHeight - current.scrollTop - current.clientHeight < NEAR;
+    if (isNear || isUp) end.current = isNear;
     setAtEnd(end.current);
   };
   const jump = (): void => {
