@@ -5,7 +5,7 @@ const PART = 1500;
 /** Limits of a part, without its blocks of code; beyond them it may take seconds to format and stays plain. */
 const MOST_LENGTH = 20_000;
 const MOST_LINES = 2000;
-const MOST_MARKS = 3000;
+const MOST_MARKS = 2500;
 const MOST_CELLS = 5000;
 const MOST_COMMENTS = 100;
 /** Limit of a part with its blocks of code. */

@@ -6,7 +6,7 @@ import { useT } from '../../../i18n';
 import styles from './chat.module.css';
 
 /** Earlier entries are read when the reader comes this near to the first one. */
-const AHEAD = '600px 0px 0px 0px';
+const AHEAD = '1500px 0px 0px 0px';
 
 interface Props {
   chat: Chat;

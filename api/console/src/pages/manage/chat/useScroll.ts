@@ -35,7 +35,7 @@ export function useScroll(
     const { current } = frame;
     if (current === null) return;
     const earlier = first !== undefined && before.current !== undefined && first < before.current;
-    if (earlier && !end.current)
+    if (earlier && !end.current && !isAnchored(current))
       current.scrollBy({ top: current.scrollHeight - height.current, behavior: 'instant' });
     before.current = first;
     height.current = current.scrollHeight;
