@@ -10,6 +10,7 @@ import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { manage } from './en/manage';
 import { mcp } from './en/mcp';
+import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { settingsPage } from './en/settings-page';
@@ -31,6 +32,7 @@ export const en = {
   ...layout,
   ...manage,
   ...mcp,
+  ...model,
   ...objects,
   ...palette,
   ...settingsPage,

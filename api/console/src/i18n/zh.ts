@@ -10,6 +10,7 @@ import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { manage } from './zh/manage';
 import { mcp } from './zh/mcp';
+import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { settingsPage } from './zh/settings-page';
@@ -32,6 +33,7 @@ export const zh: Record<MessageKey, string> = {
   ...layout,
   ...manage,
   ...mcp,
+  ...model,
   ...objects,
   ...palette,
   ...settingsPage,
