@@ -11,9 +11,11 @@ const UI =
   /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|pages\/manage\/files\/paths\b)/;
 /** Parts of the pages of users, but those that bring the log or forms. */
 const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
-/** A user's own pages, but those that bring the log, forms or the editor. */
+/** A user's own pages, but those that bring the chat, the log, forms or the editor. */
 const MANAGE =
-  /src\/pages\/(manage|initializing)\/(?!log\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
+  /src\/pages\/(manage|initializing)\/(?!log\/|chat\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
+/** The chat without what shows Markdown. */
+const CHAT = /src\/(chat\/(?!markdown-parts)|pages\/manage\/chat\/(?!Markdown|markdown|CodeBlock))/;
 const shared = { boot: 'src/boot.js', icon: 'src/icon.svg' };
 
 export default defineConfig(({ mode }) => {
@@ -41,6 +43,7 @@ export default defineConfig(({ mode }) => {
               { name: 'ui', test: UI },
               { name: 'users', test: USERS },
               { name: 'manage', test: MANAGE },
+              { name: 'chat', test: CHAT },
             ],
           },
         },

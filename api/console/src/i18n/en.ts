@@ -1,5 +1,6 @@
 import { account } from './en/account';
 import { channels } from './en/channels';
+import { chat } from './en/chat';
 import { components } from './en/components';
 import { connect } from './en/connect';
 import { dashboard } from './en/dashboard';
@@ -9,6 +10,7 @@ import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { manage } from './en/manage';
 import { mcp } from './en/mcp';
+import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { settingsPage } from './en/settings-page';
@@ -20,6 +22,7 @@ import { users } from './en/users';
 export const en = {
   ...account,
   ...channels,
+  ...chat,
   ...components,
   ...connect,
   ...dashboard,
@@ -29,6 +32,7 @@ export const en = {
   ...layout,
   ...manage,
   ...mcp,
+  ...model,
   ...objects,
   ...palette,
   ...settingsPage,

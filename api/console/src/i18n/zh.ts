@@ -1,5 +1,6 @@
 import { account } from './zh/account';
 import { channels } from './zh/channels';
+import { chat } from './zh/chat';
 import { components } from './zh/components';
 import { connect } from './zh/connect';
 import { dashboard } from './zh/dashboard';
@@ -9,6 +10,7 @@ import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { manage } from './zh/manage';
 import { mcp } from './zh/mcp';
+import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { settingsPage } from './zh/settings-page';
@@ -21,6 +23,7 @@ import type { MessageKey } from './en';
 export const zh: Record<MessageKey, string> = {
   ...account,
   ...channels,
+  ...chat,
   ...components,
   ...connect,
   ...dashboard,
@@ -30,6 +33,7 @@ export const zh: Record<MessageKey, string> = {
   ...layout,
   ...manage,
   ...mcp,
+  ...model,
   ...objects,
   ...palette,
   ...settingsPage,

@@ -41,6 +41,13 @@ function listed<const S extends ListedSection>(section: S) {
   });
 }
 
+const agent = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'agent',
+  staticData: { listed: 'agent' },
+  component: lazyRouteComponent(() => import('../pages/agent/AgentPage'), 'AgentPage'),
+});
+
 /** The administrator's pages: a page is added by its route here and its row in layout/sections.ts. */
 export const adminPages = [
   index,
@@ -50,7 +57,7 @@ export const adminPages = [
   listed('containers'),
   listed('images'),
   settings,
-  listed('agent'),
+  agent,
   listed('skills'),
   listed('executors'),
   listed('rollouts'),

@@ -9,9 +9,17 @@ const initializing = createRoute({
   component: lazyRouteComponent(() => import('../pages/initializing/InitializingPage'), 'InitializingPage'),
 });
 
-const manage = createRoute({
+const chat = createRoute({
   getParentRoute: () => userRoute,
   path: '/manage',
+  /** `c`: id of the open conversation. */
+  validateSearch: (search: { c?: string }): { c?: string } => search,
+  component: lazyRouteComponent(() => import('../pages/manage/chat/ChatPage'), 'ChatPage'),
+});
+
+const manage = createRoute({
+  getParentRoute: () => userRoute,
+  path: '/manage/agent',
   component: lazyRouteComponent(() => import('../pages/manage/ManagePage'), 'ManagePage'),
 });
 
@@ -97,6 +105,7 @@ const account = createRoute({
 /** A user's own pages. */
 export const userPages = [
   initializing,
+  chat,
   manage,
   log,
   files,

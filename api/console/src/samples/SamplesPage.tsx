@@ -2,6 +2,7 @@ import { type ReactNode, useState } from 'react';
 
 import { Switches } from '../signin/Switches';
 import { ActionSamples } from './ActionSamples';
+import { ChatSamples } from './ChatSamples';
 import { FormSamples } from './FormSamples';
 import { LogSamples } from './LogSamples';
 import { ObjectSamples } from './ObjectSamples';
@@ -16,6 +17,7 @@ const SAMPLES: Record<string, () => ReactNode> = {
   actions: ActionSamples,
   log: LogSamples,
   form: FormSamples,
+  chat: ChatSamples,
   signin: SigninSamples,
 };
 

@@ -5,6 +5,7 @@ import { ChannelsCard } from './channels/ChannelsCard';
 import { ExecutorCard } from './connect/ExecutorCard';
 import { FilesCard } from './files/FilesCard';
 import styles from './manage.module.css';
+import { ManageTabs } from './ManageTabs';
 import { McpCard } from './mcp/McpCard';
 import { MoreCard } from './MoreCard';
 
@@ -12,6 +13,7 @@ import { MoreCard } from './MoreCard';
 export function ManagePage(): ReactNode {
   return (
     <>
+      <ManageTabs />
       <AgentCard />
       <div className={styles.pair}>
         <ExecutorCard kind="browser" />

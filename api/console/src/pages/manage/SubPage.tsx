@@ -18,7 +18,11 @@ export function SubPage({ title, text, actions, children }: Props): ReactNode {
   return (
     <div className="stack">
       <div>
-        <ObjectHeader crumbs={<Link to="/manage">{t('manage.title')}</Link>} name={title} actions={actions} />
+        <ObjectHeader
+          crumbs={<Link to="/manage/agent">{t('manage.title')}</Link>}
+          name={title}
+          actions={actions}
+        />
         {text !== undefined && <div className="dim">{text}</div>}
       </div>
       {children}

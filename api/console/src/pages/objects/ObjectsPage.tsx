@@ -16,8 +16,11 @@ import { LISTED } from './kinds';
 
 const FILTERS = ['not_ready'] as const;
 
-/** Objects of a section that has no page of its own yet: their state, and the commands that change them. */
-export function ObjectsPage(): ReactNode {
+/**
+ * Objects of a section that has no page of its own yet: their state, and the commands that change them.
+ * `children` come before the list.
+ */
+export function ObjectsPage({ children }: { children?: ReactNode }): ReactNode {
   const t = useT();
   const matches = useMatches();
   const shown = LISTED[matches.at(-1)?.staticData.listed ?? 'containers'];
@@ -44,6 +47,7 @@ export function ObjectsPage(): ReactNode {
           </small>
         )}
       </div>
+      {children}
       <div>
         {!shown.isWhole && <ListFilters control={control} filters={filters} searchLabel={t('list.search')} />}
         <ServerTable

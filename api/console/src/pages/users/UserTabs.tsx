@@ -1,8 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
+import styles from '../../components/tabs.module.css';
 import { type MessageKey, useT } from '../../i18n';
-import styles from './users.module.css';
 
 const TABS = [
   ['/admin/users/$name', 'user.tab.overview'],

@@ -1,0 +1,42 @@
+import type { ReactNode } from 'react';
+
+import type { Schemas } from '../../api/types';
+import { ActionPreview } from '../../components/ActionPreview';
+import { useT } from '../../i18n';
+
+interface Props {
+  preview: Schemas['ConfigSaved'];
+  onClose: () => void;
+  onSave: () => Promise<void>;
+}
+
+/** Says which agents restart before the model is saved. */
+export function SaveModel({ preview, onClose, onSave }: Props): ReactNode {
+  const t = useT();
+  return (
+    <ActionPreview
+      opened
+      onClose={onClose}
+      title={t('model.preview')}
+      previewKey={['agent-model', preview.generation, preview.restarts]}
+      preview={() => Promise.resolve(preview)}
+      verb={() => t('model.preview.verb')}
+      act={onSave}
+    >
+      {({ changed, restarts, warnings = [] }) => (
+        <>
+          <p>
+            {changed.length === 0
+              ? t('model.preview.unchanged')
+              : t('model.preview.restarts', { count: restarts })}
+          </p>
+          {warnings.map((warning) => (
+            <p key={warning} lang="en">
+              {warning}
+            </p>
+          ))}
+        </>
+      )}
+    </ActionPreview>
+  );
+}
