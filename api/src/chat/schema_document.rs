@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn schema_is_that_of_the_console() {
-        insta::assert_snapshot!("chat_schema", format!("{:#}", schema_document()));
+        let text = format!("{:#}\n", schema_document());
+        insta::assert_binary_snapshot!("chat_schema.json", text.into_bytes());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use schema::adapter::AgentChat;
 use schema::adapter::ChatFeature;
 use schema::agent_config;
 use schema::condition::{self, ConditionStatus, ConditionType};
+use schema::config::{self, Config, keys};
 use schema::container::{self, StatusWord, status_word};
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::image::ImageReference;
@@ -122,14 +123,23 @@ async fn chat_of_image(
     Ok(adapter.chat(tag.unwrap_or_default()))
 }
 
-/// The chat of a user's agent; `None` when its version has none.
+/// The chat of a user's agent, and true when a model is configured for it; `None` when its version has none.
 ///
 /// # Errors
 /// Those of the database.
-pub(crate) async fn chat_of_user(deps: &Dependencies, uid: &Uid) -> Result<Option<AgentChat>> {
+pub(crate) async fn chat_of_user(
+    deps: &Dependencies,
+    uid: &Uid,
+) -> Result<(Option<AgentChat>, bool)> {
     let mut connection = deps.db.snapshot().await?;
-    match container::get(&mut connection, uid).await? {
-        Some(row) => chat_of_image(deps, &mut connection, &row.image_ref).await,
-        None => Ok(None),
-    }
+    let Some(row) = container::get(&mut connection, uid).await? else {
+        return Ok((None, false));
+    };
+    let chat = chat_of_image(deps, &mut connection, &row.image_ref).await?;
+    let (values, _) = config::query::load(&mut connection, &deps.master_key).await?;
+    let agent = Config::from_stored(values).get(&keys::AGENT);
+    let adapter = deps.adapter.current_in(&mut connection).await?;
+    let image = row.image_ref.parse::<ImageReference>().ok();
+    let tag = image.as_ref().and_then(ImageReference::tag);
+    Ok((chat, adapter.has_model(tag.unwrap_or_default(), &agent)))
 }

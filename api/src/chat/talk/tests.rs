@@ -427,6 +427,7 @@ fn restart_of_the_agent_is_said() {
 fn turn_survives_a_short_break_of_the_connection() {
     let mut scene = Scene::newest();
     scene.say("x").unwrap();
+    scene.typing("start");
     let now = scene.now();
     scene.talk.agent_disconnected(now);
     scene.pass(29);
@@ -435,6 +436,27 @@ fn turn_survives_a_short_break_of_the_connection() {
     scene.pass(60);
     scene.create("m1", "answer", usage());
     assert_eq!(scene.shown(), ["user Sent: x", "answer: answer"]);
+}
+
+#[test]
+fn message_that_got_no_sign_is_lost_with_the_connection() {
+    let mut scene = Scene::newest();
+    scene.say("x").unwrap();
+    let now = scene.now();
+    scene.talk.agent_disconnected(now);
+    scene.talk.agent_connected(false, now);
+    assert_eq!(scene.shown(), ["user Unanswered: x", "notice Disconnected"]);
+}
+
+#[test]
+fn message_that_was_not_sent_waits_again() {
+    let mut scene = Scene::newest();
+    scene.say("x").unwrap();
+    let now = scene.now();
+    scene.talk.take_back(1, now);
+    assert_eq!(scene.shown(), ["user Waiting: x"]);
+    scene.pass(0);
+    assert_eq!(scene.delivered(), ["x", "x"]);
 }
 
 #[test]

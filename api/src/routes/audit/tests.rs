@@ -75,7 +75,7 @@ impl Yard {
         if id == "auth_sync_users" {
             schema::object::ensure_singles(&mut tx, now).await.unwrap();
         }
-        if id == "files_upload" {
+        if id == "chat_create" {
             files::tests::make_home(self, "alice").await;
         }
         if id == "adapter_refresh" {
@@ -118,6 +118,16 @@ impl Yard {
             tx.commit().await.unwrap();
             let hub = &self.world.deps.mcp.hub;
             return executors::connected(hub, key, about).0.to_string();
+        }
+        if matches!(id, "chat_rename" | "chat_delete") {
+            tx.commit().await.unwrap();
+            let conversations = self
+                .world
+                .data_dir()
+                .join("users/alice/.agent/workspace/conversations");
+            let mut made = std::fs::read_dir(conversations).unwrap();
+            let made = made.next().unwrap().unwrap();
+            return made.file_name().into_string().unwrap();
         }
         if id == "files_restore" {
             tx.commit().await.unwrap();
@@ -436,6 +446,13 @@ fn case(id: &str) -> Case {
             "skill-repository/repo",
             "",
         ),
+        "chat_create" => (&[], "user/alice", "conversation "),
+        "chat_rename" => (
+            &[("id", "{id}"), ("title", CANARY)],
+            "user/alice",
+            "conversation ",
+        ),
+        "chat_delete" => (&[("id", "{id}")], "user/alice", "conversation "),
         "files_upload" => (&[], "workspace/alice", "files: 1, bytes: "),
         "files_delete" => (&[("path", "a.zip")], "workspace/alice", ""),
         "files_restore" => (&[("id", "{id}")], "workspace/alice", ""),

@@ -3,8 +3,9 @@
 use hyper_util::rt::TokioIo;
 use schema::home::conversations::ConversationId;
 use serde::Deserialize;
-use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{CHAT_OFF, HELD, NO_CONVERSATION};
 use crate::answer::Resource;
@@ -85,6 +86,20 @@ async fn connect(
 ///
 /// # Errors
 /// None.
-async fn show_schema(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<Value>> {
-    Ok(Resource::new(&schema_document()))
+async fn show_schema(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<FrameSchema>> {
+    let document = schema_document().to_string();
+    Ok(Resource::ready_made(document.into()))
+}
+
+/// A JSON Schema.
+pub struct FrameSchema;
+
+impl ToSchema for FrameSchema {}
+
+impl PartialSchema for FrameSchema {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+            .into()
+    }
 }

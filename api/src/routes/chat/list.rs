@@ -39,9 +39,11 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[Failure::BUSY]),
         Route::post("chat_create", "/api/agent/chat/create", create)
             .title(Area::Chat, "Create a conversation")
+            .about("It lies in the caller's workspace and counts to its quota.")
             .fails(&[TOO_MANY, Failure::BUSY, DISK]),
         Route::post("chat_rename", "/api/agent/chat/rename", rename)
             .title(Area::Chat, "Rename a conversation")
+            .about("Pages that have it open get the new title.")
             .fails(&[NO_CONVERSATION, Failure::BUSY, DISK]),
         Route::post("chat_delete", "/api/agent/chat/delete", delete)
             .title(Area::Chat, "Delete a conversation")
@@ -97,7 +99,7 @@ async fn show(
     deps: Deps,
 ) -> Result<Answer<Conversations>> {
     let account = &session.account;
-    let chat = chat_of_user(&deps, &account.uid).await?;
+    let (chat, model_configured) = chat_of_user(&deps, &account.uid).await?;
     let state = match (&chat, deps.settings().chat_enabled) {
         (_, false) => Availability::Off,
         (None, _) => Availability::Unsupported,
@@ -111,7 +113,7 @@ async fn show(
         state,
         pictures: has(ChatFeature::Pictures),
         stop: has(ChatFeature::Stop),
-        model_configured: true,
+        model_configured,
     };
     let listed = match deps.files.find(account).await? {
         Some(workspace) => {
