@@ -8,14 +8,14 @@ use crate::support::service::Launch;
 use crate::support::{Client, Engine, Service, Stage, seconds};
 
 /// A service with agents that talk, and the model that they ask.
-struct Talk {
-    engine: Engine,
-    stage: Stage,
+pub(crate) struct Talk {
+    pub(crate) engine: Engine,
+    pub(crate) stage: Stage,
     models: Models,
 }
 
 impl Talk {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self {
             engine: Engine::claim(),
             stage: Stage::new(),
@@ -23,7 +23,7 @@ impl Talk {
         }
     }
 
-    fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self) -> Launch {
         let agent = json!({
             "defaults": {"model": "fake"},
             "models": [{"name": "fake", "model": "fake", "api_base": self.models.address(), "streaming": true}],
@@ -40,7 +40,7 @@ impl Talk {
     }
 
     /// Creates a user whose agent runs; returns the user's client and the password.
-    async fn user(&self, service: &Service, name: &str) -> (Client, String) {
+    pub(crate) async fn user(&self, service: &Service, name: &str) -> (Client, String) {
         let admin = service.admin().await;
         let password = admin.create_user(name).await;
         admin.status(name, "running", seconds(40)).await;

@@ -48,7 +48,7 @@ async fn engine_console_works_in_firefox() {
             ("/manage/log", "echo 1 start"),
             ("/manage/files", "drop files here"),
             ("/manage/connect", "How to connect the desktop client"),
-            ("/manage", "Your agent is running"),
+            ("/manage/agent", "Your agent is running"),
         ])
         .await;
     viewer.click_on("::-p-text(Restart)").await;

@@ -38,6 +38,7 @@ const ADMIN: &[&str] = &[
 /// An ordinary user's pages.
 const OWN: &[&str] = &[
     "/manage",
+    "/manage/agent",
     "/manage/log",
     "/manage/files",
     "/manage/files/trash",

@@ -1,6 +1,7 @@
 //! The console of the real program, in Chromium.
 
 mod budgets;
+mod chat;
 mod firefox;
 mod hostile;
 mod looks;
@@ -126,6 +127,7 @@ async fn engine_console_creates_a_user_who_signs_in_and_restarts() {
     viewer.open_page("/", "/login").await;
     viewer.sign_in("alice", "a password of alice").await;
     viewer.wait_for_path("/manage").await;
+    viewer.open_page("/manage/agent", "/manage/agent").await;
     viewer
         .wait_for("h1:has-text('Your agent is running')")
         .await;

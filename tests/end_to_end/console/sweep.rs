@@ -32,7 +32,7 @@ async fn engine_console_opens_dialogs_without_a_violation() {
     viewer.wait_for_path("/manage").await;
     viewer
         .use_all_controls(&[
-            ("/manage", "Rotate token…"),
+            ("/manage/agent", "Rotate token…"),
             ("/manage/files", "New text file"),
             ("/manage/connect", "Copy address"),
             ("/manage/channels/dingtalk", "Keep as it is"),

@@ -123,7 +123,7 @@ impl Viewer {
     }
 
     async fn save_a_channel(&mut self, engine: &Engine) {
-        self.open_page("/manage", "/manage").await;
+        self.open_page("/manage/agent", "/manage/agent").await;
         self.wait_for("h1:has-text('Your agent is running')").await;
         self.wait_for("role=link[name='kept.txt']").await;
         self.check_access("overview").await;
