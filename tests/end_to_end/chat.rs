@@ -289,6 +289,12 @@ async fn engine_chat_says_that_agent_or_service_restarted() {
     let service = talk.launch().start().await;
     let ann = service.client().signed_in("ann", &password).await;
     let mut page = Page::open(&service, &ann, &id).await;
+    page.until("the restart is said", |page| {
+        page.shown()
+            .last()
+            .is_some_and(|it| it == "notice: service_restarted")
+    })
+    .await;
     let shown = page.shown();
     assert!(
         shown.contains(&"answer: You said: again".to_owned()),

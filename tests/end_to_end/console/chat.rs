@@ -71,7 +71,7 @@ async fn engine_user_talks_to_the_agent_on_the_page() {
     // What a model writes stays text.
     viewer.say("MARKDOWN").await;
     viewer
-        .wait_for("[data-kind=answer] >> h2:has-text('A heading'), [data-kind=answer] >> h3:has-text('A heading'), [data-kind=answer] >> h1:has-text('A heading')")
+        .wait_for("[data-kind=answer] >> role=heading[name='A heading']")
         .await;
     viewer
         .wait_for("[data-kind=answer] >> text=window.scriptRan = true")
