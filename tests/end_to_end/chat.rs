@@ -16,10 +16,14 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) async fn new() -> Self {
+        Self::with(Models::start().await)
+    }
+
+    pub(crate) fn with(models: Models) -> Self {
         Self {
             engine: Engine::claim(),
             stage: Stage::new(),
-            models: Models::start().await,
+            models,
         }
     }
 

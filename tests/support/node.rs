@@ -178,7 +178,15 @@ impl Models {
     pub const KEY: &str = "sk-test-0123456789abcdef";
 
     pub async fn start() -> Self {
-        let arguments = ["--listen", "0.0.0.0:0", "--key", Self::KEY];
+        Self::with_scripts(&[]).await
+    }
+
+    /// Starts one that answers texts by scripts: `text=script`.
+    pub async fn with_scripts(scripts: &[&str]) -> Self {
+        let mut arguments = vec!["--listen", "0.0.0.0:0", "--key", Self::KEY];
+        for script in scripts {
+            arguments.extend(["--script", script]);
+        }
         let (script, line) = Script::start_with("model.mjs", &arguments, &[]).await;
         let url: url::Url = line.parse().unwrap();
         Self {

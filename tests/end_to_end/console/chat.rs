@@ -7,9 +7,12 @@ use serde_json::json;
 
 use super::Viewer;
 use crate::chat::Talk;
+use crate::support::node::Models;
 use crate::support::seconds;
 
 const FIELD: &str = "textarea[aria-label='Message to your agent']";
+const QUESTION: &str = "Which of the invoices in my workspace is not paid yet?";
+const SCRIPT: &str = "THINK The user asks about invoices, so I look at the files.\nCALL list_dir {\"path\":\".\"}\nTHEN\nSAY There are two files. **invoice-0412.pdf** is marked as paid, this one is not:\\n\\n| Invoice | Customer | Due |\\n|---|---|---|\\n| 0415 | Miller & Sons | 30 November |\\n\\nShall I write a reminder?";
 /// Bytes of an attachment.
 const LARGE: usize = 20 * 1024 * 1024;
 
@@ -31,7 +34,8 @@ impl Viewer {
 
 #[tokio::test]
 async fn engine_user_talks_to_the_agent_on_the_page() {
-    let talk = Talk::new().await;
+    let script = format!("{QUESTION}={SCRIPT}");
+    let talk = Talk::with(Models::with_scripts(&[&script]).await);
     let service = talk.launch().start().await;
     let (_, password) = talk.user(&service, "ann").await;
     let mut viewer = Viewer::open(format!("http://{}", service.address())).await;
@@ -40,10 +44,9 @@ async fn engine_user_talks_to_the_agent_on_the_page() {
     viewer.wait_for(FIELD).await;
     viewer.check_access("no conversation").await;
 
-    viewer
-        .say("THINK The user wants the list of files.\nCALL list_dir {\"path\":\".\"}\nTHEN\nSAY There is one folder, **conversations**: what we say here is kept in it.")
-        .await;
-    viewer.wait_for_answer("There is one folder").await;
+    viewer.say(QUESTION).await;
+    viewer.wait_for_answer("There are two files").await;
+    viewer.wait_for("[data-kind=answer] >> strong").await;
     viewer
         .wait_for("[data-kind=tools] >> text=Looked into a folder")
         .await;
@@ -61,7 +64,7 @@ async fn engine_user_talks_to_the_agent_on_the_page() {
     let address = viewer.evaluate("location.href").await;
     let address = address.as_str().unwrap().to_owned();
     viewer.browser.goto(&address).await;
-    viewer.wait_for_answer("There is one folder").await;
+    viewer.wait_for_answer("There are two files").await;
     viewer.browser.does("tabs", json!([1, address])).await;
     viewer.wait_for(FIELD).await;
     viewer.say("hello from the first tab").await;
@@ -94,9 +97,6 @@ async fn engine_user_talks_to_the_agent_on_the_page() {
     viewer.browser.does("choose", files).await;
     viewer.wait_for("text=large.txt").await;
     viewer.browser.fill(FIELD, "read it").await;
-    viewer
-        .wait_for("role=button[name='Send']:not([disabled])")
-        .await;
     viewer.click_on("role=button[name='Send']").await;
     viewer.wait_for_answer("uploads/large.txt").await;
     let uploaded = talk

@@ -1,5 +1,5 @@
 // A scripted model server with the OpenAI interface: `/models` and `/chat/completions`, streamed and whole.
-// usage: node model.mjs [--listen 127.0.0.1:0] [--key KEY] [--model NAME]… [--delay MILLISECONDS]
+// usage: node model.mjs [--listen 127.0.0.1:0] [--key KEY] [--model NAME]… [--delay MILLISECONDS] [--script TEXT=SCRIPT]…
 // Prints its base address (`http://127.0.0.1:4000/v1`) once it listens. The last text of the user is the script: if each of its
 // lines is a command, they are done in order; any other text is answered by `You said: <text>`.
 //
@@ -26,6 +26,7 @@ const { values: options } = parseArgs({
     key: { type: 'string' },
     model: { type: 'string', multiple: true, default: ['fake'] },
     delay: { type: 'string', default: '0' },
+    script: { type: 'string', multiple: true, default: [] },
   },
 });
 const [, host, port] = /^\[?(.*?)\]?:(\d+)$/.exec(options.listen) ?? [];
@@ -75,7 +76,14 @@ class Failure extends Error {
   }
 }
 
-function parseScript(text) {
+// What a person would write, and its script.
+const scripts = new Map(options.script.map((pair) => {
+  const at = pair.indexOf('=');
+  return [pair.slice(0, at), pair.slice(at + 1)];
+}));
+
+function parseScript(asked) {
+  const text = scripts.get(asked.trim()) ?? asked;
   const commands = text.trim().split('\n').map((line) => {
     const [, name, rest] = /^([A-Z]+)(?: (.*))?$/.exec(line.trim()) ?? [];
     const known = (ARGUMENT[name] && rest) || (BARE[name] && rest === undefined);
