@@ -89,9 +89,9 @@ async fn engine_an_uploaded_adapter_replaces_a_container_only_when_it_asks_for_a
     let first = engine.the_running("alice").id;
 
     // Another version that asks for the same: nothing is interrupted.
-    done(&upload(&stage, &version("1.2")).await);
+    done(&upload(&stage, &version("1.3")).await);
     settled(&admin, "alice").await;
-    assert_eq!(active(&admin).await, "1.2");
+    assert_eq!(active(&admin).await, "1.3");
     assert_eq!(engine.the_running("alice").id, first);
 
     // One that cannot be used is refused with its place, and changes nothing.
@@ -101,7 +101,7 @@ async fn engine_an_uploaded_adapter_replaces_a_container_only_when_it_asks_for_a
     for place in ["index.json", "/agent/readiness"] {
         assert!(refused.stderr.contains(place), "{}", refused.stderr);
     }
-    assert_eq!(active(&admin).await, "1.2");
+    assert_eq!(active(&admin).await, "1.3");
 
     let more = package(|index| {
         index["adapter_version"] = json!("1.3");
@@ -129,7 +129,7 @@ async fn engine_an_uploaded_adapter_replaces_a_container_only_when_it_asks_for_a
 
     done(&stage.command().run(&["adapter", "rollback"]).await);
     settled(&admin, "alice").await;
-    assert_eq!(active(&admin).await, "1.2");
+    assert_eq!(active(&admin).await, "1.3");
     let third = engine.the_running("alice").id;
     let environment = engine.inspect(&third)["Config"]["Env"].to_string();
     assert!(!environment.contains("ECHO_MORE"), "{environment}");
@@ -171,7 +171,7 @@ async fn refresh(service: &Service, stage: &Stage) -> (Finished, Value) {
 
 #[tokio::test]
 async fn a_newer_adapter_is_fetched_and_one_that_cannot_be_used_is_told_of() {
-    let offer: Offer = Arc::new(Mutex::new((StatusCode::OK, version("1.2"))));
+    let offer: Offer = Arc::new(Mutex::new((StatusCode::OK, version("1.3"))));
     let source = format!("http://{}/adapter.zip", serve(&offer));
     let stage = Stage::new();
     let launch = stage.alone().args(&["--adapter", "echo"]);
@@ -187,20 +187,20 @@ async fn a_newer_adapter_is_fetched_and_one_that_cannot_be_used_is_told_of() {
     let object = admin.object("adapter/active").await;
     let said = object["conditions"][0]["message"].to_string();
     assert!(
-        said.contains("1.2") && said.contains("environment"),
+        said.contains("1.3") && said.contains("environment"),
         "{said}"
     );
-    assert_ne!(active(&admin).await, "1.2");
+    assert_ne!(active(&admin).await, "1.3");
 
     let (_, condition) = refresh(&service, &stage).await;
     assert_eq!(condition["status"], "True", "{condition}");
-    assert_eq!(active(&admin).await, "1.2");
+    assert_eq!(active(&admin).await, "1.3");
 
     // Older, or the same: as it is.
     *offer.lock().unwrap() = (StatusCode::OK, version("1.0"));
     let (_, condition) = refresh(&service, &stage).await;
     assert_eq!(condition["status"], "True", "{condition}");
-    assert_eq!(active(&admin).await, "1.2");
+    assert_eq!(active(&admin).await, "1.3");
 
     for (status, body, reason) in [
         (StatusCode::OK, b"no zip".to_vec(), "AdapterInvalid"),
@@ -215,7 +215,7 @@ async fn a_newer_adapter_is_fetched_and_one_that_cannot_be_used_is_told_of() {
         let (finished, condition) = refresh(&service, &stage).await;
         assert_eq!(condition["reason"], reason, "{condition}");
         assert!(!finished.status.success(), "{}", finished.stdout);
-        assert_eq!(active(&admin).await, "1.2", "{status}");
+        assert_eq!(active(&admin).await, "1.3", "{status}");
     }
 
     *offer.lock().unwrap() = (StatusCode::OK, version("1.10"));

@@ -74,9 +74,9 @@ async fn export(
         "" => "conversation".to_owned(),
         title => title.to_owned(),
     };
-    let (kind, extension) = match format {
-        Format::Markdown => ("text/markdown; charset=utf-8", "md"),
-        Format::Json => ("application/x-ndjson", "jsonl"),
+    let extension = match format {
+        Format::Markdown => "md",
+        Format::Json => "jsonl",
     };
     let name = format!("{title}.{extension}");
     let pieces = Pieces::written(&deps, move |out| match format {
@@ -87,7 +87,7 @@ async fn export(
         }),
     });
     Ok(FileDownload::new(Reply::download(
-        HeaderValue::from_static(kind),
+        HeaderValue::from_static("application/octet-stream"),
         &name,
         pieces,
     )))

@@ -1,13 +1,13 @@
 //! Earlier entries and files of a conversation.
 
-use http::HeaderValue;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, StatusCode};
 use schema::home::conversations::{ConversationId, Folder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{NO_CONVERSATION, no_conversation};
-use crate::answer::{Answer, FileDownload};
+use crate::answer::{Answer, Answers, Body};
 use crate::auth::Account;
 use crate::chat::{Entry, Log, head, picture_type};
 use crate::deps::Deps;
@@ -15,6 +15,7 @@ use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
 use crate::files::refused;
 use crate::input::Input;
+use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
 use crate::routes::files::file_bytes;
@@ -55,7 +56,8 @@ pub struct Earlier {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatEntries)]
 pub struct Entries {
-    /// Oldest first.
+    /// Oldest first; entries of `/api/chat.schema.json`.
+    #[schema(value_type = Vec<Object>)]
     entries: Vec<Entry>,
     /// Others exist before them.
     older: bool,
@@ -122,6 +124,30 @@ pub struct File {
     file: String,
 }
 
+/// The bytes of a file: a picture, or a download.
+pub struct Shown(Reply);
+
+impl Answers for Shown {
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        let types = [
+            "application/octet-stream",
+            "image/png",
+            "image/jpeg",
+            "image/gif",
+            "image/webp",
+        ];
+        let bytes = |content_type| Body {
+            content_type,
+            ..Body::text(StatusCode::OK)
+        };
+        types.map(bytes).to_vec()
+    }
+}
+
 /// `GET /api/agent/chat/file`.
 ///
 /// # Errors
@@ -130,7 +156,7 @@ async fn download(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<File>,
     deps: Deps,
-) -> Result<FileDownload> {
+) -> Result<Shown> {
     let File { id, file: name } = input.params;
     let wanted = name.clone();
     let open = move |folder: &Folder| {
@@ -149,5 +175,5 @@ async fn download(
     if kind.is_some() {
         reply = reply.inline();
     }
-    Ok(FileDownload::new(reply))
+    Ok(Shown(reply))
 }
