@@ -255,7 +255,7 @@ pub trait Directory: Send + Sync + 'static {
 /// Asks providers of models.
 #[async_trait]
 pub trait Models: Send + Sync + 'static {
-    /// Whether a model answers, and else why not; within 15 seconds.
+    /// Returns the outcome of asking a model for one token, within 15 seconds.
     async fn try_model(&self, question: &ModelQuestion) -> ModelVerdict;
 }
 

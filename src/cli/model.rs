@@ -76,7 +76,7 @@ pub struct MoreArgs {
     key: Option<Hidden>,
 }
 
-/// What was given for a key, which may be one by mistake: it cannot be printed.
+/// The value given for a key, which may be one by mistake: it cannot be printed.
 #[derive(Clone)]
 pub struct Hidden(SecretString);
 
@@ -95,7 +95,7 @@ impl From<&str> for Hidden {
 /// Runs a command on the model of all agents.
 ///
 /// # Errors
-/// When no server answers, it refuses, or a test fails.
+/// No server answers, it refuses, or a test fails.
 pub async fn model(server: &Server, command: ModelCommand) -> Result {
     match command {
         ModelCommand::Show => show(&server.get(PATH).await?),
@@ -207,7 +207,7 @@ async fn body(current: &Value, provider: &str, model: &str, more: MoreArgs) -> R
     Ok(body)
 }
 
-/// Whether a provider takes a key that the server has not for this address.
+/// Returns true when a provider takes a key that the server has not for this address.
 fn needs_key(current: &Value, provider: &str, address: Option<&str>) -> bool {
     let mut listed = current["providers"].as_array().into_iter().flatten();
     let Some(listed) = listed.find(|one| one["id"] == provider) else {

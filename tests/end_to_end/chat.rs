@@ -286,6 +286,7 @@ async fn engine_chat_says_that_agent_or_service_restarted() {
     page.say("a2", "again").await;
     page.until_text("answer", "You said: again").await;
 
+    page.until_quiet().await;
     page.say("a3", "WAIT 5\nSAY late").await;
     page.until("the turn runs", |page| !page.state["turn"].is_null())
         .await;

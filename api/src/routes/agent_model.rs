@@ -86,7 +86,7 @@ pub struct Offered {
     /// Its usual address; null: it has none.
     #[schema(required = true, example = "https://api.openai.com/v1")]
     address: Option<String>,
-    /// Whether it takes a key: `required`, `optional` or `none`.
+    /// Need of a key: `required`, `optional` or `none`.
     #[schema(example = "required")]
     key: &'static str,
 }
@@ -157,7 +157,7 @@ async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Sho
     Ok(Answer::ok(message, shown))
 }
 
-/// What is so while no model is chosen.
+/// The warning while no model is chosen.
 const NO_MODEL: &str = "no model is configured: agents cannot answer";
 
 /// Warns while agents have no model.
@@ -166,7 +166,7 @@ pub(super) fn warning(adapter: &Adapter, config: &Config) -> Option<String> {
     missing.then(|| format!("{NO_MODEL}; choose one with `agentyard model set`"))
 }
 
-/// Whether agents in the default image have a model, by the global settings.
+/// Returns true when agents in the default image have a model, by the global settings.
 pub(crate) fn has_model(adapter: &Adapter, config: &Config) -> bool {
     adapter.has_model(&config.get(&keys::image::TAG), &config.get(&keys::AGENT))
 }
@@ -320,16 +320,16 @@ async fn save(
     make_change(&deps, &actor, &input.meta, &wanted, terms).await
 }
 
-/// What came of a test.
+/// Outcome of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ModelTried)]
 pub struct Tried {
     /// The model answered.
     ok: bool,
-    /// What is wrong.
+    /// Cause of the failure.
     #[schema(required = true)]
     reason: Option<ModelFault>,
-    /// What to do; empty when the model answered.
+    /// Remedy; empty when the model answered.
     #[schema(example = "check the key, and that it may use this model")]
     remedy: String,
 }

@@ -234,7 +234,7 @@ fn l43_a_channel_that_is_not_permitted_is_kept_out_and_named() {
     }
 }
 
-/// What is seen with PicoClaw's adapter, and values of its web channel.
+/// An observation with PicoClaw's adapter, and values of its web channel.
 fn seen_of_picoclaw(chat: bool) -> Seen {
     let stored = [("chat.enabled".to_owned(), json!(chat))];
     let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();

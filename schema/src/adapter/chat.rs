@@ -122,7 +122,7 @@ impl Adapter {
         })
     }
 
-    /// Whether the chat of the agent in an image with this tag occupies a channel.
+    /// Returns true when the chat of the agent in an image with this tag occupies a channel.
     pub fn is_chat_channel(&self, tag: &str, channel: &str) -> bool {
         self.chat_of(self.resolve_agent_version(tag))
             .is_some_and(|chat| chat.channel.as_deref() == Some(channel))

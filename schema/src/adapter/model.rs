@@ -217,7 +217,7 @@ pub struct AgentVersion {
     /// The channel types that it knows.
     #[serde(default)]
     pub channel_types: Vec<String>,
-    /// What its chat can do; `None` when it has no chat.
+    /// Abilities of its chat; `None` when it has no chat.
     pub chat: Option<BTreeSet<ChatFeature>>,
 }
 

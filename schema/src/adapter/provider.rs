@@ -23,7 +23,7 @@ pub enum ModelProtocol {
     Anthropic,
 }
 
-/// Whether a provider takes a key.
+/// Need of a provider for a key.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
 )]
@@ -50,7 +50,7 @@ pub struct Provider {
     pub protocol: ModelProtocol,
     /// Its usual address; `None`: there is none.
     pub address: Option<String>,
-    /// Whether it takes a key.
+    /// Its need for a key.
     #[serde(default)]
     pub key: KeyNeed,
     /// Template of its entry in the list of models.
@@ -130,7 +130,7 @@ impl Provider {
             .map(|(name, _)| name.as_str())
     }
 
-    /// What an entry has in place of a placeholder.
+    /// The value in place of a placeholder.
     fn find_in(&self, entry: &Value, placeholder: &str) -> Option<String> {
         self.entry.iter().find_map(|(name, template)| {
             let (before, after) = template.as_str()?.split_once(placeholder)?;
@@ -208,7 +208,7 @@ impl Adapter {
         schema.map_or(&[], |schema| &schema.providers)
     }
 
-    /// Whether the global settings name a model for the agent in an image with this tag. An adapter that does not say where a
+    /// Returns true when the global settings name a model for the agent in an image with this tag. An adapter that does not say where a
     /// model is named counts as having one.
     pub fn has_model(&self, tag: &str, agent: &Value) -> bool {
         let version = self.resolve_agent_version(tag).config_version;

@@ -1,4 +1,4 @@
-//! What a provider of models answers to a test.
+//! Answers of providers of models to a test.
 
 use secrecy::SecretString;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct ModelQuestion {
     pub key: Option<SecretString>,
 }
 
-/// What is wrong with a model.
+/// Fault of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFault {
@@ -39,13 +39,13 @@ pub enum ModelFault {
     Timeout,
 }
 
-/// What came of a test.
+/// Outcome of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelVerdict {
-    /// What is wrong; `None`: the model answered.
+    /// Cause of the failure; `None`: the model answered.
     pub fault: Option<ModelFault>,
     /// A sentence. What a provider says in it is short, and holds no key.
     pub message: String,
-    /// What to do; empty when the model answered.
+    /// Remedy; empty when the model answered.
     pub remedy: &'static str,
 }

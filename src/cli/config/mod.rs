@@ -198,7 +198,7 @@ fn describe_recreated(answer: &Value) -> String {
 /// Shows what a change does, or would do.
 ///
 /// # Errors
-/// When the output cannot be written.
+/// An output that cannot be written.
 pub(super) fn report(server: &Server, answer: &Value, dry_run: bool) -> Result {
     let changed = cleaned(answer, "changed");
     let containers = describe_recreated(answer);

@@ -86,7 +86,7 @@ impl Given {
 /// Reads a secret from a prompt that does not show it, or from standard input where no terminal is.
 ///
 /// # Errors
-/// When it cannot be read.
+/// A file that cannot be read.
 pub(in crate::cli) fn read_hidden(key: &str) -> std::io::Result<SecretString> {
     if std::io::stdin().is_terminal() {
         return rpassword::prompt_password(format!("{key}: ")).map(SecretString::from);

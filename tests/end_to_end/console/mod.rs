@@ -80,6 +80,9 @@ impl Viewer {
         let expected = [
             "Failed to load resource: the server responded with a status of",
             "Failed to load resource: net::ERR_CONNECTION_REFUSED",
+            // The service was killed before it answered.
+            "Failed to load resource: net::ERR_EMPTY_RESPONSE",
+            "Failed to load resource: net::ERR_CONNECTION_RESET",
         ];
         said.into_iter()
             .filter(|line| !expected.iter().any(|begin| line.starts_with(begin)))

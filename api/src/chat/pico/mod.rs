@@ -25,7 +25,7 @@ const FAILED: &str = "Error processing message: ";
 /// Beginning of a tool call in versions without tool frames.
 const TOOL_TEXT: &str = "\u{1f527} `";
 
-/// What an agent says.
+/// A frame of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AgentFrame {
     /// A turn shows activity.

@@ -53,7 +53,7 @@ impl Desk {
         Config::from_stored(stored.unwrap().0)
     }
 
-    /// What the provider was asked last.
+    /// The last request to the provider.
     fn asked(&self) -> (String, String, Option<String>) {
         self.yard
             .world

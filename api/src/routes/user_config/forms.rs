@@ -70,7 +70,7 @@ impl Forms {
             .map_err(|error| unusable(&error))
     }
 
-    /// Whether the chat occupies a channel.
+    /// The chat occupies it.
     fn is_of_chat(&self, channel: &str) -> bool {
         self.chat && self.adapter.is_chat_channel(&self.tag, channel)
     }

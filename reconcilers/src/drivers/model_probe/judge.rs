@@ -50,7 +50,7 @@ pub(super) fn failed(fault: ModelFault, message: String) -> ModelVerdict {
     }
 }
 
-/// Whether a provider takes the limit of tokens under its newer name only.
+/// Returns true when a provider takes the limit of tokens under its newer name only.
 pub(super) fn takes_other_limit(reply: &Reply) -> bool {
     reply.status == 400 && reply.lower().contains("max_completion_tokens")
 }
@@ -127,7 +127,7 @@ fn is_answer(protocol: ModelProtocol, reply: &Reply) -> bool {
     answer.is_some_and(|answer| answer.get(member).is_some_and(Value::is_array))
 }
 
-/// What the provider says, short and without the key.
+/// The provider's message, short and without the key.
 fn said(question: &ModelQuestion, reply: &Reply) -> String {
     let json = reply.json();
     let of = |json: &Value| {

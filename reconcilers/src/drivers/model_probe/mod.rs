@@ -25,7 +25,7 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// Tokens of an answer where a provider counts those of thinking, too.
 const THINKING_TOKENS: u32 = 16;
 
-/// How much of a provider is borne.
+/// Limits for a provider's answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Longest time in all.

@@ -22,7 +22,7 @@ pub(super) fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Whether a text has no other placeholders.
+/// Returns true when a text has no other placeholders.
 pub(super) fn is_template(text: &str) -> bool {
     let rest = PLACEHOLDERS
         .iter()
