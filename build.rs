@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Sources of the console; `src/generated` is made from them.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
+    "../src/chat/snapshots/api__chat__schema_document__tests__chat_schema.snap.json",
     "../src/openapi/snapshots/openapi.snap.json",
     "build",
     "index.html",

@@ -1,4 +1,5 @@
-// Writes src/generated/: types of the API from the API document, and theme.css from src/theme.ts and src/styles/base.css.
+// Writes src/generated/: types of the API from the API document, types of the chat's frames from their JSON Schema, and
+// theme.css from src/theme.ts and src/styles/base.css.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapi, { astToString } from 'openapi-typescript';
@@ -21,6 +22,22 @@ const write = (name, text) => {
 
 const types = await openapi(new URL('../src/openapi/snapshots/openapi.snap.json', root), { silent: true });
 write('schema.d.ts', astToString(types));
+
+// A JSON Schema is read as the schemas of an API document without paths.
+const frames = JSON.parse(
+  readFileSync(
+    new URL('../src/chat/snapshots/api__chat__schema_document__tests__chat_schema.snap.json', root),
+    'utf8',
+  ),
+  (key, value) => (key === '$ref' ? value.replace(/^#\/\$defs\//, '#/components/schemas/') : value),
+);
+const framesDocument = {
+  openapi: '3.1.0',
+  info: { title: frames.title, version: '1' },
+  paths: {},
+  components: { schemas: frames.$defs },
+};
+write('chat.d.ts', astToString(await openapi(framesDocument, { silent: true })));
 
 const { module } = await runnerImport(fileURLToPath(new URL('src/theme-css.ts', root)), {
   configFile: false,

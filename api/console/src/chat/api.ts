@@ -8,7 +8,7 @@ const SOCKET = '/api/agent/chat/ws';
 /** Entries that are asked for at once. */
 const PAGE = 100;
 /** Refusals that last, but not for ever. */
-const LASTING = new Set(['held_elsewhere', 'too_many_sockets', 'busy']);
+const LASTING = new Set(['held_elsewhere', 'too_many_streams', 'busy']);
 
 /** Address of a conversation's socket, with the position to resume from. */
 export function socketUrl(id: string, epoch: string | undefined, after: number): string {
@@ -25,7 +25,8 @@ export async function explainRefusal(id: string, signal?: AbortSignal): Promise<
     return 'retry';
   } catch (thrown) {
     const { status, code } = Failure.from(thrown);
-    if (status === 426 || status === 0) return 'retry';
+    // The answer where a WebSocket would be accepted.
+    if (code === 'invalid_request' || status === 0) return 'retry';
     if (status === 404) return 'deleted';
     if (code === 'chat_off') return 'chat_off';
     if (status === 401) return 'signed_out';

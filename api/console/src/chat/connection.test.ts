@@ -108,8 +108,8 @@ test('silence after a ping gives the connection up', async () => {
 
 test.each([
   ['deleted', 4404],
-  ['replaced', 1000],
-  ['chat_off', 1000],
+  ['failed', 1011],
+  ['chat_off', 4409],
 ])('end by %s halts until it is resumed', async (code, close) => {
   const socket = open();
   socket.receive({ type: 'end', code, message: '' });

@@ -1,5 +1,5 @@
 import { BackOff } from './back-off';
-import type { ClientFrame, ServerFrame } from './protocol';
+import type { ClientFrame, EndCode, ServerFrame } from './protocol';
 import { readFrame } from './read-frame';
 
 /** Milliseconds between pings. */
@@ -10,7 +10,7 @@ const SILENCE = 45_000;
 const DOUBT = 20_000;
 
 /** Reason for which no connection is made until the caller asks for it. */
-export type Halt = 'deleted' | 'replaced' | 'chat_off' | 'signed_out' | 'refused';
+export type Halt = 'deleted' | 'failed' | 'chat_off' | 'signed_out' | 'refused';
 
 /** Result of asking why a connection was refused. */
 export type Refusal = 'retry' | 'slowly' | Halt | { slowly: string };
@@ -97,7 +97,7 @@ export class ChatConnection {
     const open = this.options.open ?? ((url: string) => new WebSocket(url));
     const socket = open(this.options.url());
     let opened = false;
-    let end: string | undefined;
+    let end: EndCode | undefined;
     this.socket = socket;
     socket.onopen = () => {
       opened = true;
@@ -138,11 +138,12 @@ export class ChatConnection {
     socket.close();
   }
 
-  private async lost(code: number, end: string | undefined, opened: boolean): Promise<void> {
+  private async lost(code: number, end: EndCode | undefined, opened: boolean): Promise<void> {
     if (code === 4404 || end === 'deleted') this.halt('deleted');
-    else if (end === 'replaced' || end === 'chat_off') this.halt(end);
+    else if (code === 4409 || end === 'chat_off') this.halt('chat_off');
+    else if (end === 'failed') this.halt('failed');
     else if (code === 4408 || end === 'slow') this.connect();
-    else if (opened && code !== 4401 && code !== 4429) this.later();
+    else if (opened && code !== 4401 && end !== 'session_ended') this.later();
     else await this.ask();
   }
 

@@ -1,4 +1,4 @@
-import type { ServerFrame } from './protocol';
+import type { Entry, ServerFrame } from './protocol';
 
 const TYPES = new Set<string>([
   'hello',
@@ -10,7 +10,15 @@ const TYPES = new Set<string>([
   'pong',
   'end',
 ] satisfies ServerFrame['type'][]);
-const KINDS = new Set(['user', 'answer', 'thought', 'tools', 'files', 'failure', 'notice']);
+const KINDS = new Set<string>([
+  'user',
+  'answer',
+  'thought',
+  'tools',
+  'files',
+  'failure',
+  'notice',
+] satisfies Entry['kind'][]);
 
 /** Reads a frame; returns nothing for what this page does not know. */
 export function readFrame(data: unknown): ServerFrame | undefined {

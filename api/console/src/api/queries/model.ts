@@ -1,48 +1,18 @@
 import { queryOptions } from '@tanstack/react-query';
 
+import type { operations } from '../../generated/schema';
 import { get } from '../client';
 import { keys } from '../keys';
+import type { Schemas } from '../types';
 
-/** Provider of models that the adapter lists. */
-export interface ModelProvider {
-  id: string;
-  title: string;
-  protocol: string;
-  /** Usual address; null: it has none. */
-  address: string | null;
-  key: 'required' | 'optional' | 'none';
-}
-
-/** The model that agents use; its key is never told. */
-export interface AgentModel {
-  providers: ModelProvider[];
-  configured: boolean;
-  /** Null without a model, or with one that was written by hand. */
-  provider: string | null;
-  address: string | null;
-  model: string | null;
-  key_set: boolean;
-  generation: number;
-}
-
-/** Reason for which a model did not answer. */
-export type ModelFault = 'address' | 'certificate' | 'key' | 'model' | 'quota' | 'answer' | 'timeout';
-
-/** Result of a test. */
-export interface ModelTried {
-  ok: boolean;
-  reason: ModelFault | null;
-  message: string;
-  remedy: string;
-}
-
+export type ModelProvider = Schemas['ModelProvider'];
+export type AgentModel = Schemas['AgentModel'];
+export type ModelFault = Schemas['ModelFault'];
+/** Result of a test, with the service's sentence. */
+export type ModelTried = Schemas['Success'] & Schemas['ModelTried'];
 /** Form of a choice; without `key` the stored one is kept if provider and address are unchanged. */
-export interface ModelForm {
-  provider: string;
-  address?: string;
-  model: string;
-  key?: string;
-}
+export type ModelForm = Pick<ModelBody, 'provider' | 'address' | 'model' | 'key'>;
+type ModelBody = operations['model_try']['requestBody']['content']['application/json'];
 
 export const MODEL_PATH = '/api/admin/agent/model';
 

@@ -1,6 +1,5 @@
 /** Failures by their stable code. */
 export const errors = {
-  'error.key_required': 'The provider needs a key; the stored one belongs to another provider or address.',
   'error.network': 'The server cannot be reached. Check your connection; your input is kept.',
   'error.unexpected': 'The server answered {status}, which the console does not know.',
   'error.account_changed': 'Another account has signed in in this browser. Nothing was sent.',
@@ -84,7 +83,6 @@ export const errors = {
   'error.too_many_cookies': 'Too many cookies.',
   'error.too_many_entries': 'Too many entries.',
   'error.too_many_messages': 'Too many messages at once.',
-  'error.too_many_sockets': 'Too many conversations are open. Close another tab.',
   'error.too_many_streams': 'Too many open streams. Close another tab.',
   'error.too_many_watchers': 'Too many browsers are watching at the moment.',
   'error.unknown_skill': 'There is no such skill.',

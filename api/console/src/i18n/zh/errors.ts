@@ -1,6 +1,5 @@
 /** Failures by their stable code. */
 export const errors = {
-  'error.key_required': '该提供商需要密钥；已保存的密钥属于其他提供商或地址。',
   'error.network': '无法连接服务器。请检查网络连接，已输入的内容会保留。',
   'error.unexpected': '服务器返回了控制台无法识别的响应（{status}）。',
   'error.account_changed': '此浏览器已由另一个账号登录，没有发送任何内容。',
@@ -81,7 +80,6 @@ export const errors = {
   'error.too_many_cookies': 'Cookie 过多。',
   'error.too_many_entries': '条目过多。',
   'error.too_many_messages': '一次发送的消息过多。',
-  'error.too_many_sockets': '打开的对话过多，请关闭其他标签页。',
   'error.too_many_streams': '打开的数据流过多，请关闭其他标签页。',
   'error.too_many_watchers': '目前有过多的浏览器在监视。',
   'error.unknown_skill': '没有此技能。',

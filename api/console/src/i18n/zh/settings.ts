@@ -94,6 +94,7 @@ export const settingGroups: Record<SettingGroup, string> = {
   agent: '智能体',
   archive: '归档',
   audit: '审计',
+  chat: '聊天',
   container: '容器',
   events: '事件',
   files: '文件',

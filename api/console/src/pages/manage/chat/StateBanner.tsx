@@ -22,14 +22,14 @@ interface Said {
 
 const HALTS: Record<Halt, Said> = {
   deleted: { tone: 'off', title: 'chat.state.deleted' },
-  replaced: { tone: 'off', title: 'chat.state.replaced', action: 'resume' },
+  failed: { tone: 'bad', title: 'chat.state.unkept', action: 'resume' },
   chat_off: { tone: 'off', title: 'chat.off', action: 'resume' },
   signed_out: { tone: 'off', title: 'chat.state.signed.out' },
   refused: { tone: 'bad', title: 'chat.state.refused' },
 };
 const REFUSALS: Record<string, MessageKey> = {
   held_elsewhere: 'chat.state.held',
-  too_many_sockets: 'chat.state.sockets',
+  too_many_streams: 'chat.state.sockets',
   busy: 'chat.state.busy',
 };
 
@@ -77,7 +77,7 @@ export function StateBanner({ chat, info }: { chat: Chat; info: ChatInfo }): Rea
           {said.message !== undefined && <small lang="en">{said.message}</small>}
           {said.action === 'resume' && (
             <Button size="compact-sm" onClick={() => chat.session.resume()}>
-              {t(said.title === 'chat.state.replaced' ? 'chat.state.here' : 'chat.state.retry')}
+              {t('chat.state.retry')}
             </Button>
           )}
           {said.action === 'restart' && (

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import type { Pending } from '../../../chat/outbox';
-import type { Attachment, MessageStatus } from '../../../chat/protocol';
+import type { Attachment, MessageStatus, RefusalCode } from '../../../chat/protocol';
 import { Bytes } from '../../../components/Bytes';
 import { type MessageKey, useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
@@ -22,10 +22,9 @@ const REFUSED: Record<string, MessageKey> = {
   empty: 'chat.refused.empty',
   too_fast: 'chat.refused.too_fast',
   bad_attachment: 'chat.refused.bad_attachment',
-  disk_full: 'chat.refused.disk_full',
   quota_exceeded: 'chat.refused.quota_exceeded',
   not_running: 'chat.refused.not_running',
-};
+} satisfies Partial<Record<RefusalCode, MessageKey>>;
 
 interface Props {
   text: string;
