@@ -333,7 +333,7 @@ async fn engine_chat_bounds_an_agent_that_misbehaves() {
     page.until_quiet().await;
     set(json!({"oversized": 12 * 1024 * 1024}));
     page.say("q2", "two").await;
-    page.until_text("notice", "longer than 8 MiB").await;
+    page.until_text("notice", "longer than 2 MiB").await;
     set(json!({"endless": 1}));
     page.until("the agent is back", |page| {
         page.state["agent"] == "connected"

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::protocol::SentFile;
 use super::store::picture_type;
-use super::target::{ChatPlace, find_target};
+use super::target::{ChatPlace, find_target, has_address};
 use crate::auth::Account;
 use crate::deps::Dependencies;
 use crate::error::Result;
@@ -30,6 +30,8 @@ const TIME: Duration = Duration::from_secs(120);
 const STALLED: Duration = Duration::from_secs(30);
 /// Longest name of a stored file, in bytes.
 const LONGEST_NAME: usize = 100;
+
+const GONE: &str = "the agent is not running any more";
 
 /// A file to fetch.
 pub(super) struct Wanted {
@@ -79,7 +81,10 @@ async fn fetch_to_folder(
     let target = find_target(deps, &account.uid)
         .await
         .map_err(|error| said(&error))?;
-    let place = target.place.ok_or("the agent is not running any more")?;
+    let place = target.place.ok_or(GONE)?;
+    if !has_address(deps, &account.uid, place.address.ip()).await {
+        return Err(GONE.to_owned());
+    }
     let mut body = request(&place, &wanted.path)
         .await
         .map_err(|error| match error {

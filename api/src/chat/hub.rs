@@ -97,7 +97,8 @@ impl Chats {
     /// Gives a user's task a command; a task is begun when there is none.
     fn post(&self, deps: &Deps, account: &Account, command: Command) -> Result<()> {
         let mut users = self.users();
-        if let Some((_, sender)) = users.get(&account.uid) {
+        let known = users.get(&account.uid).map(|(_, sender)| sender);
+        if let Some(sender) = known.filter(|sender| !sender.is_closed()) {
             return sender.try_send(command).map_err(|_| BUSY);
         }
         let (sender, receiver) = mpsc::channel(COMMANDS);

@@ -21,6 +21,7 @@ use super::protocol::{
 use super::room::Room;
 use super::store::{self, Changes, Loaded};
 use super::talk::{Effect, Now, Talk};
+use super::target::chat_of_user;
 use crate::auth::Account;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
@@ -36,6 +37,8 @@ const MOST_ROOMS: usize = 16;
 const NEWS: usize = 64;
 /// Most files that are fetched at once.
 const FETCHES: usize = 2;
+/// Most files that wait to be fetched, those under way included.
+const FETCHES_WAITING: usize = 100;
 /// Most messages of a user within [`RATE_TIME`].
 const RATE: usize = 20;
 const RATE_TIME: Duration = Duration::from_secs(10);
@@ -102,6 +105,7 @@ pub(super) struct Keeper {
     fetched: mpsc::Receiver<Fetched>,
     fetched_sender: mpsc::Sender<Fetched>,
     fetches: Arc<Semaphore>,
+    fetches_waiting: Arc<Semaphore>,
     sent: VecDeque<Instant>,
     /// Messages that the audit trail does not count yet.
     uncounted: u64,
@@ -129,6 +133,7 @@ impl Keeper {
             fetched,
             fetched_sender,
             fetches: Arc::new(Semaphore::new(FETCHES)),
+            fetches_waiting: Arc::new(Semaphore::new(FETCHES_WAITING)),
             sent: VecDeque::new(),
             uncounted: 0,
             counted: Instant::now(),
@@ -149,7 +154,6 @@ impl Keeper {
         let shutdown = self.deps.shutdown.clone();
         loop {
             tokio::select! {
-                biased;
                 () = shutdown.cancelled() => break,
                 command = self.commands.recv() => match command {
                     Some(command) => self.obey(command).await,
@@ -237,6 +241,9 @@ impl Keeper {
             titled: false,
             idle_since: Instant::now(),
         };
+        if let Ok((Some(chat), _)) = chat_of_user(&self.deps, &self.account.uid).await {
+            used.room.change(|talk| talk.set_features(chat.features));
+        }
         let room = Arc::clone(&used.room);
         self.rooms.insert(id.clone(), used);
         Ok(room)
@@ -290,6 +297,9 @@ impl Keeper {
             return Err(gone());
         };
         let room = Arc::clone(&used.room);
+        if room.change(|talk| talk.acknowledge(&client_id, now)) {
+            return Ok(());
+        }
         while self
             .sent
             .front()
@@ -320,15 +330,9 @@ impl Keeper {
         let pictures = room.talk().sends_pictures();
         let looked = store::look_up(&self.deps.files, &self.account, asked, pictures).await;
         let attachments = looked.map_err(|cause| (RefusalCode::BadAttachment, cause))?;
-        let fresh = room.change(|talk| {
-            let known = talk.knows(&client_id);
-            talk.accept(client_id, text, attachments, now)
-                .map(|()| !known)
-        })?;
-        if fresh {
-            self.sent.push_back(now.instant);
-            self.uncounted += 1;
-        }
+        room.change(|talk| talk.accept(client_id, text, attachments, now))?;
+        self.sent.push_back(now.instant);
+        self.uncounted += 1;
         Ok(())
     }
 
@@ -355,21 +359,32 @@ impl Keeper {
                 (used.agent, used.message) = (state, message);
                 used.room.change(|talk| talk.agent_disconnected(now));
                 if state == AgentState::Off {
-                    used.room.end(EndCode::ChatOff);
+                    self.close(id, EndCode::ChatOff).await;
+                    return;
                 }
             }
             LinkNews::Frame(frame) => used.room.change(|talk| talk.take_frame(frame, now)),
             LinkNews::Unsent(entry) => {
-                if let Some(entry) = entry {
-                    used.room.change(|talk| talk.take_back(entry, now));
-                }
+                used.room.change(|talk| match entry {
+                    Some(entry) => talk.take_back(entry, now),
+                    None => talk.lose_stop(),
+                });
             }
             LinkNews::TooLong => used.room.change(|talk| {
-                let text = "The agent sent a message that is longer than 8 MiB; it is left out.";
+                let text = "The agent sent a message that is longer than 2 MiB; it is left out.";
                 talk.remark(NoticeCode::Cut, text, now);
             }),
         }
         self.settle(now).await;
+    }
+
+    /// Writes a conversation and lets it go, with its pages.
+    async fn close(&mut self, id: &ConversationId, code: EndCode) {
+        let now = self.now();
+        self.save(id, true, now).await;
+        if let Some(used) = self.rooms.remove(id) {
+            used.room.end(code);
+        }
     }
 
     async fn take_file(&mut self, fetched: Fetched) {
@@ -402,7 +417,13 @@ impl Keeper {
             // The pages hold the room, too.
             let has_page = Arc::strong_count(&used.room) > 1;
             let talk = used.room.talk();
-            let works = talk.is_running() || talk.count_waiting() > 0;
+            let comes = matches!(
+                used.agent,
+                AgentState::Connected | AgentState::Connecting | AgentState::Starting
+            );
+            // Messages for an agent that does not come wait on the disk.
+            let waits = comes && talk.count_waiting() > 0;
+            let works = talk.is_running() || waits || talk.fetches_files();
             drop(talk);
             if has_page || works {
                 used.idle_since = now.instant;
@@ -475,7 +496,7 @@ impl Keeper {
                 } => {
                     let outcome = match saved {
                         true => self.deliver(id, entry, &text, pictures).await,
-                        false => Err("The message could not be saved, so it was not sent: the disk is full, or the agent keeps the service from writing.".to_owned()),
+                        false => Err("The message could not be saved, so it was not sent: the disk is full, this conversation has reached 64 MiB, or the agent keeps the service from writing. Begin a new conversation, or ask your administrator.".to_owned()),
                     };
                     if let Err(cause) = outcome {
                         room.change(|talk| talk.fail_message(entry, cause, now));
@@ -484,7 +505,9 @@ impl Keeper {
                 Effect::Stop => {
                     if let Some(used) = self.rooms.get(id) {
                         let text = message_frame("stop", "/stop", &[]);
-                        post(&used.link, Outgoing { entry: None, text });
+                        if !post(&used.link, Outgoing { entry: None, text }) {
+                            room.change(Talk::lose_stop);
+                        }
                     }
                 }
                 Effect::Fetch { entry, index, path } => self.fetch(id, entry, index, path),
@@ -515,7 +538,14 @@ impl Keeper {
         let Some(used) = self.rooms.get(id) else {
             return;
         };
-        let Some(file) = used.room.talk().file(entry, index) else {
+        let Some(mut file) = used.room.talk().file(entry, index) else {
+            return;
+        };
+        let Ok(place) = Arc::clone(&self.fetches_waiting).try_acquire_owned() else {
+            file.error = Some("the agent sent too many files at once".to_owned());
+            let now = self.now();
+            used.room
+                .change(|talk| talk.set_file(entry, index, file, now));
             return;
         };
         let wanted = Wanted {
@@ -528,6 +558,7 @@ impl Keeper {
         let (deps, account) = (Arc::clone(&self.deps), self.account.clone());
         let (sender, fetches) = (self.fetched_sender.clone(), Arc::clone(&self.fetches));
         self.deps.tasks.spawn(async move {
+            let _place = place;
             let Ok(_turn) = fetches.acquire_owned().await else {
                 return;
             };
@@ -553,7 +584,9 @@ impl Keeper {
             return true;
         }
         let Some(folder) = used.folder.take() else {
-            used.room.end(EndCode::Failed);
+            if let Some(used) = self.rooms.remove(id) {
+                used.room.end(EndCode::Failed);
+            }
             return false;
         };
         let changes = Changes {
@@ -580,6 +613,10 @@ impl Keeper {
                 true
             }
             Err(error) => {
+                if matches!(error, FileError::TooLarge { .. }) {
+                    // A new attempt would fail, too.
+                    used.unwritten.clear();
+                }
                 if !matches!(error, FileError::Full(_)) {
                     tracing::warn!(user = %self.account.name, %error, "a conversation cannot be written");
                 }

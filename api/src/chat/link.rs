@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::pico::{AgentFrame, LONGEST_FRAME};
 use super::protocol::AgentState;
-use super::target::{ChatPlace, find_target};
+use super::target::{ChatPlace, find_target, has_address};
 use crate::deps::Deps;
 
 /// Longest time to connect.
@@ -103,7 +103,9 @@ pub(super) async fn keep_link(
         if news.send((id.clone(), away)).await.is_err() {
             return;
         }
-        if let Some(place) = place {
+        if let Some(place) = place
+            && has_address(&deps, &uid, place.address.ip()).await
+        {
             match connect(&place, &id).await {
                 Ok(socket) => {
                     let link = Link {
@@ -113,7 +115,14 @@ pub(super) async fn keep_link(
                         news: &news,
                     };
                     let begun = Instant::now();
-                    if link.run(socket, place, &mut outgoing).await.is_none() {
+                    let ended = link.run(socket, place, &mut outgoing).await;
+                    // Before what was not sent: it waits until the connection stands again.
+                    if ended.is_none() || link.report_away().await.is_none() {
+                        return;
+                    }
+                    if let Some(Some(unsent)) = ended
+                        && link.report(LinkNews::Unsent(unsent.entry)).await.is_none()
+                    {
                         return;
                     }
                     if begun.elapsed() > BACK_OFF[1] {
@@ -190,13 +199,18 @@ impl Link<'_> {
         self.news.send((self.id.clone(), news)).await.ok()
     }
 
-    /// Runs a connection to its end. `None` when the conversation is no longer in use.
+    async fn report_away(&self) -> Option<()> {
+        let (state, message) = (AgentState::Connecting, None);
+        self.report(LinkNews::Away { state, message }).await
+    }
+
+    /// Runs a connection to its end; returns the message that it could not send. `None` when the conversation is no longer in use.
     async fn run(
         &self,
         mut socket: Socket,
         place: ChatPlace,
         outgoing: &mut mpsc::Receiver<Outgoing>,
-    ) -> Option<()> {
+    ) -> Option<Option<Outgoing>> {
         let mut started = place.started;
         self.report(LinkNews::Connected {
             features: place.features,
@@ -221,13 +235,13 @@ impl Link<'_> {
                             let text = String::from_utf8_lossy(&bytes);
                             self.report(LinkNews::Frame(AgentFrame::read(&text))).await?;
                         }
-                        Some(Ok(Message::Close(_))) | None => return Some(()),
+                        Some(Ok(Message::Close(_))) | None => return Some(None),
                         Some(Ok(_)) => {}
                         Some(Err(Error::Capacity(_))) => {
                             self.report(LinkNews::TooLong).await?;
-                            return Some(());
+                            return Some(None);
                         }
-                        Some(Err(_)) => return Some(()),
+                        Some(Err(_)) => return Some(None),
                     }
                 }
                 message = outgoing.recv() => {
@@ -235,19 +249,17 @@ impl Link<'_> {
                         let _ = timeout(Duration::from_secs(1), socket.close(None)).await;
                         return None;
                     };
-                    let Outgoing { entry, text } = message;
-                    let sent = timeout(SEND, socket.send(Message::text(text))).await;
+                    let sent = timeout(SEND, socket.send(Message::text(message.text.clone()))).await;
                     if !matches!(sent, Ok(Ok(()))) {
                         // An unfinished frame is none for the agent.
-                        self.report(LinkNews::Unsent(entry)).await?;
-                        return Some(());
+                        return Some(Some(message));
                     }
                 }
                 _ = ping.tick() => {
                     let ping = socket.send(Message::Ping(bytes::Bytes::new()));
                     let sent = timeout(SEND, ping).await;
                     if !matches!(sent, Ok(Ok(()))) || heard.elapsed() > SILENT {
-                        return Some(());
+                        return Some(None);
                     }
                 }
                 _ = look.tick() => {
@@ -256,7 +268,7 @@ impl Link<'_> {
                     }
                     ticks.borrow_and_update();
                     match find_target(self.deps, self.uid).await {
-                        Ok(target) if target.state == AgentState::Off => return Some(()),
+                        Ok(target) if target.state == AgentState::Off => return Some(None),
                         Ok(target) => {
                             let seen = target.place.and_then(|place| place.started);
                             if seen.is_some() && seen != started {

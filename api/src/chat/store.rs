@@ -54,7 +54,8 @@ pub(super) async fn hold(files: &Files, account: &Account, id: &ConversationId) 
     held.await?.map_err(|error: FileError| refused(error))?
 }
 
-fn held_elsewhere() -> ApiError {
+/// The refusal of a conversation that another process has.
+pub(crate) fn held_elsewhere() -> ApiError {
     ApiError::conflict(
         "held_elsewhere",
         "another replica of the service has this conversation open; close it there, or try again in a minute",

@@ -91,8 +91,7 @@ pub(super) async fn find_target(deps: &Dependencies, uid: &Uid) -> Result<Target
     let state = match word {
         StatusWord::Stopped | StatusWord::Stopping | StatusWord::Deleting => AgentState::Stopped,
         StatusWord::Failed => AgentState::Failed,
-        // An engine that cannot be asked does not keep an agent from answering.
-        StatusWord::Running | StatusWord::Unknown if address.is_some() => AgentState::Connecting,
+        StatusWord::Running if address.is_some() => AgentState::Connecting,
         _ => AgentState::Starting,
     };
     let Some(address) = address.filter(|_| state == AgentState::Connecting) else {
@@ -109,6 +108,23 @@ pub(super) async fn find_target(deps: &Dependencies, uid: &Uid) -> Result<Target
             started: row.facts.started_at,
         }),
     })
+}
+
+/// Returns true when the user's own container has this address now: the engine gives addresses of containers that are gone to others.
+pub(super) async fn has_address(deps: &Dependencies, uid: &Uid, address: IpAddr) -> bool {
+    let address = address.to_string();
+    match deps.inspect.inspect(uid).await {
+        Ok(Some(details)) => details
+            .container
+            .networks
+            .values()
+            .any(|own| own.as_deref() == Some(&*address)),
+        Ok(None) => false,
+        Err(error) => {
+            tracing::debug!(%error, "the container of a chat cannot be inspected");
+            false
+        }
+    }
 }
 
 /// The chat of the agent's version in an image; `None` when it has none.

@@ -11,9 +11,9 @@ pub(super) use failure::classify_failure;
 use super::protocol::ToolCall;
 
 /// Longest frame of an agent, in bytes.
-pub(super) const LONGEST_FRAME: usize = 8 * 1024 * 1024;
+pub(super) const LONGEST_FRAME: usize = 2 * 1024 * 1024;
 /// Longest text of one message that is kept, in bytes.
-const LONGEST_TEXT: usize = 1024 * 1024;
+const LONGEST_TEXT: usize = 512 * 1024;
 /// Most tool calls or files of one message.
 const MOST_PARTS: usize = 50;
 /// Longest name, type or explanation, in characters.

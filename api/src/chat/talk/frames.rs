@@ -1,6 +1,5 @@
 //! Interpretation of the agent's frames.
 
-use super::turn::TurnEnd;
 use super::{Effect, MOST_MADE, Now, Talk};
 use crate::chat::pico::{
     AgentFile, AgentFrame, Message, MessageKind, classify_failure, is_interim_remark,
@@ -19,6 +18,7 @@ impl Talk {
         match frame {
             AgentFrame::TypingStart => {
                 self.typing = self.typing.saturating_add(1);
+                self.note_joined();
                 self.sign_of_life(false, now);
             }
             AgentFrame::TypingStop => self.typing_stopped(now),
@@ -46,8 +46,11 @@ impl Talk {
     }
 
     fn create(&mut self, message: Message, now: Now) {
-        if self.is_stopping() && is_stop_answer(&message.text) {
-            self.end_stopped(now);
+        if self.stops > 0 && is_stop_answer(&message.text) {
+            self.stops -= 1;
+            if self.is_stopping() {
+                self.end_stopped(true, now);
+            }
             return;
         }
         let known = message.id.as_ref().and_then(|id| self.messages.get(id));
@@ -64,7 +67,7 @@ impl Talk {
             return;
         };
         self.conclude(&message, false, now);
-        self.note_cut(&message, now);
+        self.note_cut(id, &message, now);
         if let MessageKind::Files(files) = &message.kind {
             self.fetch_files(id, files);
         }
@@ -106,6 +109,13 @@ impl Talk {
         let mut replaces_placeholder = false;
         let mut changed = false;
         if let Some(item) = self.items.get_mut(&id) {
+            // Files stay as they were fetched.
+            if matches!(
+                (&item.entry.body, &body),
+                (Body::Files { .. }, Body::Files { .. })
+            ) {
+                return;
+            }
             let settles = message.kind != MessageKind::Placeholder;
             replaces_placeholder =
                 item.placeholder && settles && message.kind == MessageKind::Answer;
@@ -117,15 +127,15 @@ impl Talk {
             self.touch(id, now);
         }
         self.conclude(&message, replaces_placeholder, now);
-        self.note_cut(&message, now);
+        self.note_cut(id, &message, now);
     }
 
     /// Ends the turn after its last message, or notes that this may have been the last.
     fn conclude(&mut self, message: &Message, replaces_placeholder: bool, now: Now) {
         match &message.kind {
-            MessageKind::Failure => self.end_turn(TurnEnd::Answered, now),
+            MessageKind::Failure => self.end_answered(now),
             MessageKind::Answer if message.usage.is_some() || replaces_placeholder => {
-                self.end_turn(TurnEnd::Answered, now);
+                self.end_answered(now);
             }
             MessageKind::Answer if is_interim_remark(&message.text) => {}
             MessageKind::Answer | MessageKind::Files(_) => self.note_maybe_over(now),
@@ -170,8 +180,9 @@ impl Talk {
         }
     }
 
-    fn note_cut(&mut self, message: &Message, now: Now) {
-        if message.cut {
+    fn note_cut(&mut self, id: u64, message: &Message, now: Now) {
+        let item = self.items.get_mut(&id).filter(|_| message.cut);
+        if item.is_some_and(|item| !std::mem::replace(&mut item.cut, true)) {
             let text = "The agent sent a longer text than is kept; its end is left out.";
             self.notice(NoticeCode::Cut, text, now);
         }
@@ -189,7 +200,7 @@ impl Talk {
         }
     }
 
-    fn is_sent(&self, id: u64) -> bool {
+    pub(super) fn is_sent(&self, id: u64) -> bool {
         let body = self.items.get(&id).map(|item| &item.entry.body);
         matches!(body, Some(Body::User { status, .. }) if matches!(status, MessageStatus::Sent | MessageStatus::Joined))
     }

@@ -92,6 +92,8 @@ struct Item {
     message: Option<String>,
     /// It stands for the answer to come.
     placeholder: bool,
+    /// Its text was longer.
+    cut: bool,
 }
 
 /// A conversation.
@@ -101,6 +103,7 @@ pub(super) struct Talk {
     conversation: Conversation,
     conversation_n: u64,
     features: BTreeSet<ChatFeature>,
+    features_n: u64,
     items: BTreeMap<u64, Item>,
     next_id: u64,
     n: u64,
@@ -109,11 +112,15 @@ pub(super) struct Talk {
     older: bool,
     removals: VecDeque<(u64, u64)>,
     unsaved_removals: Vec<u64>,
+    /// Lines of entries that left the memory before they were written.
+    evicted: Vec<String>,
     messages: HashMap<String, u64>,
     accepted: VecDeque<(String, u64)>,
     made: usize,
     turn: Option<Running>,
     typing: usize,
+    /// Answers to `/stop` that are still to come.
+    stops: usize,
     agent: AgentState,
     agent_message: Option<String>,
     other: bool,
@@ -144,6 +151,7 @@ impl Talk {
             conversation,
             conversation_n: 1,
             features: BTreeSet::new(),
+            features_n: 1,
             items: BTreeMap::new(),
             next_id: 1,
             n: 1,
@@ -151,11 +159,13 @@ impl Talk {
             older: earlier,
             removals: VecDeque::new(),
             unsaved_removals: Vec::new(),
+            evicted: Vec::new(),
             messages: HashMap::new(),
             accepted: VecDeque::new(),
             made: 0,
             turn: None,
             typing: 0,
+            stops: 0,
             agent: state.agent,
             agent_message: None,
             other: false,
@@ -188,7 +198,11 @@ impl Talk {
 
     /// Sets the abilities of the agent's version.
     pub(super) fn set_features(&mut self, features: BTreeSet<ChatFeature>) {
-        self.features = features;
+        if self.features != features {
+            self.features = features;
+            self.n += 1;
+            self.features_n = self.n;
+        }
     }
 
     fn has(&self, feature: ChatFeature) -> bool {
@@ -200,9 +214,20 @@ impl Talk {
         self.has(ChatFeature::Pictures)
     }
 
-    /// Reports that a message of this id was accepted.
-    pub(super) fn knows(&self, client_id: &str) -> bool {
-        self.accepted.iter().any(|(known, _)| known == client_id)
+    /// Shows the message of this id again, if it was accepted.
+    pub(super) fn acknowledge(&mut self, client_id: &str, now: Now) -> bool {
+        let known = self.accepted.iter().find(|(known, _)| known == client_id);
+        let Some((_, id)) = known else {
+            return false;
+        };
+        self.touch(*id, now);
+        true
+    }
+
+    /// Reports that files of the agent are still fetched.
+    pub(super) fn fetches_files(&self) -> bool {
+        let mut bodies = self.items.values().map(|item| &item.entry.body);
+        bodies.any(|body| matches!(body, Body::Files { .. }) && is_open(body))
     }
 
     /// A file of an entry.
@@ -213,8 +238,12 @@ impl Talk {
         }
     }
 
-    /// Adds a remark of the service.
+    /// Adds a remark of the service about what the agent sent.
     pub(super) fn remark(&mut self, code: NoticeCode, text: &str, now: Now) {
+        self.made += 1;
+        if self.made > MOST_MADE {
+            return;
+        }
         self.notice(code, text, now);
         self.publish();
     }
@@ -238,13 +267,20 @@ impl Talk {
         attachments: Vec<Attachment>,
         now: Now,
     ) -> Result<(), (RefusalCode, String)> {
-        if let Some((_, id)) = self.accepted.iter().find(|(known, _)| *known == client_id) {
-            let id = *id;
-            self.touch(id, now);
+        if self.acknowledge(&client_id, now) {
             return Ok(());
         }
         if text.trim().eq_ignore_ascii_case(STOP) && attachments.is_empty() {
-            return self.stop(now);
+            self.stop(now)?;
+            let body = Body::User {
+                text,
+                client_id: Some(client_id.clone()),
+                attachments,
+                status: MessageStatus::Sent,
+            };
+            let id = self.add(body, now);
+            self.remember(client_id, id);
+            return Ok(());
         }
         if text.trim().is_empty() && attachments.is_empty() {
             return Err((
@@ -327,11 +363,18 @@ impl Talk {
 
     /// Records that a message did not reach the agent: it waits again.
     pub(super) fn take_back(&mut self, id: u64, now: Now) {
+        if !self.is_sent(id) {
+            return;
+        }
+        let status = match self.is_stopping() {
+            true => MessageStatus::Unanswered,
+            false => MessageStatus::Waiting,
+        };
         if self.turn.as_mut().is_some_and(|turn| turn.forget(id)) {
             self.turn = None;
             self.typing = 0;
         }
-        self.set_status(id, MessageStatus::Waiting, now);
+        self.set_status(id, status, now);
         self.publish();
     }
 
@@ -425,6 +468,7 @@ impl Talk {
             changed: now.instant,
             message: None,
             placeholder: false,
+            cut: false,
         };
         self.items.insert(id, item);
         self.forget_old();
@@ -461,14 +505,29 @@ impl Talk {
     fn forget_old(&mut self) {
         let mut bytes: usize = self.items.values().map(|item| weigh(&item.entry)).sum();
         while self.items.len() > KEPT || bytes > KEPT_BYTES {
+            let crowded = self.items.len() > 2 * KEPT || bytes > 2 * KEPT_BYTES;
             let Some(first) = self.items.first_entry() else {
                 return;
             };
             let rests = first.get().unsaved.is_none() && !is_open(&first.get().entry.body);
-            if !rests || self.next_id - first.key() < 10 {
+            let waits = matches!(
+                &first.get().entry.body,
+                Body::User {
+                    status: MessageStatus::Waiting,
+                    ..
+                }
+            );
+            if waits || !rests && !crowded || self.next_id - first.key() < 3 {
                 return;
             }
-            let item = first.remove();
+            let mut item = first.remove();
+            if item.unsaved.is_some() && !item.placeholder {
+                self.evicted.extend(record::line_of(&mut item.entry));
+            }
+            let evicted: usize = self.evicted.iter().map(String::len).sum();
+            if evicted > KEPT_BYTES && !self.effects.contains(&Effect::Save) {
+                self.effects.push(Effect::Save);
+            }
             bytes = bytes.saturating_sub(weigh(&item.entry));
             if let Some(message) = item.message {
                 self.messages.remove(&message);
@@ -484,6 +543,20 @@ impl Talk {
             self.accepted.pop_front();
         }
     }
+}
+
+/// An entry whose text grows.
+fn is_growing(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::Answer {
+            streaming: true,
+            ..
+        } | Body::Thought {
+            streaming: true,
+            ..
+        }
+    )
 }
 
 /// An entry that may still change.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Now, SETTLED, Talk, is_open};
+use schema::home::conversations::LINE;
+
+use super::{Item, Now, SETTLED, Talk, is_growing, is_open};
 use crate::chat::protocol::{Body, Entry, MessageStatus, NoticeCode};
 
 /// Greatest id that is taken from a file.
@@ -88,6 +90,7 @@ impl Talk {
                 changed: now.instant,
                 message: None,
                 placeholder: false,
+                cut: false,
             };
             self.items.insert(id, item);
             self.next_id = id + 1;
@@ -149,18 +152,39 @@ impl Talk {
 
     /// Takes the lines of entries that are to be written: all, or those that have not changed for a moment.
     pub(in crate::chat) fn take_lines(&mut self, all: bool, now: Now) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines = std::mem::take(&mut self.evicted);
         for id in std::mem::take(&mut self.unsaved_removals) {
             lines.extend(serde_json::to_string(&Record::Removed { id, removed: true }).ok());
         }
         for item in self.items.values_mut() {
             let rests = now.instant.saturating_duration_since(item.changed) >= SETTLED;
-            if item.unsaved.is_some() && (all || rests) && !item.placeholder {
-                lines.extend(serde_json::to_string(&item.entry).ok());
+            // A text that grows slowly is not written with each word.
+            let waits = !all && (!rests || is_growing(&item.entry.body));
+            if item.unsaved.is_some() && !waits && !item.placeholder {
+                lines.extend(line_of(&mut item.entry));
                 item.unsaved = None;
             }
         }
         self.forget_old();
         lines
+    }
+}
+
+/// The line of an entry; a text that makes it longer than a line may be is shortened.
+pub(super) fn line_of(entry: &mut Entry) -> Option<String> {
+    loop {
+        let line = serde_json::to_string(entry).ok()?;
+        if line.len() <= LINE {
+            return Some(line);
+        }
+        match &mut entry.body {
+            Body::Answer { text, .. } | Body::Thought { text, .. } | Body::User { text, .. } => {
+                let half = (0..=text.len() / 2)
+                    .rev()
+                    .find(|at| text.is_char_boundary(*at));
+                text.truncate(half.unwrap_or_default());
+            }
+            _ => return None,
+        }
     }
 }

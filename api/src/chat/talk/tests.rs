@@ -300,6 +300,9 @@ fn eleventh_waiting_message_is_refused() {
         scene.say(&format!("{number}")).unwrap();
     }
     assert_eq!(scene.say("one too many"), Err(RefusalCode::TooManyWaiting));
+    for _ in 0..=MOST_WAITING {
+        scene.typing("start");
+    }
     scene.create("m1", "all", usage());
     scene.say("now").unwrap();
 }
@@ -329,7 +332,12 @@ fn stop_takes_messages_back_and_ends_the_turn() {
     scene.create("m2", "Task stopped. \"long\" was canceled.", json!({}));
     assert_eq!(
         scene.shown(),
-        ["user Unanswered: long", "answer: part", "notice Stopped"]
+        [
+            "user Unanswered: long",
+            "answer: part",
+            "user Sent: /stop",
+            "notice Stopped"
+        ]
     );
 }
 
@@ -340,7 +348,7 @@ fn stop_without_an_answer_ends_by_itself() {
     let now = scene.now();
     scene.talk.stop(now).unwrap();
     scene.pass(10);
-    assert_eq!(scene.shown(), ["user Unanswered: long", "notice Stopped"]);
+    assert_eq!(scene.shown(), ["user Unanswered: long", "notice Silent"]);
 }
 
 #[test]
@@ -525,6 +533,88 @@ fn repeated_ids_of_tool_calls_are_two_entries() {
     assert_eq!(
         scene.shown(),
         ["tools: list_dir", "tools: list_dir", "running"]
+    );
+}
+
+#[test]
+fn late_answer_to_a_stop_is_left_out() {
+    let mut scene = Scene::newest();
+    scene.say("one").unwrap();
+    scene.typing("start");
+    let now = scene.now();
+    scene.talk.stop(now).unwrap();
+    scene.create("m1", "made meanwhile", usage());
+    scene.say("two").unwrap();
+    scene.create("m2", "No active task to stop.", usage());
+    assert_eq!(
+        scene.shown(),
+        [
+            "user Sent: one",
+            "answer: made meanwhile",
+            "user Sent: two",
+            "running"
+        ]
+    );
+}
+
+#[test]
+fn message_that_crosses_the_answer_keeps_a_turn() {
+    let mut scene = Scene::newest();
+    scene.say("one").unwrap();
+    scene.typing("start");
+    scene.say("two").unwrap();
+    scene.create("m1", "answer to one", usage());
+    assert!(scene.talk.is_running());
+    scene.typing("start");
+    scene.create("m2", "answer to two", usage());
+    assert!(!scene.talk.is_running());
+}
+
+#[test]
+fn stopped_message_is_not_sent_later() {
+    let mut scene = Scene::newest();
+    scene.say("one").unwrap();
+    scene.delivered();
+    let now = scene.now();
+    scene.talk.stop(now).unwrap();
+    scene.talk.take_back(1, now);
+    scene.pass(0);
+    assert_eq!(scene.delivered(), ["/stop"]);
+    assert_eq!(scene.shown(), ["user Unanswered: one"]);
+}
+
+#[test]
+fn long_texts_of_a_typing_agent_are_bounded() {
+    let mut scene = Scene::newest();
+    scene.say("x").unwrap();
+    scene.typing("start");
+    let text = "\"".repeat(500 * 1024);
+    for number in 0..100 {
+        scene.create(&format!("m{number}"), &text, json!({}));
+    }
+    let kept: usize = scene
+        .talk
+        .items
+        .values()
+        .map(|item| weigh(&item.entry))
+        .sum();
+    assert!(kept <= 2 * KEPT_BYTES + text.len(), "{kept} bytes");
+    let now = scene.now();
+    let lines = scene.talk.take_lines(true, now);
+    let longest = lines.iter().map(String::len).max().unwrap();
+    assert!(longest <= 1024 * 1024, "{longest} bytes");
+}
+
+#[test]
+fn page_learns_what_the_agent_can_do() {
+    let mut scene = Scene::new(&[]);
+    let mut cursor = Cursor::default();
+    scene.talk.frames_after(&mut cursor, true);
+    scene.talk.set_features(ALL.into_iter().collect());
+    let frames = scene.talk.frames_after(&mut cursor, false);
+    assert!(
+        frames[0].contains("\"reset\":false") && frames[0].contains("\"stop\":true"),
+        "{frames:?}"
     );
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Running {
     maybe_over: Option<Instant>,
     /// The connection broke at this time.
     lost: Option<Instant>,
+    /// A message joined that the agent has not noticed yet.
+    joining: bool,
 }
 
 /// The end of a turn.
@@ -60,6 +62,7 @@ impl Running {
             stopping: None,
             maybe_over: None,
             lost: None,
+            joining: false,
         }
     }
 
@@ -97,6 +100,7 @@ impl Talk {
 
     pub(super) fn begin_or_join(&mut self, id: u64, now: Now) {
         let turn = self.turn.get_or_insert_with(|| Running::new(now));
+        turn.joining = !turn.messages.is_empty();
         turn.messages.push(id);
         turn.last_sign = now.instant;
         turn.maybe_over = None;
@@ -112,6 +116,21 @@ impl Talk {
             turn.maybe_over = None;
             turn.heard |= works;
             turn.noticed = true;
+        }
+    }
+
+    /// The agent begins to type: it has noticed a message.
+    pub(super) fn note_joined(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.joining = false;
+        }
+    }
+
+    /// Ends the turn after its answer, unless a message joined so late that it gets a turn of its own.
+    pub(super) fn end_answered(&mut self, now: Now) {
+        match self.turn.as_ref().is_some_and(|turn| turn.joining) {
+            true => self.note_maybe_over(now),
+            false => self.end_turn(TurnEnd::Answered, now),
         }
     }
 
@@ -146,6 +165,7 @@ impl Talk {
             && turn.stopping.is_none()
         {
             turn.stopping = Some(now.instant);
+            self.stops += 1;
             self.effects.push(Effect::Stop);
         }
         self.effects.push(Effect::Save);
@@ -153,10 +173,25 @@ impl Talk {
         Ok(())
     }
 
-    /// Ends the turn as stopped by the user.
-    pub(super) fn end_stopped(&mut self, now: Now) {
+    /// Records that the stop did not reach the agent: it can be asked for again.
+    pub(in crate::chat) fn lose_stop(&mut self) {
+        self.stops = self.stops.saturating_sub(1);
+        if let Some(turn) = &mut self.turn {
+            turn.stopping = None;
+        }
+        self.publish();
+    }
+
+    /// Ends the turn as stopped by the user; `confirmed` by the agent.
+    pub(super) fn end_stopped(&mut self, confirmed: bool, now: Now) {
         self.end_turn(TurnEnd::Unanswered, now);
-        self.notice(NoticeCode::Stopped, "You stopped the agent.", now);
+        match confirmed {
+            true => self.notice(NoticeCode::Stopped, "You stopped the agent.", now),
+            false => {
+                let text = "The agent did not confirm the stop; it may still be working.";
+                self.notice(NoticeCode::Silent, text, now);
+            }
+        }
     }
 
     pub(super) fn end_turn(&mut self, end: TurnEnd, now: Now) {
@@ -212,6 +247,7 @@ impl Talk {
     /// The connection to the agent stands; with `restarted` to another start of it than before.
     pub(in crate::chat) fn agent_connected(&mut self, restarted: bool, now: Now) {
         self.typing = 0;
+        self.stops = 0;
         if restarted {
             self.agent_restarted(now);
         } else if self
@@ -264,7 +300,7 @@ impl Talk {
             false => QUIET_UNMARKED,
         };
         if since(turn.stopping).is_some_and(|time| time >= STOPPING) {
-            self.end_stopped(now);
+            self.end_stopped(false, now);
         } else if since(turn.lost).is_some_and(|time| time >= LOST) {
             self.end_lost(now);
         } else if self.typing == 0 && since(turn.maybe_over).is_some_and(|time| time >= quiet) {

@@ -27,7 +27,8 @@ impl Talk {
         let mut push = |n: u64, frame: &ServerFrame<'_>| {
             frames.extend(serde_json::to_string(frame).ok().map(|text| (n, text)));
         };
-        if hello || after.is_none() {
+        let learned = after.is_some_and(|after| self.features_n > after);
+        if hello || learned || after.is_none() {
             push(
                 0,
                 &ServerFrame::Hello {

@@ -64,6 +64,7 @@ async fn export(
     deps: Deps,
 ) -> Result<FileDownload> {
     let Which { id, format } = input.params;
+    let turn = deps.files.zip(&session.account)?;
     let read = |folder: &Folder| {
         let mut log = Log::default();
         folder.read_lines(|line| log.take(line))?;
@@ -79,12 +80,15 @@ async fn export(
         Format::Json => "jsonl",
     };
     let name = format!("{title}.{extension}");
-    let pieces = Pieces::written(&deps, move |out| match format {
-        Format::Markdown => write_markdown(out, &title, log.entries()),
-        Format::Json => log.entries().try_for_each(|entry| {
-            serde_json::to_writer(&mut *out, entry)?;
-            out.write_all(b"\n")
-        }),
+    let pieces = Pieces::written(&deps, move |out| {
+        let _turn = turn;
+        match format {
+            Format::Markdown => write_markdown(out, &title, log.entries()),
+            Format::Json => log.entries().try_for_each(|entry| {
+                serde_json::to_writer(&mut *out, entry)?;
+                out.write_all(b"\n")
+            }),
+        }
     });
     Ok(FileDownload::new(Reply::download(
         HeaderValue::from_static("application/octet-stream"),

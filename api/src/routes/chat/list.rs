@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schema::adapter::ChatFeature;
 use schema::audit::About;
-use schema::home::conversations::{ConversationId, Meta};
+use schema::home::conversations::{ConversationId, Held, Meta};
 use schema::home::workspace::Workspace;
 use schema::ids::Kind;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::{HELD, NO_CONVERSATION, Which, no_conversation};
 use crate::answer::Answer;
-use crate::chat::{Conversation, chat_of_user};
+use crate::chat::{Conversation, chat_of_user, held_elsewhere};
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::Result;
@@ -245,6 +245,10 @@ async fn delete(
 }
 
 fn remove(workspace: &Arc<Workspace>, id: &ConversationId) -> Result<Answer> {
+    let held = workspace.hold_conversation(id).map_err(refused)?;
+    if matches!(held, Held::Elsewhere) {
+        return Err(held_elsewhere());
+    }
     match workspace.remove_conversation(id).map_err(refused)? {
         true => Ok(Answer::plain("conversation deleted")),
         false => Err(no_conversation()),
