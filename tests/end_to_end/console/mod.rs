@@ -83,6 +83,8 @@ impl Viewer {
             // The service was killed before it answered.
             "Failed to load resource: net::ERR_EMPTY_RESPONSE",
             "Failed to load resource: net::ERR_CONNECTION_RESET",
+            // Containers come and go in the network of the browser.
+            "Failed to load resource: net::ERR_NETWORK_CHANGED",
         ];
         said.into_iter()
             .filter(|line| !expected.iter().any(|begin| line.starts_with(begin)))
