@@ -13,6 +13,7 @@ use schema::home::workspace::Workspace;
 use secrecy::ExposeSecret;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::protocol::SentFile;
 use super::store::picture_type;
@@ -85,12 +86,13 @@ async fn fetch_to_folder(
     if !has_address(deps, &account.uid, place.address.ip()).await {
         return Err(GONE.to_owned());
     }
-    let mut body = request(&place, &wanted.path)
-        .await
-        .map_err(|error| match error {
-            Refusal::Status(status) => format!("the agent answered {status}"),
-            Refusal::Io(error) => format!("the agent could not be asked: {error}"),
-        })?;
+    let mut body =
+        request(&deps.tasks, &place, &wanted.path)
+            .await
+            .map_err(|error| match error {
+                Refusal::Status(status) => format!("the agent answered {status}"),
+                Refusal::Io(error) => format!("the agent could not be asked: {error}"),
+            })?;
     let mut room = Room::of(deps, &account.uid)
         .await
         .map_err(|error| said(&error))?;
@@ -180,7 +182,11 @@ enum Refusal {
     Io(io::Error),
 }
 
-async fn request(place: &ChatPlace, path: &str) -> Result<hyper::body::Incoming, Refusal> {
+async fn request(
+    tasks: &TaskTracker,
+    place: &ChatPlace,
+    path: &str,
+) -> Result<hyper::body::Incoming, Refusal> {
     let io = |error: hyper::Error| Refusal::Io(io::Error::other(error));
     let connecting = timeout(Duration::from_secs(10), TcpStream::connect(place.address)).await;
     let stream = connecting
@@ -188,7 +194,7 @@ async fn request(place: &ChatPlace, path: &str) -> Result<hyper::body::Incoming,
         .map_err(Refusal::Io)?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(io)?;
-    tokio::spawn(async move {
+    tasks.spawn(async move {
         // Its end is seen where the body is read.
         let _ = connection.await;
     });

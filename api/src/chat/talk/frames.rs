@@ -119,7 +119,7 @@ impl Talk {
             let settles = message.kind != MessageKind::Placeholder;
             replaces_placeholder =
                 item.placeholder && settles && message.kind == MessageKind::Answer;
-            changed = item.entry.body != body || item.placeholder != !settles;
+            changed = item.entry.body != body || item.placeholder == settles;
             item.placeholder = !settles;
             item.entry.body = body;
         }
