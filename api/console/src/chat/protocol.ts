@@ -13,7 +13,6 @@ type Sent<T> = T extends readonly (infer E)[]
 export type Conversation = Sent<Schemas['ChatConversation']>;
 export type ChatInfo = Sent<Schemas['ChatAbilities']>;
 export type ChatOverview = Sent<Schemas['ChatConversations']>;
-export type EntriesPage = Sent<Schemas['ChatEntries']>;
 
 export type Attachment = Sent<Frames['ChatAttachment']>;
 export type State = Sent<Frames['ChatState']>;
@@ -26,6 +25,8 @@ export type NoticeCode = Frames['ChatNoticeCode'];
 export type RefusalCode = Frames['ChatRefusalCode'];
 
 export type Entry = Sent<Frames['ChatEntry']>;
+/** The API document leaves the entries to the schema of the frames. */
+export type EntriesPage = Omit<Sent<Schemas['ChatEntries']>, 'entries'> & { entries: Entry[] };
 export type AnswerEntry = Extract<Entry, { kind: 'answer' }>;
 export type FailureEntry = Extract<Entry, { kind: 'failure' }>;
 export type NoticeEntry = Extract<Entry, { kind: 'notice' }>;
