@@ -160,6 +160,10 @@ async fn engine_user_reads_a_conversation_of_2000_messages() {
         viewer
             .evaluate("document.querySelector('[role=log]').scrollTo(0, 0)")
             .await;
+        // A change of the network fails a request; the page shows a button then.
+        viewer
+            .evaluate("[...document.querySelectorAll('[role=log] button')].find((it) => it.innerText === 'Show earlier messages')?.click()")
+            .await;
         tokio::time::sleep(seconds(1) / 5).await;
     }
     viewer.say("and now").await;
