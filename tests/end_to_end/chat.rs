@@ -75,7 +75,7 @@ async fn engine_chat_answers_in_all_tabs_and_after_a_reload() {
     assert_eq!(shown[1..3], ["thought: I look.", "tools: list_dir"]);
     tab.until_quiet().await;
     assert_eq!(tab.shown(), shown);
-    // Sent again, as a page does that was cut off before it was told.
+    // A page repeats a message whose acknowledgement it missed.
     page.say("m1", "THINK I look.").await;
     page.say("m2", "hello").await;
     page.until_text("answer", "You said: hello").await;

@@ -22,7 +22,7 @@ pub struct Page {
     pub state: Value,
     pub refused: Vec<Value>,
     pub ended: Option<Value>,
-    /// Number of first frames that told the page to forget its entries.
+    /// Number of `hello` frames with `reset`.
     pub resets: usize,
 }
 

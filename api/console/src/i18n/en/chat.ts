@@ -1,4 +1,4 @@
-/** Chat with the own agent. */
+/** Chat of a user with the agent. */
 export const chat = {
   'chat.title': 'Chat',
   'chat.tabs': 'Parts of your page',

@@ -1,4 +1,4 @@
-/** Chat with the own agent. */
+/** Chat of a user with the agent. */
 export const chat = {
   'chat.title': '对话',
   'chat.tabs': '我的页面',
