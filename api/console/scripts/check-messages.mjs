@@ -36,7 +36,7 @@ for (const lang of ['en', 'zh']) {
 }
 
 // Keys that are put together from a word of the service.
-const MADE = [/^error\./];
+const MADE = [/^error\./, /^change\./, /^dashboard\.part\./];
 const sources = readdirSync(join(root, 'src'), { recursive: true })
   .filter(
     (name) =>

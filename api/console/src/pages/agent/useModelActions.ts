@@ -21,7 +21,7 @@ export function useModelActions(): ModelActions {
   const client = useQueryClient();
   const toasts = useToasts();
   const tried = useMutation({
-    mutationFn: (form: ModelForm) => post<ModelTried>(`${MODEL_PATH}/try`, { ...form }),
+    mutationFn: (form: ModelForm) => post<ModelTried>('/api/admin/agent/model/try', { ...form }),
   });
   const check = useMutation({
     mutationFn: (form: ModelForm) => post<Schemas['ConfigSaved']>(MODEL_PATH, { ...form, dry_run: true }),

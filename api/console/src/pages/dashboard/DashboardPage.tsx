@@ -4,33 +4,68 @@ import type { ReactNode } from 'react';
 
 import { Failure } from '../../api/failure';
 import { modelQuery } from '../../api/queries/model';
+import { summaryQuery } from '../../api/queries/summary';
 import { ErrorState } from '../../components/ErrorState';
+import { LinkButton } from '../../components/LinkButton';
 import { LoadingState } from '../../components/LoadingState';
 import states from '../../components/states.module.css';
 import { useT } from '../../i18n';
-import { reconcileQuery } from '../../layout/useAttention';
+import { countAgents } from './agent-counts';
+import { AgentsCard } from './AgentsCard';
+import { ChangesCard } from './ChangesCard';
+import styles from './dashboard.module.css';
+import { ProblemsCard } from './ProblemsCard';
+import { ServiceCard } from './ServiceCard';
 
-/** Overview: how many agents are ready. */
+/** Begins the service's warning that a sentence with a link takes the place of. */
+const NO_MODEL = 'no model is configured';
+
+/** Overview: how many agents are ready, what is wrong, how the service is, what was changed. */
 export function DashboardPage(): ReactNode {
   const t = useT();
-  const { data, error, refetch } = useQuery(reconcileQuery);
+  const { data, error, refetch } = useQuery(summaryQuery);
   const { data: model } = useQuery(modelQuery);
-  if (error) return <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />;
-  if (data === undefined) return <LoadingState rows={3} />;
-  const agents = data.reconcilers.find(({ name }) => name === 'container');
-  const { ready = 0, objects = 0, failing = 0 } = agents ?? {};
+  if (error && data === undefined)
+    return <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />;
+  if (data === undefined) return <LoadingState rows={8} />;
+  const counts = countAgents(data.agents.states);
+  const hasModel = model?.configured !== false;
   return (
     <div className="stack">
-      <div className="card">
-        <h1>{t('dashboard.ready', { ready, total: objects })}</h1>
-        <small>{t('dashboard.failing', { count: failing })}</small>
-      </div>
-      {model?.configured === false && (
+      <AgentsCard counts={counts} />
+      {counts.wanted + counts.stopped === 0 && (
+        <div>
+          <LinkButton to="/admin/users" variant="filled">
+            {t('dashboard.empty.create')}
+          </LinkButton>
+        </div>
+      )}
+      {!hasModel && (
         <section className={states.sentence} data-tone="warn">
           <strong>{t('model.none')}</strong>
           <Link to="/admin/agent">{t('model.none.choose')}</Link>
         </section>
       )}
+      {data.paused.length > 0 && (
+        <section className={states.sentence} data-tone="off">
+          <strong>
+            {data.paused.includes('*')
+              ? t('dashboard.paused.all')
+              : t('dashboard.paused', { names: data.paused.join(', ') })}
+          </strong>
+          <Link to="/admin/reconcile">{t('dashboard.paused.open')}</Link>
+        </section>
+      )}
+      <div className={styles.columns}>
+        <div className="stack">
+          <ProblemsCard
+            problems={data.problems}
+            warnings={data.warnings.filter((warning) => hasModel || !warning.startsWith(NO_MODEL))}
+          />
+          <ChangesCard changes={data.changes} />
+        </div>
+        <ServiceCard summary={data} />
+      </div>
     </div>
   );
 }

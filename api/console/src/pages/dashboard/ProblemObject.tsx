@@ -1,0 +1,26 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+/** Kinds whose objects are shown on the page of the user of the same name. */
+const OF_USERS: ReadonlySet<string> = new Set(['user', 'container', 'agent-config', 'skill-set']);
+
+/** Returns true for a kind whose objects belong to one user each. */
+export function isOfUsers(kind: string): boolean {
+  return OF_USERS.has(kind);
+}
+
+/** Name of an object of a problem, which leads to its page. */
+export function ProblemObject({ kind, name }: { kind: string; name: string }): ReactNode {
+  if (kind === 'service') return <Link to="/admin/reconcile">{name}</Link>;
+  if (isOfUsers(kind))
+    return (
+      <Link to="/admin/users/$name" params={{ name }}>
+        {name}
+      </Link>
+    );
+  return (
+    <Link to="/admin/reconcile/$kind/$name" params={{ kind, name }}>
+      {`${kind}/${name}`}
+    </Link>
+  );
+}

@@ -1,0 +1,88 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+import type { Summary } from '../../api/queries/summary';
+import { Bytes } from '../../components/Bytes';
+import { TonePill } from '../../components/StatusPill';
+import { Time } from '../../components/Time';
+import { type MessageKey, Rich, useT, useTranslation } from '../../i18n';
+import { takenTime } from '../../modules/human-time';
+import styles from './dashboard.module.css';
+
+const DATABASES: Record<Summary['database']['kind'], string> = { sqlite: 'SQLite', postgresql: 'PostgreSQL' };
+
+/** The service itself: engine, database, leader, disk, queue, directory and version. */
+export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
+  const t = useT();
+  const { language } = useTranslation();
+  const { engine, database, leader, disk, queue, last_sync: sync, version } = summary;
+  const facts: [MessageKey, ReactNode][] = [
+    [
+      'service.engine',
+      <>
+        <TonePill tone={engine.available ? 'ok' : 'bad'}>
+          {t(engine.available ? 'service.engine.there' : 'service.engine.away')}
+        </TonePill>{' '}
+        <small lang="en">{engine.message}</small>
+      </>,
+    ],
+    ['service.database', DATABASES[database.kind]],
+    [
+      'service.leader',
+      leader.leading
+        ? t('service.leader.this')
+        : leader.holder
+          ? t('service.leader.other', { name: leader.holder })
+          : t('service.leader.none'),
+    ],
+    [
+      'service.disk',
+      disk && (
+        <Rich
+          k="service.disk.free"
+          values={{
+            free: <Bytes key="free" value={disk.free} />,
+            total: <Bytes key="total" value={disk.total} />,
+          }}
+        />
+      ),
+    ],
+    [
+      'service.queue',
+      queue.waiting === 0
+        ? t('service.queue.empty')
+        : t('service.queue.waiting', {
+            count: queue.waiting,
+            time: takenTime((queue.oldest_wait_ms ?? 0) / 1000, language),
+          }),
+    ],
+    [
+      'service.sync',
+      sync && (
+        <>
+          <TonePill tone={sync.ready ? 'ok' : 'warn'}>
+            {t(sync.ready ? 'service.sync.ready' : 'service.sync.held')}
+          </TonePill>{' '}
+          {sync.at && <Time at={sync.at} />}
+        </>
+      ),
+    ],
+    ['service.version', version],
+  ];
+  return (
+    <section className={`card ${styles.card ?? ''}`} aria-labelledby="service">
+      <h2 id="service">{t('service.title')}</h2>
+      <dl className={styles.facts}>
+        {facts.map(([label, value]) =>
+          value ? (
+            <div key={label} className={styles.fact}>
+              <dt>{t(label)}</dt>
+              <dd>{value}</dd>
+            </div>
+          ) : null,
+        )}
+      </dl>
+      <Link to="/admin/reconcile">{t('service.more')}</Link>
+    </section>
+  );
+}
