@@ -101,10 +101,22 @@ pub struct PartHealth {
     pub fault: Option<Fault>,
 }
 
+/// The space of a file system, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = DiskSpace)]
+pub struct Space {
+    /// Space that the service may still use.
+    pub free: u64,
+    /// All of it.
+    pub total: u64,
+}
+
 /// Knows how the parts of the service are, besides database, engine and leadership.
 pub trait Health: Send + Sync + 'static {
     /// All parts, in a fixed order.
     fn parts(&self) -> Vec<PartHealth>;
+    /// The space of the data directory's file system, as last measured; `None` before that, and when it cannot be.
+    fn disk(&self) -> Option<Space>;
 }
 
 /// Whether the engine was reachable at the last attempt.

@@ -48,7 +48,7 @@ use crate::ports::{
     EngineHealth, EngineState, Health, IdentityProvider, Images, LeaderState, Leadership,
     LiveNumbers, LocalImage, LogOptions, LogStream, ModelQuestion, ModelVerdict, Models, Network,
     NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity, ProviderFailure,
-    Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, SyncPlan, Usage,
+    Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
@@ -304,6 +304,10 @@ impl EngineHealth for Nowhere {
 impl Health for Nowhere {
     fn parts(&self) -> Vec<PartHealth> {
         Vec::new()
+    }
+
+    fn disk(&self) -> Option<Space> {
+        None
     }
 }
 

@@ -165,4 +165,8 @@ kept_as_text!(
     GitRef => GitRef::from_existing,
 );
 
-read_from_text!(crate::home::ArchiveBatch, crate::operation::TargetState);
+read_from_text!(
+    crate::container::StatusWord,
+    crate::home::ArchiveBatch,
+    crate::operation::TargetState,
+);

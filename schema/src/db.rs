@@ -75,6 +75,14 @@ impl Backend {
         ))
     }
 
+    /// Its kind: `sqlite` or `postgresql`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgresql",
+        }
+    }
+
     /// Where the database is, for people; never with credentials.
     pub fn place(&self) -> String {
         match self {

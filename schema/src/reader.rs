@@ -31,6 +31,11 @@ impl Reader {
         self.0.snapshot().await
     }
 
+    /// As [`Backend::kind`](crate::db::Backend::kind).
+    pub fn kind(&self) -> &'static str {
+        self.0.backend().kind()
+    }
+
     /// As [`Db::refusal`].
     pub fn refusal(&self) -> Option<Refusal> {
         self.0.refusal()

@@ -158,6 +158,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::mcp_token::query::STATEMENTS,
         crate::meta::STATEMENTS,
         crate::mode_switch::query::STATEMENTS,
+        crate::object::problem::STATEMENTS,
         crate::object::query::STATEMENTS,
         crate::operation::query::STATEMENTS,
         crate::rollout::held::STATEMENTS,

@@ -27,6 +27,8 @@ on_both_databases!(
     what_had_ended_before_ends_were_kept_stays_ended,
     a_bulk_change_waits_behind_one_of_a_single_object,
     only_old_operations_that_have_ended_are_forgotten,
+    reasons_of_earlier_statuses_are_found,
+    problems_are_grouped_by_kind_and_reason,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -241,6 +243,76 @@ async fn execute(tx: &mut Tx, statement: &str) {
     query.execute(tx.raw()).await.unwrap();
 }
 
+/// Runs the updates of a migration again. Returns how many they are.
+async fn repeat_updates(tx: &mut Tx, migration: &str) -> usize {
+    let statements = migration.split(";\n").map(|statement| {
+        let lines = statement.lines().filter(|line| !line.starts_with("--"));
+        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+    });
+    let mut run = 0;
+    for statement in statements.filter(|statement| statement.starts_with("UPDATE")) {
+        execute(tx, &statement).await;
+        run += 1;
+    }
+    run
+}
+
+async fn reasons_of_earlier_statuses_are_found(yard: Yard) {
+    let reasons = [
+        Reason::Pending,
+        Reason::StorageFull,
+        Reason::NetworkInUse,
+        Reason::PausedByOperator,
+    ];
+    populate(&yard, "u", reasons.len() + 1).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    for (number, reason) in reasons.into_iter().enumerate() {
+        let said = match number % 2 {
+            0 => Condition::not_ready(reason, "\"reason\":\"Failed\","),
+            _ => Condition::unknown(reason, ""),
+        };
+        saw(&mut tx, &format!("u{number:05}"), 1, said).await;
+    }
+    saw(&mut tx, "u00004", 1, ready(20)).await;
+    let read = "SELECT reason FROM object_status ORDER BY uid";
+    let saved: Vec<String> = sqlx::query_scalar(read).fetch_all(tx.raw()).await.unwrap();
+    let expected = reasons.map(Reason::as_str).into_iter().chain([""]);
+    assert_eq!(saved, expected.collect::<Vec<_>>());
+    execute(&mut tx, "UPDATE object_status SET reason = ''").await;
+    let run = repeat_updates(&mut tx, include_str!("../migrations/0023_summary.sql")).await;
+    assert_eq!(run, 1);
+    let found: Vec<String> = sqlx::query_scalar(read).fetch_all(tx.raw()).await.unwrap();
+    assert_eq!(found, saved);
+}
+
+async fn problems_are_grouped_by_kind_and_reason(yard: Yard) {
+    populate(&yard, "u", 8).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    for number in 0..7 {
+        let said = Condition {
+            last_transition_at: Timestamp::from_secs(100 - number),
+            ..Condition::not_ready(Reason::InvalidUserConfig, format!("file {number}"))
+        };
+        saw(&mut tx, &format!("u{number:05}"), 1, said).await;
+    }
+    saw(&mut tx, "u00007", 1, ready(20)).await;
+    tx.commit().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
+    let problems = object::problems(&mut connection, NOW).await.unwrap();
+    let names = (0..5).map(|number| format!("u{number:05}"));
+    let expected = object::Problem {
+        kind: Kind::AgentConfig,
+        reason: Reason::InvalidUserConfig,
+        count: 7,
+        names: names.collect(),
+        since: Timestamp::from_secs(94),
+        message: "file 0".to_owned(),
+    };
+    assert_eq!(problems, [expected]);
+    let counts = schema::user::count_by_status(&mut connection).await;
+    assert_eq!(counts.unwrap(), []);
+}
+
 async fn what_had_ended_before_ends_were_kept_stays_ended(yard: Yard) {
     populate(&yard, "u", 3).await;
     let mut tx = yard.db.begin().await.unwrap();
@@ -250,16 +322,7 @@ async fn what_had_ended_before_ends_were_kept_stays_ended(yard: Yard) {
     saw(&mut tx, "u00002", 1, ready(30)).await;
     execute(&mut tx, FORGET_ENDS).await;
     let before = operation::targets(&mut tx, &operation, 9).await.unwrap();
-    let migration = include_str!("../migrations/0011_ends.sql");
-    let statements = migration.split(";\n").map(|statement| {
-        let lines = statement.lines().filter(|line| !line.starts_with("--"));
-        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
-    });
-    let mut run = 0;
-    for statement in statements.filter(|statement| statement.starts_with("UPDATE")) {
-        execute(&mut tx, &statement).await;
-        run += 1;
-    }
+    let run = repeat_updates(&mut tx, include_str!("../migrations/0011_ends.sql")).await;
     assert_eq!(run, 2);
     let after = operation::targets(&mut tx, &operation, 9).await.unwrap();
     assert_eq!(after, before);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::ports::{Fault, Health as HealthPort, PartHealth};
+use api::ports::{Fault, Health as HealthPort, PartHealth, Space};
 use reconcilers::drivers::oidc::OidcProvider;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
@@ -599,6 +599,10 @@ impl HealthPort for Health {
             });
         }
         parts
+    }
+
+    fn disk(&self) -> Option<Space> {
+        self.gauge.first()
     }
 }
 

@@ -6,22 +6,14 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use api::ports::Space;
 use rustix::fs::statvfs;
 
 const MB: u64 = 1_000_000;
 
-/// The space of one file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Space {
-    total: u64,
-    free: u64,
-}
-
-impl Space {
-    /// Less than this share, in percent, or this many bytes are free.
-    fn is_below(self, percent: u64, bytes: u64) -> bool {
-        self.free < bytes || self.free < self.total / 100 * percent
-    }
+/// Less than this share, in percent, or this many bytes are free.
+fn is_below(space: Space, percent: u64, bytes: u64) -> bool {
+    space.free < bytes || space.free < space.total / 100 * percent
 }
 
 /// Watches the file systems of some places.
@@ -30,6 +22,8 @@ pub struct Gauge {
     places: Vec<PathBuf>,
     /// What is low, in words.
     low: Mutex<Option<String>>,
+    /// The space of the first place.
+    first: Mutex<Option<Space>>,
 }
 
 impl Gauge {
@@ -38,6 +32,7 @@ impl Gauge {
         Self {
             places,
             low: Mutex::default(),
+            first: Mutex::default(),
         }
     }
 
@@ -47,13 +42,23 @@ impl Gauge {
 
     /// Reads how much is free. A place that cannot be asked is not said to be low.
     pub fn read(&self) {
-        let spaces = self.places.iter().filter_map(|place| statvfs(place).ok());
-        let spaces = spaces.map(|found| Space {
-            total: found.f_blocks.saturating_mul(found.f_frsize),
-            free: found.f_bavail.saturating_mul(found.f_frsize),
+        let spaces = self.places.iter().map(|place| {
+            let found = statvfs(place).ok()?;
+            Some(Space {
+                total: found.f_blocks.saturating_mul(found.f_frsize),
+                free: found.f_bavail.saturating_mul(found.f_frsize),
+            })
         });
+        let spaces: Vec<Option<Space>> = spaces.collect();
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) =
+            spaces.first().copied().flatten();
         let mut low = self.low();
-        *low = next(low.is_some(), spaces);
+        *low = next(low.is_some(), spaces.into_iter().flatten());
+    }
+
+    /// The space of the first place, as last read.
+    pub fn first(&self) -> Option<Space> {
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is low, in words; public: without paths.
@@ -70,7 +75,7 @@ fn next(was_low: bool, spaces: impl IntoIterator<Item = Space>) -> Option<String
         (5, 200 * MB)
     };
     let spaces = spaces.into_iter();
-    let below = spaces.filter(|space| space.is_below(percent, bytes));
+    let below = spaces.filter(|space| is_below(*space, percent, bytes));
     below.min_by_key(|space| space.free).map(|space| {
         format!(
             "{} of {} MB free: free space before changes are refused",

@@ -69,7 +69,7 @@ pub struct Wanted {
 /// An entry in the list. Hashes are in the export.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
-struct Shown {
+pub(super) struct Shown {
     /// Its number, without gaps.
     seq: i64,
     #[serde(flatten)]

@@ -129,7 +129,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::ports::{EngineHealth, Fault, Health};
+    use crate::ports::{EngineHealth, Fault, Health, Space};
     use crate::routes::test_support::yard;
 
     struct Up;
@@ -190,6 +190,10 @@ mod tests {
                 fault,
             };
             vec![part("bell", None), part("tasks", self.0.clone())]
+        }
+
+        fn disk(&self) -> Option<Space> {
+            None
         }
     }
 

@@ -25,6 +25,7 @@ mod page;
 mod params;
 mod reconcile;
 mod skills;
+mod summary;
 mod superadmins;
 mod tasks;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub fn all() -> Vec<Route> {
         groups::routes(),
         skills::routes(),
         adapter::routes(),
+        summary::routes(),
         reconcile::routes(),
         watch::routes(),
         tasks::routes(),

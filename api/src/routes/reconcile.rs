@@ -6,6 +6,7 @@ use schema::config::{Config, query as config_query};
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
+use schema::reader::Connection;
 use schema::usage::{self, QuotaUsers};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
@@ -117,27 +118,53 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let mut connection = deps.db.snapshot().await?;
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
-    let quota_users = usage::quota_users(&mut connection).await?;
-    let engine = object::get(&mut connection, Kind::Engine, &config_query::engine_uid()).await?;
-    let (values, _) = config_query::load(&mut connection, &deps.master_key).await?;
-    let adapter = deps.adapter.current_in(&mut connection).await?;
+    let observed = observe_service(&mut connection, &deps).await?;
     drop(connection);
-    let health = deps.health.parts();
+    let overview = Overview {
+        leader: observed.leader,
+        engine: observed.engine,
+        conditions: observed.conditions,
+        health: observed.health,
+        warnings: observed.warnings,
+        paused: paused.iter().any(|name| name == ALL),
+        reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
+    };
+    Ok(Answer::ok("reconcilers", overview))
+}
+
+/// The service itself, without its reconcilers.
+pub(super) struct Observed {
+    pub(super) leader: LeaderState,
+    pub(super) engine: EngineState,
+    pub(super) health: Vec<PartHealth>,
+    /// Conditions of `service/agentyard`.
+    pub(super) conditions: Vec<Explained>,
+    /// Warnings while the parts of the service are ready.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Observes the service itself. The engine is not asked.
+///
+/// # Errors
+/// Only when the database fails.
+pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) -> Result<Observed> {
+    let quota_users = usage::quota_users(connection).await?;
+    let engine = object::get(connection, Kind::Engine, &config_query::engine_uid()).await?;
+    let (values, _) = config_query::load(connection, &deps.master_key).await?;
+    let adapter = deps.adapter.current_in(connection).await?;
     let mut warnings = list_engine_warnings(engine.as_ref());
     let proxies = &deps.unknown_proxies;
     warnings.extend(proxies.warnings(deps.clock.steady(), &deps.settings()));
     warnings.extend(quota_users.as_ref().map(format_quota_warning));
     warnings.extend(agent_model::warning(&adapter, &Config::from_stored(values)));
-    let overview = Overview {
+    let health = deps.health.parts();
+    Ok(Observed {
         leader: deps.leadership.leader(),
         engine: deps.engine.engine(),
         conditions: explained_owned(vec![of_service(&health)]),
         health,
         warnings,
-        paused: paused.iter().any(|name| name == ALL),
-        reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
-    };
-    Ok(Answer::ok("reconcilers", overview))
+    })
 }
 
 /// Number of users who use up their quota, or nearly.

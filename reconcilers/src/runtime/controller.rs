@@ -342,7 +342,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
 
     fn summary(&self) -> Summary {
         let counts = self.memories.counts();
-        let depth = self.queue.depth();
+        let (depth, oldest_wait) = (self.queue.depth(), self.queue.oldest_wait());
         let resync = self
             .resync
             .lock()
@@ -359,6 +359,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
         let live = LiveNumbers {
             leader: self.leadership.is_leader(),
             queue_depth: depth.ready,
+            oldest_wait_ms: oldest_wait.and_then(|wait| u64::try_from(wait.as_millis()).ok()),
             delayed: depth.delayed,
             in_flight: depth.in_flight,
             last_resync_at: resync.last_at,

@@ -165,6 +165,8 @@ struct Slot {
     /// The pass in flight holds one of the workers that the lower lanes may have.
     holds_lower: bool,
     ready: Option<(Priority, Place)>,
+    /// Since when it could run.
+    ready_since: Option<Instant>,
     /// Of its next pass, while it is under way.
     turn: Option<u64>,
     timer: Option<(Instant, u64)>,
@@ -357,6 +359,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.state().waiting_since
     }
 
+    /// How long the key that has waited longest has been able to run; `None` while there is none.
+    pub fn oldest_wait(&self) -> Option<Duration> {
+        let state = self.state();
+        let since = state.slots.values().filter_map(|slot| slot.ready_since);
+        since.min().map(|since| since.elapsed())
+    }
+
     /// How much is waiting.
     pub fn depth(&self) -> Depth {
         let state = self.state();
@@ -472,6 +481,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             None => {}
         }
         slot.ready = Some((slot.priority, place));
+        slot.ready_since.get_or_insert_with(Instant::now);
         self.waiting_since.get_or_insert_with(Instant::now);
         match slot.priority {
             Priority::High => self.high.insert(place, key.clone()),
@@ -547,6 +557,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.lower_in_flight += usize::from(holds_lower);
         let slot = self.slots.entry(key.clone()).or_default();
         slot.ready = None;
+        slot.ready_since = None;
         slot.turn = Some(turn + 1);
         slot.in_flight = true;
         slot.holds_lower = holds_lower;

@@ -25,6 +25,8 @@ pub use chain::ChainKey;
 pub(crate) use chain::Which;
 pub use fold::{CALL, Calls, LISTED_A_DAY};
 pub use model::{About, Author, Entry, Filter, Outcome, Record};
-pub use query::{EXPORT_PAGE, append, bounds, first_since, following, found, install, list};
+pub use query::{
+    EXPORT_PAGE, append, bounds, changes, first_since, following, found, install, list,
+};
 pub use verify::{Problem, Verdict, verify};
 pub use writer::{Audited, Writer};

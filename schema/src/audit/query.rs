@@ -62,6 +62,12 @@ statements! {
     LIST = select_entry!(matching!("ORDER BY seq DESC LIMIT $7 OFFSET $8"));
     /// How many `LIST` would give without paging.
     COUNT = concat!("SELECT count(*) FROM audit ", matching!(""));
+    /// The newest changes that people have made to the service; not what they do in their own workspaces and conversations.
+    CHANGES = select_entry!(
+        "WHERE outcome = 'ok' AND action <> 'mcp_call' AND action <> 'chat_messages' AND action <> 'login' \
+         AND action NOT IN ('login_oidc_callback', 'logout') AND action NOT LIKE 'files!_%' ESCAPE '!' \
+         AND action NOT LIKE 'chat!_%' ESCAPE '!' AND actor NOT LIKE 'system:%' ORDER BY seq DESC LIMIT $1"
+    );
     /// The next entries.
     FOLLOWING = select_entry!("WHERE seq > $1 ORDER BY seq LIMIT $2");
     /// The first entry that is not older than a moment.
@@ -235,6 +241,12 @@ pub async fn list(
         limit,
         offset
     )
+}
+
+/// The newest changes that people have made to the service, newest first: without sign-ins, calls of tools, and what users do in
+/// their own workspaces and conversations.
+pub async fn changes(connection: &mut Connection, limit: i64) -> Result<Vec<Record>, DbError> {
+    fetch_all!(connection, CHANGES, limit)
 }
 
 /// How many entries are selected.

@@ -2,7 +2,7 @@
 
 use super::model::{Dirty, ObjectRow, ReadyCount, StatusRow, Unsettled};
 use crate::change;
-use crate::condition::{self, Condition, ConditionType};
+use crate::condition::{self, Condition, ConditionStatus, ConditionType};
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
@@ -130,12 +130,12 @@ statements! {
     /// Finalizers of an object.
     FINALIZERS = "SELECT name FROM finalizers WHERE kind = $1 AND uid = $2 ORDER BY name";
     /// Saves a status; never moves back, neither in generation nor in epoch, and only while the object exists.
-    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at, needs_action, ready_since) \
-                   SELECT kind, uid, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), CAST($10 AS BIGINT) \
+    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at, needs_action, ready_since, reason) \
+                   SELECT kind, uid, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), CAST($10 AS BIGINT), $11 \
                    FROM objects WHERE kind = $1 AND uid = $2 \
                    ON CONFLICT (kind, uid) DO UPDATE SET observed_generation = excluded.observed_generation, epoch = excluded.epoch, \
                    ready = excluded.ready, conditions = excluded.conditions, failures = excluded.failures, next_attempt_at = excluded.next_attempt_at, \
-                   needs_action = excluded.needs_action, ready_since = excluded.ready_since \
+                   needs_action = excluded.needs_action, ready_since = excluded.ready_since, reason = excluded.reason \
                    WHERE object_status.observed_generation <= excluded.observed_generation AND object_status.epoch <= excluded.epoch";
     /// Pauses or resumes one object; with `$4`, only if that is still the generation.
     SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 \
@@ -430,6 +430,8 @@ pub async fn save_status(
     let ready = condition.map_or("Unknown", |c| c.status.into());
     let needs_action = condition.is_some_and(Condition::needs_action);
     let since = condition.map(|c| c.last_transition_at);
+    let not_ready = condition.filter(|c| c.status != ConditionStatus::True);
+    let reason = not_ready.map_or("", |c| c.reason.as_str());
     let saved = execute!(
         tx,
         SAVE_STATUS,
@@ -442,7 +444,8 @@ pub async fn save_status(
         i64::from(status.failures),
         status.next_attempt_at,
         i64::from(needs_action),
-        since
+        since,
+        reason
     )?;
     if saved > 0 {
         if let Some(ready) = condition {

@@ -1,5 +1,7 @@
 //! The administrators' list of users: filters and order, which act in the database on all users.
 
+use sqlx::FromRow;
+
 use super::model::{Source, UserListing};
 use crate::condition::Reason;
 use crate::connection::Connection;
@@ -7,7 +9,7 @@ use crate::container::StatusWord;
 use crate::error::DbError;
 use crate::ids::Uid;
 use crate::object::{self, is_unready, status_columns};
-use crate::statement::{fetch_optional, like_pattern, run, scalar, statements};
+use crate::statement::{fetch_all, fetch_optional, like_pattern, run, scalar, statements};
 use crate::user::KIND;
 
 /// The objects that belong to a user, their statuses, and what else is known.
@@ -208,6 +210,16 @@ statements! {
         "SELECT count(DISTINCT o.uid) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
          WHERE o.kind IN ('user', 'container', 'agent-config', 'skill-set') AND ",
         is_unready!("o", "s")
+    );
+    /// Users by the state of their container; of each state how many users are ready with all that belongs to them.
+    COUNT_BY_STATUS = concat!(
+        "SELECT status, count(*) AS n, CAST(sum(is_ready) AS BIGINT) AS ready FROM (SELECT ",
+        status_word!(),
+        " AS status, CASE WHEN ",
+        any_unready!(),
+        " THEN 0 ELSE 1 END AS is_ready FROM users u ",
+        join_all!(),
+        "WHERE u.role = 'user') words GROUP BY status"
     );
     /// One user, as `LIST` gives it.
     LISTING = select_listing!("WHERE u.role = 'user' AND u.uid = $1");
@@ -426,6 +438,22 @@ pub async fn count(connection: &mut Connection, filter: &UserFilter) -> Result<i
 /// Counts all users that are not ready.
 pub async fn count_unready(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, COUNT_UNREADY)
+}
+
+/// Number of users in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+pub struct StatusCount {
+    /// State of the container, as [`list`] filters by it.
+    pub status: StatusWord,
+    /// Number of users.
+    pub n: i64,
+    /// Number of those who are ready with all that belongs to them.
+    pub ready: i64,
+}
+
+/// Counts all users by the state of their container, in one statement.
+pub async fn count_by_status(connection: &mut Connection) -> Result<Vec<StatusCount>, DbError> {
+    fetch_all!(connection, COUNT_BY_STATUS)
 }
 
 /// One user, as lists have it.

@@ -15,8 +15,8 @@ mod template;
 pub use bulk::{BulkChange, change_in_bulk, lock_for_bulk};
 pub use health::{Health, Standstill, StandstillReason};
 pub use listing::{
-    ImageFilter, UserFilter, UserOrder, UserSort, count, count_unready, list, list_filtered,
-    listing,
+    ImageFilter, StatusCount, UserFilter, UserOrder, UserSort, count, count_by_status,
+    count_unready, list, list_filtered, listing,
 };
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{

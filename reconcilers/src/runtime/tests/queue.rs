@@ -70,6 +70,24 @@ async fn wakeups_of_one_key_are_one_pass() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn oldest_wait_is_that_of_a_key_that_could_run() {
+    let queue = queue();
+    assert_eq!(queue.oldest_wait(), None);
+    let second = Duration::from_secs(1);
+    queue.add(&"a", Wake::Resync);
+    tokio::time::advance(second).await;
+    queue.add(&"a", dirty(1));
+    queue.add(&"b", Wake::Event);
+    tokio::time::advance(second).await;
+    assert_eq!(queue.oldest_wait(), Some(second * 2));
+    assert_eq!(take(&queue).await, "a");
+    assert_eq!(queue.oldest_wait(), Some(second));
+    queue.done(&"a", Verdict::After(second * 9), None);
+    assert_eq!(take(&queue).await, "b");
+    assert_eq!(queue.oldest_wait(), None, "a timer is no wait");
+}
+
+#[tokio::test(start_paused = true)]
 async fn l35_a_key_woken_in_flight_runs_again_after_and_never_beside() {
     let queue = queue();
     queue.add(&"a", Wake::Event);
