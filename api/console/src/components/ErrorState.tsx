@@ -30,7 +30,9 @@ export function ErrorState({ failure, title, text, help: known, onRetry }: Props
     <div role="alert" className={styles.error}>
       <strong>{title ?? t('failure.title')}</strong>
       <div lang={said.lang}>{said.text}</div>
-      {said.lang === undefined && failure.message !== '' && <small lang="en">{failure.message}</small>}
+      {text === undefined && said.lang === undefined && failure.message !== '' && (
+        <small lang="en">{failure.message}</small>
+      )}
       {known !== undefined && <div>{known}</div>}
       {help !== '' && <div>{help}</div>}
       {help === '' && typeof remedy === 'string' && remedy !== '' && <div lang="en">{remedy}</div>}

@@ -22,7 +22,10 @@ export const rollouts = {
   'rollout.title.config': 'Bring configuration {goal} to agents',
   'rollout.title.adapter': 'Bring adapter {goal} to agents',
   'rollout.moved': 'Moved {done} of {total, plural, one {# user} other {# users}} to {goal}.',
-  'rollout.brought': 'Brought it to {done} of {total, plural, one {# agent} other {# agents}}.',
+  'rollout.brought.config':
+    'Brought configuration {goal} to {done} of {total, plural, one {# agent} other {# agents}}.',
+  'rollout.brought.adapter':
+    'Brought adapter {goal} to {done} of {total, plural, one {# agent} other {# agents}}.',
   'rollout.says.pulling':
     '{goal} is being pulled; then {total, plural, one {# user moves} other {# users move}} to it.',
   'rollout.says.back': 'The users return to their previous images.',

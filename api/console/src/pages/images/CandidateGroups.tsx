@@ -3,7 +3,6 @@ import type { ReactNode } from 'react';
 
 import type { Schemas } from '../../api/types';
 import { useT } from '../../i18n';
-import styles from './images.module.css';
 
 interface Props {
   groups: Schemas['ImageGroup'][];
@@ -15,13 +14,13 @@ export function CandidateGroups({ groups, image }: Props): ReactNode {
   const t = useT();
   if (groups.length === 0) return null;
   return (
-    <div className={styles.lead}>
+    <>
       <span className="dim">{t('candidates.groups')}</span>
       {groups.map(({ name, count }) => (
         <Link key={name} to="/admin/rollouts/new" search={{ image, who: 'groups', group: name }}>
           {t('candidates.group', { name, count })}
         </Link>
       ))}
-    </div>
+    </>
   );
 }

@@ -55,10 +55,12 @@ export function CandidatesTab(): ReactNode {
           </LinkButton>
         )}
       </div>
-      {data && !isNarrowed && (
-        <p className={styles.lead}>{t('candidates.sentence', { count: data.total, image })}</p>
+      {data && tag !== undefined && !isNarrowed && (
+        <div className={styles.lead}>
+          {t('candidates.sentence', { count: data.total, image })}
+          <CandidateGroups groups={data.groups} image={tag} />
+        </div>
       )}
-      {data && tag !== undefined && <CandidateGroups groups={data.groups} image={tag} />}
       <ListFilters control={plain} />
       <ServerTable
         label={t('images.tab.candidates')}

@@ -34,9 +34,7 @@ export function ImagesPage(): ReactNode {
         </div>
         <div className={styles.buttons}>
           <Button onClick={() => setAsking(true)}>{t('pull.title')}…</Button>
-          <LinkButton to="/admin/rollouts/new" variant="filled">
-            {t('rollout.new')}
-          </LinkButton>
+          <LinkButton to="/admin/rollouts/new">{t('rollout.new')}</LinkButton>
         </div>
       </div>
       <PullCards />

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react';
 import { candidatesQuery, localTagsQuery } from '../../api/queries/images';
 import { useT } from '../../i18n';
 import { shortImage } from '../../modules/image-name';
+import styles from './images.module.css';
 
 /** The newest image on the engine, and how many users have another one. */
 export function NewestSentence(): ReactNode {
@@ -17,7 +18,7 @@ export function NewestSentence(): ReactNode {
   const image = shortImage(data.target);
   if (data.total === 0) return <small>{t('images.newest.all', { image })}</small>;
   return (
-    <small>
+    <small className={styles.linked}>
       {t('images.newest', { image })}{' '}
       <Link to="/admin/images/candidates" search={{ tag }}>
         {t('images.newest.other', { count: data.total })}

@@ -33,9 +33,7 @@ export function RepositoryForm({ image, onChoose }: Props): ReactNode {
         spellCheck={false}
         onChange={(event) => setText(event.currentTarget.value)}
       />
-      <Button type="submit" disabled={next === image}>
-        {t('registry.show')}
-      </Button>
+      {next !== image && <Button type="submit">{t('registry.show')}</Button>}
     </form>
   );
 }

@@ -8,7 +8,6 @@ import { Time } from '../../components/Time';
 import { useT } from '../../i18n';
 import { visibleText } from '../../modules/visible-text';
 import { ImageMenu } from './ImageMenu';
-import styles from './images.module.css';
 import type { Doomed } from './removal';
 
 /** Columns of the images on the engine. */
@@ -22,9 +21,9 @@ export function useImageColumns(onDelete: (doomed: Doomed) => void): Column<Imag
         cell: ({ repo_tags: tags, id }) =>
           tags.length > 0 ? (
             tags.map((tag) => (
-              <code key={tag} className={styles.reference}>
-                {visibleText(tag)}
-              </code>
+              <div key={tag}>
+                <code>{visibleText(tag)}</code>
+              </div>
             ))
           ) : (
             <span className="dim">{t('images.untagged', { id })}</span>

@@ -6,6 +6,7 @@ import { Copy } from '../../components/Copy';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { visibleText } from '../../modules/visible-text';
+import { FailureReason } from './FailureReason';
 import styles from './rollouts.module.css';
 
 /** Users who could not be moved: why, and the last lines of the log of each new container. */
@@ -24,7 +25,7 @@ export function FailedUsers({ users, total }: { users: RolloutUser[]; total: num
             className={`card ${styles.failed ?? ''}`}
             aria-label={t('rollout.failed.of', { name })}
           >
-            <h2>
+            <h2 className={styles.linked}>
               <Rich
                 k="rollout.failed.of"
                 values={{
@@ -36,7 +37,7 @@ export function FailedUsers({ users, total }: { users: RolloutUser[]; total: num
                 }}
               />
             </h2>
-            <div lang="en">{shortReason(message)}</div>
+            <FailureReason message={message} />
             {lines.length > 0 && (
               <>
                 <div className="row">
@@ -66,9 +67,4 @@ export function FailedUsers({ users, total }: { users: RolloutUser[]; total: num
       {users.length < total && <small>{t('rollout.failed.more', { count: total - users.length })}</small>}
     </>
   );
-}
-
-/** The server's sentence without the end of the log, which is shown below it. */
-export function shortReason(message: string): string {
-  return visibleText(message.replace(/; end of its log: .*$/s, ''));
 }

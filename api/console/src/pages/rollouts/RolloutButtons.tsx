@@ -14,7 +14,7 @@ import { changesImage } from './phases';
 export type AskedChange = 'rollback' | 'cancel';
 
 /** Phases in which users are on their way back, or are back. */
-const BACK = new Set(['rolling_back', 'rolled_back']);
+const BACK: ReadonlySet<Rollout['phase']> = new Set<Rollout['phase']>(['rolling_back', 'rolled_back']);
 const QUICK = {
   pause: { label: 'rollout.pause', done: 'rollout.pause.done', failed: 'rollout.pause.failed' },
   resume: { label: 'rollout.resume', done: 'rollout.resume.done', failed: 'rollout.resume.failed' },
@@ -25,7 +25,13 @@ interface Props {
   onAsk: (change: AskedChange) => void;
 }
 
-/** What can be done with a rollout in its phase. */
+/** Reports that a rollout can still be cancelled: those of a configuration or an adapter never can. */
+export function isCancellable(rollout: Rollout): boolean {
+  const { phase, finished_at: end } = rollout;
+  return changesImage(rollout) && !end && phase !== 'cancelling' && !BACK.has(phase);
+}
+
+/** The two actions that fit the phase of a rollout. */
 export function RolloutButtons({ rollout, onAsk }: Props): ReactNode {
   const t = useT();
   const toasts = useToasts();
@@ -59,9 +65,6 @@ export function RolloutButtons({ rollout, onAsk }: Props): ReactNode {
       )}
       {ofImage && !BACK.has(phase) && (
         <Button onClick={() => onAsk('rollback')}>{t('rollout.rollback')}…</Button>
-      )}
-      {ofImage && !end && phase !== 'cancelling' && !BACK.has(phase) && (
-        <Button onClick={() => onAsk('cancel')}>{t('rollout.cancel')}…</Button>
       )}
     </>
   );

@@ -1,3 +1,4 @@
+import { Menu } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -18,7 +19,7 @@ import { visibleText } from '../../modules/visible-text';
 import { rolloutCommands } from './commands';
 import { FailedUsers } from './FailedUsers';
 import { goalOf, stateOfRollout, titleOf } from './phases';
-import { type AskedChange, RolloutButtons } from './RolloutButtons';
+import { type AskedChange, isCancellable, RolloutButtons } from './RolloutButtons';
 import { RolloutDialogs } from './RolloutDialogs';
 import { RolloutFacts } from './RolloutFacts';
 import { RolloutSentence } from './RolloutSentence';
@@ -66,6 +67,11 @@ export function RolloutPage(): ReactNode {
         }
         name={name}
         state={stateOfRollout(rollout)}
+        menu={
+          isCancellable(rollout) ? (
+            <Menu.Item onClick={() => setAsked('cancel')}>{t('rollout.cancel')}…</Menu.Item>
+          ) : undefined
+        }
         actions={<RolloutButtons rollout={rollout} onAsk={setAsked} />}
       />
       {failure && <ErrorState failure={failure} onRetry={() => void refetch()} />}

@@ -36,7 +36,7 @@ export function RolloutSentence({ rollout, failed }: { rollout: Rollout; failed:
       <div className={styles.whole}>
         <TaskBar progress={progress} label={label} />
       </div>
-      <small>
+      <small className={styles.linked}>
         {label}
         {' · '}
         <Rich

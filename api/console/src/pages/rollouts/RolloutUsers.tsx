@@ -13,7 +13,7 @@ import { Time } from '../../components/Time';
 import { useT } from '../../i18n';
 import { shortImage } from '../../modules/image-name';
 import { visibleText } from '../../modules/visible-text';
-import { shortReason } from './FailedUsers';
+import { FailureReason } from './FailureReason';
 import { changesImage, stateOfTarget } from './phases';
 import styles from './rollouts.module.css';
 
@@ -52,14 +52,7 @@ export function RolloutUsers({ id, rollout, query, control }: Props): ReactNode 
       {
         id: 'why',
         header: t('objects.why'),
-        cell: ({ message }) =>
-          message === '' ? (
-            none
-          ) : (
-            <span lang="en" className={styles.message} title={message}>
-              {shortReason(message)}
-            </span>
-          ),
+        cell: ({ message }) => (message === '' ? none : <FailureReason message={message} isShort />),
       },
       {
         id: 'before',

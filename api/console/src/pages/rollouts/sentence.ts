@@ -14,13 +14,20 @@ export interface RolloutWords {
   why?: Said;
 }
 
+const MOVED: Record<Rollout['type'], MessageKey> = {
+  upgrade: 'rollout.moved',
+  migrate: 'rollout.moved',
+  config: 'rollout.brought.config',
+  adapter: 'rollout.brought.adapter',
+};
+
 /** Says how far a rollout is. `failed` are the first failed users, by name. */
 export function sayRollout(rollout: Rollout, failed: string[]): RolloutWords {
   const { phase, progress } = rollout;
   const [first = ''] = failed;
   const values = { done: progress.done, total: progress.total, goal: goalOf(rollout) };
   const ofImage = changesImage(rollout);
-  const moved = { key: ofImage ? 'rollout.moved' : 'rollout.brought', values } as const;
+  const moved = { key: MOVED[rollout.type], values };
   const failure = { name: first, more: Math.max(0, progress.failed - 1) };
   const plain = (key: MessageKey): Said => ({ key, values });
   switch (phase) {

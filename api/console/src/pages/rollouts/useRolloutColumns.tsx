@@ -21,7 +21,12 @@ export function useRolloutColumns(): Column<Rollout>[] {
         id: 'what',
         header: t('rollout.what'),
         cell: (rollout) => (
-          <Link to="/admin/rollouts/$id" params={{ id: rollout.id }} title={rollout.reference}>
+          <Link
+            to="/admin/rollouts/$id"
+            params={{ id: rollout.id }}
+            title={rollout.reference}
+            className={styles.name}
+          >
             {t(titleOf(rollout), { goal: visibleText(goalOf(rollout)) })}
           </Link>
         ),
@@ -44,16 +49,6 @@ export function useRolloutColumns(): Column<Rollout>[] {
             </div>
           );
         },
-      },
-      {
-        id: 'why',
-        header: t('objects.why'),
-        drop: 3,
-        cell: ({ message }) => (
-          <span lang="en" className={styles.message} title={message}>
-            {visibleText(message)}
-          </span>
-        ),
       },
       {
         id: 'actor',
