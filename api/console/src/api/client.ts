@@ -13,6 +13,8 @@ export interface RequestOptions {
   keepUnauthorized?: boolean;
   /** Sends no CSRF token: there is no session yet. */
   noCsrf?: boolean;
+  /** Further headers, such as `Accept`. */
+  headers?: Record<string, string>;
 }
 
 let csrfToken: string | undefined;
@@ -52,7 +54,7 @@ export async function postRaw(
   options: RequestOptions = {},
 ): Promise<Response> {
   const attempt = async (): Promise<Response> => {
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string> = { ...options.headers };
     if (options.noCsrf !== true) headers['X-CSRF-Token'] = await readCsrf(options);
     const form = body instanceof FormData;
     if (!form) headers['Content-Type'] = 'application/json';

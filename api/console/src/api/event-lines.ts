@@ -2,6 +2,8 @@
 export interface StreamEvent {
   name: string;
   data: string;
+  /** Id from which a reader goes on, if the server gave one. */
+  id?: string;
 }
 
 /** Reads the events of a stream until it ends; calls `onHeard` when anything arrives. */
@@ -32,6 +34,7 @@ export async function* readEvents(
 
 function readEvent(block: string): StreamEvent | undefined {
   let name = 'message';
+  let id: string | undefined;
   const data: string[] = [];
   for (const line of block.split(/\r?\n/)) {
     const at = line.indexOf(':');
@@ -39,7 +42,8 @@ function readEvent(block: string): StreamEvent | undefined {
     const field = at < 0 ? line : line.slice(0, at);
     const value = at < 0 ? '' : line.slice(at + 1).replace(/^ /, '');
     if (field === 'event') name = value;
+    else if (field === 'id') id = value;
     else if (field === 'data') data.push(value);
   }
-  return name === 'message' && data.length === 0 ? undefined : { name, data: data.join('\n') };
+  return name === 'message' && data.length === 0 ? undefined : { name, data: data.join('\n'), id };
 }

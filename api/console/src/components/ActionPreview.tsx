@@ -20,8 +20,8 @@ interface Props<P> {
   preview: (signal: AbortSignal) => Promise<P>;
   /** Effects, in sentences. */
   children: (preview: P) => ReactNode;
-  /** The verb with its object: "Restart 12 agents". */
-  verb: (preview: P) => string;
+  /** The verb with its object: "Restart 12 agents"; undefined when it cannot be done. */
+  verb: (preview: P) => string | undefined;
   /** Something is lost by it. */
   danger?: boolean;
   /** Has to be typed: only for what cannot be undone. */
@@ -60,13 +60,14 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
     },
   });
   const { data } = query;
+  const verb = data === undefined ? undefined : props.verb(data);
   const missing = typedName !== undefined && typed !== typedName;
   return (
     <DialogFrame opened={opened} title={title} onClose={action.isPending ? undefined : close} size={520}>
       {query.isPending && <LoadingState rows={3} />}
       {query.error && <ErrorState failure={Failure.from(query.error)} onRetry={() => void query.refetch()} />}
       {data !== undefined && props.children(data)}
-      {data !== undefined && typedName !== undefined && (
+      {verb !== undefined && typedName !== undefined && (
         <TypedName name={typedName} value={typed} onChange={setTyped} hintId={reasonId} />
       )}
       {isOutdated(action.error) && <p role="alert">{t('preview.changed')}</p>}
@@ -75,9 +76,9 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
       )}
       <div className={dialog.buttons}>
         <Button onClick={close} disabled={action.isPending}>
-          {t('preview.cancel')}
+          {t(data !== undefined && verb === undefined ? 'dialog.close' : 'preview.cancel')}
         </Button>
-        {data !== undefined && (
+        {data !== undefined && verb !== undefined && (
           <Button
             variant="filled"
             color={danger ? 'bad' : 'accent'}
@@ -85,7 +86,7 @@ export function ActionPreview<P>(props: Props<P>): ReactNode {
             aria-describedby={missing ? reasonId : undefined}
             onClick={() => action.mutate(data)}
           >
-            {action.isPending ? t('preview.working') : props.verb(data)}
+            {action.isPending ? t('preview.working') : verb}
           </Button>
         )}
       </div>

@@ -11,22 +11,29 @@ interface Props {
   failure: Failure;
   /** Sentence above the reason. */
   title?: string;
+  /** The reason in words that the place knows better than the failure's code. */
+  text?: string;
+  /** What helps, where the server names no remedy. */
+  help?: ReactNode;
   onRetry?: () => void;
 }
 
 /** Says why something could not be shown, what helps, and tries again. */
-export function ErrorState({ failure, title, onRetry }: Props): ReactNode {
+export function ErrorState({ failure, title, text, help: known, onRetry }: Props): ReactNode {
   const t = useT();
   const explain = useReasons();
   const wait = useCountdown(failure);
-  const said = failureText(failure, t);
+  const said = text === undefined ? failureText(failure, t) : { text, lang: undefined };
   const { reason, remedy } = failure.details;
   const help = typeof reason === 'string' ? explain(reason).remedy : '';
   return (
     <div role="alert" className={styles.error}>
       <strong>{title ?? t('failure.title')}</strong>
       <div lang={said.lang}>{said.text}</div>
-      {said.lang === undefined && failure.message !== '' && <small lang="en">{failure.message}</small>}
+      {text === undefined && said.lang === undefined && failure.message !== '' && (
+        <small lang="en">{failure.message}</small>
+      )}
+      {known !== undefined && <div>{known}</div>}
       {help !== '' && <div>{help}</div>}
       {help === '' && typeof remedy === 'string' && remedy !== '' && <div lang="en">{remedy}</div>}
       {failure.requestId !== undefined && (

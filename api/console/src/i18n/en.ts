@@ -6,6 +6,7 @@ import { connect } from './en/connect';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
 import { files } from './en/files';
+import { images } from './en/images';
 import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { manage } from './en/manage';
@@ -13,6 +14,7 @@ import { mcp } from './en/mcp';
 import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
+import { rollouts } from './en/rollouts';
 import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
 import { userDetail } from './en/user-detail';
@@ -28,6 +30,7 @@ export const en = {
   ...dashboard,
   ...errors,
   ...files,
+  ...images,
   ...initializing,
   ...layout,
   ...manage,
@@ -35,6 +38,7 @@ export const en = {
   ...model,
   ...objects,
   ...palette,
+  ...rollouts,
   ...settingsPage,
   ...signin,
   ...userDetail,

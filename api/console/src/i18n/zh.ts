@@ -6,6 +6,7 @@ import { connect } from './zh/connect';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
 import { files } from './zh/files';
+import { images } from './zh/images';
 import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { manage } from './zh/manage';
@@ -13,6 +14,7 @@ import { mcp } from './zh/mcp';
 import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
+import { rollouts } from './zh/rollouts';
 import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
 import { userDetail } from './zh/user-detail';
@@ -29,6 +31,7 @@ export const zh: Record<MessageKey, string> = {
   ...dashboard,
   ...errors,
   ...files,
+  ...images,
   ...initializing,
   ...layout,
   ...manage,
@@ -36,6 +39,7 @@ export const zh: Record<MessageKey, string> = {
   ...model,
   ...objects,
   ...palette,
+  ...rollouts,
   ...settingsPage,
   ...signin,
   ...userDetail,

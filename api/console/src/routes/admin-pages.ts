@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
 import type { ListedSection } from '../pages/objects/kinds';
+import { adminImagePages } from './admin-images';
 import { adminUserPages } from './admin-users';
 import { adminRoute } from './parents';
 
@@ -55,12 +56,11 @@ export const adminPages = [
   ...adminUserPages,
   listed('groups'),
   listed('containers'),
-  listed('images'),
+  ...adminImagePages,
   settings,
   agent,
   listed('skills'),
   listed('executors'),
-  listed('rollouts'),
   listed('tasks'),
   listed('events'),
   listed('audit'),

@@ -1,7 +1,4 @@
-import { Link } from '@tanstack/react-router';
-
 import type { Schemas } from '../../api/types';
-import { Bytes } from '../../components/Bytes';
 import { StatusPill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
 import { stateOf } from '../../modules/state';
@@ -42,48 +39,6 @@ export const agent = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
     'agentyard adapter upload ZIP',
     'agentyard adapter refresh',
     'agentyard adapter rollback',
-  ],
-});
-
-export const images = listing<Schemas['Images'], Schemas['ImageItem']>({
-  title: 'section.images',
-  path: '/api/admin/images',
-  rows: (answer) => answer.images,
-  rowId: ({ full_id: id }) => id,
-  columns: (t) => [
-    {
-      id: 'name',
-      header: t('objects.name'),
-      cell: ({ repo_tags: tags, id }) => (tags.length > 0 ? tags.join(', ') : <code>{id}</code>),
-    },
-    {
-      id: 'users',
-      header: t('section.users'),
-      numeric: true,
-      cell: ({ user_count: count, repo_tags: [tag] }) =>
-        count > 0 && tag !== undefined ? (
-          <Link to="/admin/users" search={{ image: tag }}>
-            {count}
-          </Link>
-        ) : (
-          count
-        ),
-    },
-    {
-      id: 'size',
-      header: t('objects.size'),
-      numeric: true,
-      drop: 1,
-      cell: ({ size }) => <Bytes value={size} />,
-    },
-    { id: 'created', header: t('objects.created'), drop: 2, cell: ({ created }) => <Time at={created} /> },
-  ],
-  none: 'objects.none.images',
-  commands: [
-    'agentyard image list',
-    'agentyard image pull IMAGE',
-    'agentyard image delete IMAGE',
-    'agentyard rollout start IMAGE --all',
   ],
 });
 

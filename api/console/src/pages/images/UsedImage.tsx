@@ -1,0 +1,61 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+import { LinkButton } from '../../components/LinkButton';
+import { useT } from '../../i18n';
+import { shortImage } from '../../modules/image-name';
+import styles from './images.module.css';
+import type { Removal } from './removal';
+
+/** Alternatives that are offered as buttons. */
+const MOST = 4;
+
+interface Props {
+  /** The image as it was named, and as people say it. */
+  name: string;
+  said: string;
+  /** Users do not have it yet: a rollout moves them to it. */
+  isHeldByRollout: boolean;
+  removal: Extract<Removal, { isUsed: true }>;
+}
+
+/** Users who keep an image from being deleted, with the images they could move to. */
+export function UsedImage({ name, said, isHeldByRollout, removal }: Props): ReactNode {
+  const t = useT();
+  const { users, alternatives, message } = removal;
+  const count = users.length;
+  return (
+    <>
+      <p>{t(isHeldByRollout ? 'images.needed' : 'images.used', { name: said, count })}</p>
+      <div className={styles.users}>
+        {users.map((user) => (
+          <Link key={user} to="/admin/users/$name" params={{ name: user }}>
+            {user}
+          </Link>
+        ))}
+      </div>
+      <small lang="en">{message}</small>
+      {isHeldByRollout ? (
+        <div>
+          <Link to="/admin/rollouts">{t('images.show.rollouts')}</Link>
+        </div>
+      ) : (
+        <>
+          <p>{t(alternatives.length > 0 ? 'images.used.move' : 'images.used.pull')}</p>
+          <div className={styles.buttons}>
+            {alternatives.slice(0, MOST).map((image) => (
+              <LinkButton
+                key={image}
+                size="compact-md"
+                to="/admin/rollouts/new"
+                search={{ image, who: 'image', from: name }}
+              >
+                {t('rollout.verb', { count, image: shortImage(image) })}…
+              </LinkButton>
+            ))}
+          </div>
+        </>
+      )}
+    </>
+  );
+}

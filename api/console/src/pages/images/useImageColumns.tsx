@@ -1,0 +1,63 @@
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+
+import type { ImageRow } from '../../api/queries/images';
+import { Bytes } from '../../components/Bytes';
+import type { Column } from '../../components/table/ServerTable';
+import { Time } from '../../components/Time';
+import { useT } from '../../i18n';
+import { visibleText } from '../../modules/visible-text';
+import { ImageMenu } from './ImageMenu';
+import type { Doomed } from './removal';
+
+/** Columns of the images on the engine. */
+export function useImageColumns(onDelete: (doomed: Doomed) => void): Column<ImageRow>[] {
+  const t = useT();
+  return useMemo<Column<ImageRow>[]>(
+    () => [
+      {
+        id: 'name',
+        header: t('users.image'),
+        cell: ({ repo_tags: tags, id }) =>
+          tags.length > 0 ? (
+            tags.map((tag) => (
+              <div key={tag}>
+                <code>{visibleText(tag)}</code>
+              </div>
+            ))
+          ) : (
+            <span className="dim">{t('images.untagged', { id })}</span>
+          ),
+      },
+      {
+        id: 'users',
+        header: t('section.users'),
+        numeric: true,
+        cell: ({ user_count: count, repo_tags: [tag], full_id: id }) =>
+          count > 0 ? (
+            <Link to="/admin/users" search={{ image: tag ?? id }}>
+              {t('images.users', { count })}
+            </Link>
+          ) : (
+            <span className="dim">–</span>
+          ),
+      },
+      {
+        id: 'size',
+        header: t('objects.size'),
+        numeric: true,
+        drop: 1,
+        cell: ({ size }) => <Bytes value={size} />,
+      },
+      { id: 'built', header: t('images.built'), drop: 2, cell: ({ created }) => <Time at={created} /> },
+      { id: 'id', header: t('images.id'), drop: 3, short: true, cell: ({ id }) => <code>{id}</code> },
+      {
+        id: 'actions',
+        header: '',
+        numeric: true,
+        cell: (image) => <ImageMenu image={image} onDelete={onDelete} />,
+      },
+    ],
+    [t, onDelete],
+  );
+}

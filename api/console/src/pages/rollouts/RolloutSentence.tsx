@@ -1,0 +1,62 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+import type { Rollout } from '../../api/queries/rollouts';
+import { Actor } from '../../components/Actor';
+import states from '../../components/states.module.css';
+import { TaskBar } from '../../components/TaskBar';
+import { Time } from '../../components/Time';
+import { Rich, useT } from '../../i18n';
+import { visibleText } from '../../modules/visible-text';
+import { stateOfRollout } from './phases';
+import styles from './rollouts.module.css';
+import { sayRollout } from './sentence';
+
+/** Tones in which the sentence stands apart: something has to be done. */
+const APART = new Set(['warn', 'bad']);
+
+/** How far a rollout is in a sentence and as a bar, who began it, and the server's own words. */
+export function RolloutSentence({ rollout, failed }: { rollout: Rollout; failed: string[] }): ReactNode {
+  const t = useT();
+  const { progress, message, actor, created_at: start, finished_at: end, id } = rollout;
+  const { tone } = stateOfRollout(rollout);
+  const { moved, why } = sayRollout(rollout, failed);
+  const { total, done, failed: bad, cancelled } = progress;
+  const label = t('task.progress', { done, total, failed: bad, cancelled });
+  return (
+    <section
+      className={APART.has(tone) ? states.sentence : `card ${styles.bar ?? ''}`}
+      data-tone={tone}
+      aria-label={t('rollout.progress.label')}
+    >
+      <div role="status">
+        <strong>{t(moved.key, moved.values)}</strong>
+        {why && <> {t(why.key, why.values)}</>}
+      </div>
+      <div className={styles.whole}>
+        <TaskBar progress={progress} label={label} />
+      </div>
+      <small className={styles.linked}>
+        {label}
+        {' · '}
+        <Rich
+          k="task.by"
+          values={{ actor: <Actor key="actor" name={actor} />, time: <Time key="time" at={start} /> }}
+        />
+        {end && ' · '}
+        {end && <Rich k="task.ended" values={{ time: <Time key="time" at={end} /> }} />}
+        {' · '}
+        <Link to="/admin/tasks/$id" params={{ id }}>
+          {t('rollout.task')}
+        </Link>
+      </small>
+      {message !== '' && (
+        <details className={styles.said}>
+          <summary>{t('rollout.said')}</summary>
+          <span lang="en">{visibleText(message)}</span>
+        </details>
+      )}
+      {!end && tone === 'wait' && <small>{t('task.note')}</small>}
+    </section>
+  );
+}

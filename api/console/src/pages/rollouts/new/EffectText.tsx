@@ -1,0 +1,61 @@
+import type { ReactNode } from 'react';
+
+import type { KeptUser, RolloutPreview } from '../../../api/queries/rollout-preview';
+import { useT } from '../../../i18n';
+import { visibleText } from '../../../modules/visible-text';
+import styles from '../rollouts.module.css';
+import type { RolloutPlan } from './plan';
+
+/** Effect of a rollout in sentences: who moves, who keeps what they have, what restarts. */
+export function EffectText({
+  effect,
+  image,
+  plan,
+}: {
+  effect: RolloutPreview;
+  image: string;
+  plan: RolloutPlan;
+}): ReactNode {
+  const t = useT();
+  const { total, users = [], skipped = [], restarts, warnings = [] } = effect;
+  const batch = /^\d+$/.test(plan.batch.trim()) ? Number(plan.batch) : 1;
+  return (
+    <>
+      <p>
+        <strong>{t('rollout.effect.moves', { count: total, image })}</strong>{' '}
+        {total > 1 && t('rollout.effect.batch', { count: batch })}
+      </p>
+      {users.length > 0 && (
+        <div className={styles.names}>
+          {users.join(', ')}
+          {total > users.length && ` ${t('bulk.more', { count: total - users.length })}`}
+        </div>
+      )}
+      {restarts !== undefined && <p>{t('rollout.effect.restarts', { count: restarts })}</p>}
+      {skipped.length > 0 && (
+        <div>
+          <strong>{t('rollout.effect.keep', { count: skipped.length })}</strong>
+          <ul className={styles.list}>
+            {groupKept(skipped).map(({ reason, names }) => (
+              <li key={reason}>
+                {names.join(', ')}: <span lang="en">{visibleText(reason)}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {warnings.map((warning) => (
+        <p key={warning} lang="en">
+          {visibleText(warning)}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** Groups those who keep their image by the reason, in the server's order. */
+function groupKept(kept: KeptUser[]): { reason: string; names: string[] }[] {
+  const byReason = new Map<string, string[]>();
+  for (const { username, reason } of kept) byReason.set(reason, [...(byReason.get(reason) ?? []), username]);
+  return [...byReason].map(([reason, names]) => ({ reason, names }));
+}
