@@ -25,7 +25,7 @@ const DEPARTURE: &str = ".agent/departs";
 const LAST_WORDS: &str = r#"grep -o 'token=[^"]*' "$HOME/.agent/config.json" | tee /dev/stderr | sed 's/%3A/:/'; printf '\033[31mrefused\033[0m by the test\n'"#;
 
 /// Puts images on the engine that differ from `echo:2` in that they obey [`REFUSAL`].
-fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
+pub(crate) fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
     for tag in tags {
         let id = engine.docker(&["create", "echo:2"]);
         let script = stage.path().join("echo-agent");
@@ -54,7 +54,7 @@ fn image_id(engine: &Engine, tag: &str) -> String {
     engine.docker(&["image", "inspect", "-f", "{{.Id}}", &format!("echo:{tag}")])
 }
 
-fn refusal(stage: &Stage, user: &str) -> PathBuf {
+pub(crate) fn refusal(stage: &Stage, user: &str) -> PathBuf {
     stage.data().join("users").join(user).join(REFUSAL)
 }
 
@@ -120,7 +120,7 @@ impl Database {
     }
 }
 
-async fn create_users(admin: &Client, count: usize) -> Vec<String> {
+pub(crate) async fn create_users(admin: &Client, count: usize) -> Vec<String> {
     let names: Vec<String> = (1..=count).map(|number| format!("user{number}")).collect();
     let form = [("usernames", names.join("\n"))];
     let form: Vec<(&str, &str)> = form.iter().map(|(key, value)| (*key, &**value)).collect();

@@ -1,6 +1,7 @@
 //! The console of the real program, in Chromium.
 
 mod budgets;
+mod changes;
 mod chat;
 mod firefox;
 mod hostile;
