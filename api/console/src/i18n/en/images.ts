@@ -78,6 +78,7 @@ export const images = {
   'pull.bytes': '{done} of {total}',
   'pull.since': 'begun {time}',
   'pull.cancel': 'Cancel pull of {image}',
+  'pull.cancelling': 'Cancelling…',
   'pull.cancelled': 'Pull of {image} cancelled',
   'pull.cancel.failed': 'The pull of {image} was not cancelled',
   'pull.done': '{image} pulled',

@@ -76,6 +76,7 @@ export const images = {
   'pull.bytes': '{done} / {total}',
   'pull.since': '{time}开始',
   'pull.cancel': '取消拉取 {image}',
+  'pull.cancelling': '正在取消…',
   'pull.cancelled': '已取消拉取 {image}',
   'pull.cancel.failed': '未能取消拉取 {image}',
   'pull.done': '已拉取 {image}',

@@ -57,11 +57,12 @@ export function PullsTab(): ReactNode {
         id: 'why',
         header: t('objects.why'),
         drop: 1,
-        cell: ({ results: [first] }) => (
-          <span lang="en" className={styles.message} title={first?.message}>
-            {visibleText(first?.message ?? '')}
-          </span>
-        ),
+        cell: ({ results: [first], failed }) =>
+          failed > 0 && (
+            <span lang="en" className={styles.message} title={first?.message}>
+              {visibleText(first?.message ?? '')}
+            </span>
+          ),
       },
       {
         id: 'actor',

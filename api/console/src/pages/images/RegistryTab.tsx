@@ -42,26 +42,29 @@ export function RegistryTab(): ReactNode {
     setAsking(false);
   };
   const fault = failure ?? (error ? Failure.from(error) : undefined);
+  const isBroken = fault !== undefined && !asking;
   return (
     <>
-      <RepositoryForm
-        key={image}
-        image={image}
-        onChoose={(next) => control.change({ filters: next === '' ? {} : { image: [next] } })}
-      />
-      {fault && !asking && <RegistryFault failure={fault} onRetry={() => void refresh()} />}
-      {(!fault || asking) && (
+      <div className={styles.head}>
+        <RepositoryForm
+          key={image}
+          image={image}
+          onChoose={(next) => control.change({ filters: next === '' ? {} : { image: [next] } })}
+        />
+        {!isBroken && (
+          <Button disabled={asking} onClick={() => void refresh()}>
+            {asking ? t('registry.asking') : t('registry.refresh')}
+          </Button>
+        )}
+      </div>
+      {isBroken ? (
+        <RegistryFault failure={fault} onRetry={() => void refresh()} />
+      ) : (
         <>
-          <div className={styles.lead}>
-            <ListFilters
-              control={{ ...control, state: { ...control.state, filters: {} } }}
-              searchLabel={t('registry.search')}
-            />
-            <span className="grow" />
-            <Button disabled={asking} onClick={() => void refresh()}>
-              {asking ? t('registry.asking') : t('registry.refresh')}
-            </Button>
-          </div>
+          <ListFilters
+            control={{ ...control, state: { ...control.state, filters: {} } }}
+            searchLabel={t('registry.search')}
+          />
           <ServerTable
             label={t('images.tab.registry')}
             columns={columns}

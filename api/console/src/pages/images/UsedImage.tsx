@@ -22,7 +22,7 @@ interface Props {
 /** Users who keep an image from being deleted, with the images they could move to. */
 export function UsedImage({ name, said, isHeldByRollout, removal }: Props): ReactNode {
   const t = useT();
-  const { users, alternatives, message } = removal;
+  const { users, alternatives } = removal;
   const count = users.length;
   return (
     <>
@@ -34,7 +34,6 @@ export function UsedImage({ name, said, isHeldByRollout, removal }: Props): Reac
           </Link>
         ))}
       </div>
-      <small lang="en">{message}</small>
       {isHeldByRollout ? (
         <div>
           <Link to="/admin/rollouts">{t('images.show.rollouts')}</Link>

@@ -11,7 +11,7 @@ export interface Doomed {
 /** What the removal of an image would do, or who keeps it from being done. */
 export type Removal =
   | { isUsed: false; references: string[]; isForeign: boolean }
-  | { isUsed: true; users: string[]; alternatives: string[]; message: string };
+  | { isUsed: true; users: string[]; alternatives: string[] };
 
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
@@ -42,5 +42,5 @@ async function askByForce(image: string, signal: AbortSignal): Promise<Removal> 
 function readRefusal(failure: Failure): Removal {
   if (failure.code !== 'image_in_use') throw failure;
   const { users, alternatives } = failure.details;
-  return { isUsed: true, users: texts(users), alternatives: texts(alternatives), message: failure.message };
+  return { isUsed: true, users: texts(users), alternatives: texts(alternatives) };
 }

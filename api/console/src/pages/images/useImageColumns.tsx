@@ -8,6 +8,7 @@ import { Time } from '../../components/Time';
 import { useT } from '../../i18n';
 import { visibleText } from '../../modules/visible-text';
 import { ImageMenu } from './ImageMenu';
+import styles from './images.module.css';
 import type { Doomed } from './removal';
 
 /** Columns of the images on the engine. */
@@ -55,7 +56,11 @@ export function useImageColumns(onDelete: (doomed: Doomed) => void): Column<Imag
         id: 'actions',
         header: '',
         numeric: true,
-        cell: (image) => <ImageMenu image={image} onDelete={onDelete} />,
+        cell: (image) => (
+          <div className={styles.menu}>
+            <ImageMenu image={image} onDelete={onDelete} />
+          </div>
+        ),
       },
     ],
     [t, onDelete],

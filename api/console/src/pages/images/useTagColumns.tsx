@@ -7,6 +7,7 @@ import { TonePill } from '../../components/StatusPill';
 import type { Column } from '../../components/table/ServerTable';
 import { useT } from '../../i18n';
 import { fullReference, shortImage } from '../../modules/image-name';
+import styles from './images.module.css';
 import { openPulls } from './pulls/open-pulls';
 import { usePullsOfPage } from './pulls/pulls-context';
 
@@ -41,16 +42,6 @@ export function useTagColumns(repository: string | undefined, local: ImageRow[] 
           ),
       },
       {
-        id: 'move',
-        header: '',
-        drop: 2,
-        cell: (row) => (
-          <Link to="/admin/rollouts/new" search={{ image: full(row) }}>
-            {t('images.move')}
-          </Link>
-        ),
-      },
-      {
         id: 'pull',
         header: '',
         numeric: true,
@@ -58,9 +49,18 @@ export function useTagColumns(repository: string | undefined, local: ImageRow[] 
           const image = shortImage(full(row));
           const key = there.has(full(row)) ? 'pull.again' : 'pull.verb';
           return (
-            <Button size="compact-sm" disabled={pulled.has(full(row))} onClick={() => pulls.start(full(row))}>
-              {pulled.has(full(row)) ? t('pull.now') : t(key, { image })}
-            </Button>
+            <div className={styles.rowActions}>
+              <Link to="/admin/rollouts/new" search={{ image: full(row) }}>
+                {t('images.move')}
+              </Link>
+              <Button
+                size="compact-sm"
+                disabled={pulled.has(full(row))}
+                onClick={() => pulls.start(full(row))}
+              >
+                {pulled.has(full(row)) ? t('pull.now') : t(key, { image })}
+              </Button>
+            </div>
           );
         },
       },

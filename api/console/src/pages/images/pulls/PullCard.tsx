@@ -46,8 +46,12 @@ export function PullCard({ pull }: { pull: OpenPull }): ReactNode {
         <h2 id={id} className="grow">
           {percent === undefined ? t('pull.waiting', { image }) : t('pull.running', { image, percent })}
         </h2>
-        <Button size="compact-sm" onClick={() => pulls.cancel(reference)}>
-          {t('pull.cancel', { image })}
+        <Button
+          size="compact-sm"
+          disabled={pulls.cancelling.has(reference)}
+          onClick={() => pulls.cancel(reference)}
+        >
+          {t(pulls.cancelling.has(reference) ? 'pull.cancelling' : 'pull.cancel', { image })}
         </Button>
       </div>
       <Progress value={percent ?? 0} aria-label={t('pull.progress', { image })} />

@@ -31,7 +31,7 @@ export function PullDialog({ onClose }: { onClose: () => void }): ReactNode {
           label={t('users.image')}
           description={t('pull.hint', { repository: data?.repository ?? 'image.name' })}
           value={text}
-          autoFocus
+          data-autofocus
           autoComplete="off"
           spellCheck={false}
           onChange={(event) => setText(event.currentTarget.value)}

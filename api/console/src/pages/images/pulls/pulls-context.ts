@@ -11,6 +11,8 @@ export interface Pulls {
   failure: Failure | undefined;
   /** What was read of those that this tab has requested, by reference. */
   views: Readonly<Record<string, PullView>>;
+  /** References whose pulls are being cancelled. */
+  cancelling: ReadonlySet<string>;
   start: (reference: string) => void;
   cancel: (reference: string) => void;
   dismiss: (reference: string) => void;
@@ -20,6 +22,7 @@ const NONE: Pulls = {
   listed: undefined,
   failure: undefined,
   views: {},
+  cancelling: new Set(),
   start: () => undefined,
   cancel: () => undefined,
   dismiss: () => undefined,

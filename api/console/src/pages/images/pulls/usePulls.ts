@@ -34,6 +34,7 @@ export function usePulls(): Pulls {
   const client = useQueryClient();
   const { data, error } = useQuery(pullsQuery);
   const [views, setViews] = useState<Record<string, PullView>>({});
+  const [cancelling, setCancelling] = useState<ReadonlySet<string>>(new Set());
   const followers = useRef(new Map<string, PullFollower>());
 
   const dismiss = useCallback((reference: string): void => {
@@ -108,16 +109,18 @@ export function usePulls(): Pulls {
   );
 
   const cancel = useCallback(
-    (reference: string): void => {
-      post('/api/admin/images/pulls/cancel', { image: reference, wait: 0 }).then(
-        () => {
-          dismiss(reference);
-          toasts.done(t('pull.cancelled', { image: shortImage(reference) }));
-          void client.invalidateQueries({ queryKey: pullsQuery.queryKey });
-        },
-        (thrown: unknown) =>
-          toasts.fail(t('pull.cancel.failed', { image: shortImage(reference) }), Failure.from(thrown)),
-      );
+    async (reference: string): Promise<void> => {
+      const image = shortImage(reference);
+      setCancelling((all) => new Set([...all, reference]));
+      try {
+        await post('/api/admin/images/pulls/cancel', { image: reference });
+        dismiss(reference);
+        await client.invalidateQueries({ queryKey: pullsQuery.queryKey });
+        toasts.done(t('pull.cancelled', { image }));
+      } catch (thrown) {
+        toasts.fail(t('pull.cancel.failed', { image }), Failure.from(thrown));
+      }
+      setCancelling((all) => new Set([...all].filter((one) => one !== reference)));
     },
     [client, dismiss, t, toasts],
   );
@@ -125,7 +128,15 @@ export function usePulls(): Pulls {
   const listed = data?.pulls;
   const failure = useMemo(() => (error ? Failure.from(error) : undefined), [error]);
   return useMemo(
-    () => ({ listed, failure, views, start, cancel, dismiss }),
-    [listed, failure, views, start, cancel, dismiss],
+    () => ({
+      listed,
+      failure,
+      views,
+      cancelling,
+      start,
+      cancel: (reference) => void cancel(reference),
+      dismiss,
+    }),
+    [listed, failure, views, cancelling, start, cancel, dismiss],
   );
 }

@@ -36,7 +36,6 @@ export function ImageFields({
         data={groups}
         value={plan.image}
         error={errorOf('image')}
-        autoFocus={plan.image === ''}
         spellCheck={false}
         autoComplete="off"
         limit={60}
