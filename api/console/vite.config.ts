@@ -11,6 +11,8 @@ const UI =
   /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|pages\/manage\/files\/paths\b)/;
 /** Parts of the pages of users, but those that bring the log or forms. */
 const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
+/** The settings. */
+const CONFIG = /src\/pages\/config\//;
 /** A user's own pages, but those that bring the chat, the log, forms or the editor. */
 const MANAGE =
   /src\/pages\/(manage|initializing)\/(?!log\/|chat\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
@@ -42,6 +44,7 @@ export default defineConfig(({ mode }) => {
               { name: 'base', test: BASE },
               { name: 'ui', test: UI },
               { name: 'users', test: USERS },
+              { name: 'config', test: CONFIG },
               { name: 'manage', test: MANAGE },
               { name: 'chat', test: CHAT },
             ],

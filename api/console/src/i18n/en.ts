@@ -2,6 +2,7 @@ import { account } from './en/account';
 import { channels } from './en/channels';
 import { chat } from './en/chat';
 import { components } from './en/components';
+import { config } from './en/config';
 import { connect } from './en/connect';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
@@ -13,7 +14,6 @@ import { mcp } from './en/mcp';
 import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
-import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
 import { userDetail } from './en/user-detail';
 import { users } from './en/users';
@@ -24,6 +24,7 @@ export const en = {
   ...channels,
   ...chat,
   ...components,
+  ...config,
   ...connect,
   ...dashboard,
   ...errors,
@@ -35,7 +36,6 @@ export const en = {
   ...model,
   ...objects,
   ...palette,
-  ...settingsPage,
   ...signin,
   ...userDetail,
   ...users,

@@ -2,6 +2,7 @@ import { account } from './zh/account';
 import { channels } from './zh/channels';
 import { chat } from './zh/chat';
 import { components } from './zh/components';
+import { config } from './zh/config';
 import { connect } from './zh/connect';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
@@ -13,7 +14,6 @@ import { mcp } from './zh/mcp';
 import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
-import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
 import { userDetail } from './zh/user-detail';
 import { users } from './zh/users';
@@ -25,6 +25,7 @@ export const zh: Record<MessageKey, string> = {
   ...channels,
   ...chat,
   ...components,
+  ...config,
   ...connect,
   ...dashboard,
   ...errors,
@@ -36,7 +37,6 @@ export const zh: Record<MessageKey, string> = {
   ...model,
   ...objects,
   ...palette,
-  ...settingsPage,
   ...signin,
   ...userDetail,
   ...users,

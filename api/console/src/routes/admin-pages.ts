@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
 import type { ListedSection } from '../pages/objects/kinds';
+import { adminConfigPages } from './admin-config';
 import { adminUserPages } from './admin-users';
 import { adminRoute } from './parents';
 
@@ -23,12 +24,6 @@ const dashboard = createRoute({
   getParentRoute: () => adminRoute,
   path: 'dashboard',
   component: lazyRouteComponent(() => import('../pages/dashboard/DashboardPage'), 'DashboardPage'),
-});
-
-const settings = createRoute({
-  getParentRoute: () => adminRoute,
-  path: 'settings',
-  component: lazyRouteComponent(() => import('../pages/settings/SettingsPage'), 'SettingsPage'),
 });
 
 /** A section that has no page of its own yet: a read-only list of its objects. */
@@ -56,7 +51,7 @@ export const adminPages = [
   listed('groups'),
   listed('containers'),
   listed('images'),
-  settings,
+  ...adminConfigPages,
   agent,
   listed('skills'),
   listed('executors'),

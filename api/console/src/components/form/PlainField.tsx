@@ -3,6 +3,10 @@ import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
 import type { Entry, FormField } from './fields';
+import styles from './form.module.css';
+
+/** Rows up to which a field grows with its text. */
+const MOST_ROWS = 20;
 
 interface Props {
   field: FormField;
@@ -47,9 +51,18 @@ export function PlainField({ field, entry, error, onChange }: Props): ReactNode 
     const data = options.includes(text) ? options : [text, ...options];
     return <NativeSelect {...common} data={data} value={text} onChange={change} />;
   }
-  if (type === 'string_list' || type === 'json') {
+  if (type === 'string_list' || type === 'json' || type === 'long_text') {
+    const lines = text.split('\n').length;
     return (
-      <Textarea {...common} value={text} onChange={change} rows={4} spellCheck={false} autoComplete="off" />
+      <Textarea
+        {...common}
+        classNames={{ input: styles.lines }}
+        value={text}
+        onChange={change}
+        rows={Math.max(4, Math.min(lines + 1, MOST_ROWS))}
+        spellCheck={false}
+        autoComplete="off"
+      />
     );
   }
   return (
