@@ -33,12 +33,14 @@ export function PlainField({ field, entry, error, onChange }: Props): ReactNode 
     usual === '' ? '' : t('form.default', { value: usualText }),
   ].filter((hint) => hint !== '');
   const description = hints.length > 0 ? hints.join(' · ') : undefined;
-  const common = { label, description, error, required, withAsterisk: required };
+  const classNames = { description: styles.description };
+  const common = { label, description, error, required, withAsterisk: required, classNames };
   if (type === 'boolean') {
     return (
       <Switch
         label={label}
         description={description}
+        classNames={classNames}
         error={error}
         checked={entry === true}
         onChange={(event) => onChange(event.currentTarget.checked)}
@@ -56,10 +58,10 @@ export function PlainField({ field, entry, error, onChange }: Props): ReactNode 
     return (
       <Textarea
         {...common}
-        classNames={{ input: styles.lines }}
+        classNames={{ ...classNames, input: styles.lines }}
         value={text}
         onChange={change}
-        rows={Math.max(4, Math.min(lines + 1, MOST_ROWS))}
+        rows={Math.max(type === 'string_list' ? 2 : 4, Math.min(lines + 1, MOST_ROWS))}
         spellCheck={false}
         autoComplete="off"
       />

@@ -43,6 +43,7 @@ export const config = {
   'config.unsaved.secrets': 'New secrets and the documents of agents are not kept when you reload the page.',
   'config.refused':
     '{count, plural, one {# value cannot be saved} other {# values cannot be saved}}: see its field.',
+  'config.discard': 'Discard all',
   'config.review': 'Review {count, plural, one {# change} other {# changes}}',
   'config.checking': 'Checking…',
   'config.review.title': 'Review changes',
@@ -50,7 +51,7 @@ export const config = {
     'Other settings were saved since you began. What you save is added to them; of the same setting yours counts.',
   'config.unchanged': 'Nothing changes: the settings have these values already.',
   'config.restarts':
-    '{count, plural, =0 {No agent restarts.} one {# agent restarts:} other {# agents restart, at most {most} at a time:}}',
+    '{count, plural, =0 {No agent restarts.} one {# agent restarts:} other {# agents restart, at most {most} at a time; it pauses at the first that is not ready:}}',
   'config.skills.gain': '{count, plural, one {# user gains {skill}} other {# users gain {skill}}}',
   'config.skills.lose': '{count, plural, one {# user loses {skill}} other {# users lose {skill}}}',
   'config.skills.change':
@@ -91,8 +92,9 @@ export const config = {
     'It goes in steps, at most {most} agents at a time, and pauses at the first one that is not ready within {time}.',
   'config.rollout.show': 'Show rollout',
   'config.rollout.replaced': 'Replaced by a later one',
-  'config.rollout.log': 'Last {count, plural, one {line} other {# lines}} of the log',
-  'config.rollout.resume': 'Resume',
+  'config.rollout.failed':
+    '{count, plural, one {# agent is} other {# agents are}} not ready with revision {revision}, so that no further ones get it.',
+  'config.rollout.resume': 'Resume rollout',
   'config.rollout.resume.left':
     '{count, plural, =0 {No further agent gets} one {# more agent gets} other {# more agents get}} revision {revision}, in steps as before.',
   'config.rollout.resume.out':
@@ -110,7 +112,7 @@ export const config = {
   'config.history.search': 'Account or key',
   'config.history.way.back': 'Way back',
   'config.history.current': 'current',
-  'config.history.this': 'Roll back to this',
+  'config.history.this': 'Roll back…',
   'config.history.open': 'Open revision {revision}',
   'config.history.title': 'Revision {revision}',
   'config.history.by': 'Saved by {actor} on {time}',

@@ -44,7 +44,7 @@ export function ChangesBar({ review }: { review: Review }): ReactNode {
         </div>
         <div className="row">
           <Button variant="subtle" onClick={discard} disabled={review.isChecking}>
-            {t('form.reset')}
+            {t('config.discard')}
           </Button>
           <Button variant="filled" onClick={review.start} disabled={review.isChecking}>
             {review.isChecking ? t('config.checking') : t('config.review', { count: keys.length })}

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { Fragment, type ReactNode } from 'react';
 
 import { useT } from '../../i18n';
+import styles from './config.module.css';
 
 /** Names that are shown. */
 const MOST = 12;
@@ -16,7 +17,7 @@ export function NameLinks({ names, total }: { names: string[]; total: number }):
       {shown.map((name, at) => (
         <Fragment key={name}>
           {at > 0 && ', '}
-          <Link to="/admin/users/$name" params={{ name }}>
+          <Link className={styles.textLink} to="/admin/users/$name" params={{ name }}>
             {name}
           </Link>
         </Fragment>

@@ -23,7 +23,10 @@ export function SectionCard({ shown: { section, settings }, chosen }: Props): Re
       <h2 id={id}>{titleOf(section)}</h2>
       {section.id === 'agent' && (
         <p className={styles.note}>
-          {t('config.agent.model')} <Link to="/admin/agent">{t('config.agent.link')}</Link>
+          {t('config.agent.model')}{' '}
+          <Link className={styles.textLink} to="/admin/agent">
+            {t('config.agent.link')}
+          </Link>
         </p>
       )}
       <div className={styles.fields}>

@@ -56,14 +56,14 @@ export function SettingField({ setting, isChosen }: { setting: ShownSetting; isC
           <SecretField
             field={field}
             entry={draft.secrets[key]}
-            error={error?.text}
+            error={error}
             onChange={(next) => changeSecret(setting, next)}
           />
         ) : (
           <PlainField
             field={field}
             entry={entry === null ? defaultEntry(setting) : (entry ?? settingEntry(setting))}
-            error={error?.text}
+            error={error}
             onChange={(next) => change(setting, next)}
           />
         )}

@@ -2,8 +2,8 @@ import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
 import { MASK } from '../../modules/settings';
-import { visibleText } from '../../modules/visible-text';
 import styles from './config.module.css';
+import { LongText } from './LongText';
 import { isEmptyValue, lineOf } from './value-line';
 
 interface Props {
@@ -31,7 +31,7 @@ export function ValueText({ value, usual }: Props): ReactNode {
   return (
     <details className={styles.details}>
       <summary>{t('config.value.show')}</summary>
-      <pre className={styles.long}>{text.split('\n').map(visibleText).join('\n')}</pre>
+      <LongText text={text} />
     </details>
   );
 }

@@ -11,7 +11,7 @@ export interface ConfigForm extends DraftControl {
   /** Generation of the configuration that is shown. */
   generation: number;
   /** Sentences about values that cannot be sent or were refused, by key. */
-  errors: Record<string, { text: string; lang?: 'en' }>;
+  errors: Record<string, string>;
   /** Opens the section of a setting and leads to its field. */
   reveal: (key: string) => void;
   /** Number of calls of `reveal`. */

@@ -8,6 +8,7 @@ import { Time } from '../../components/Time';
 import type { T } from '../../i18n';
 import { BriefChanges } from './BriefChanges';
 import type { ConfigForm } from './config-form';
+import styles from './config.module.css';
 
 /** Columns of the history. */
 export function historyColumns(
@@ -19,19 +20,30 @@ export function historyColumns(
       id: 'revision',
       header: t('config.history.revision'),
       short: true,
-      cell: ({ revision }) => (
-        <Link
-          to="/admin/config/history"
-          search={((old: object) => ({ ...old, revision: String(revision) })) as never}
-          resetScroll={false}
-          aria-label={t('config.history.open', { revision: String(revision) })}
-        >
-          {revision}
-        </Link>
+      cell: ({ revision, actor, at }) => (
+        <>
+          <Link
+            to="/admin/config/history"
+            search={((old: object) => ({ ...old, revision: String(revision) })) as never}
+            resetScroll={false}
+            aria-label={t('config.history.open', { revision: String(revision) })}
+          >
+            {revision}
+          </Link>
+          <small className={styles.narrowOnly}>
+            <Actor name={actor} /> <Time at={at} />
+          </small>
+        </>
       ),
     },
     { id: 'at', header: t('list.time'), drop: 1, cell: ({ at }) => <Time at={at} as="exact" /> },
-    { id: 'actor', header: t('audit.actor'), short: true, cell: ({ actor }) => <Actor name={actor} /> },
+    {
+      id: 'actor',
+      header: t('audit.actor'),
+      drop: 1,
+      short: true,
+      cell: ({ actor }) => <Actor name={actor} />,
+    },
     {
       id: 'changes',
       header: t('config.changes'),

@@ -11,3 +11,10 @@ export function shownRollout(rollouts: Rollout[], last: string | undefined): Rol
   const ours = rollouts.filter(({ type }) => type === 'config');
   return ours.find(({ finished_at: end }) => !end) ?? ours.find(({ id }) => id === last);
 }
+
+/** The reason and the text of a failed user's message; the end of the log is left out where its lines are known. */
+export function splitMessage(message: string, hasLog: boolean): { reason: string; text: string } {
+  const [, reason = '', rest = message] = /^([A-Z]\w+): ([^]*)$/.exec(message) ?? [];
+  const end = hasLog ? rest.indexOf('; end of its log:') : -1;
+  return { reason, text: end < 0 ? rest : rest.slice(0, end) };
+}

@@ -4,7 +4,6 @@ import { useState } from 'react';
 import { Failure } from '../../api/failure';
 import { type ConfigSaved, saveConfig } from '../../api/queries/config';
 import { useT } from '../../i18n';
-import type { ConfigForm } from './config-form';
 import type { ShownSetting } from './filter-settings';
 import { valuesOf } from './pending';
 import { readRefusals } from './refusals';
@@ -18,7 +17,7 @@ export interface Review {
   /** A failure that belongs to no field. */
   failure?: Failure;
   /** Sentences at fields. */
-  errors: ConfigForm['errors'];
+  errors: Record<string, string>;
   /** Asks the server what the changes would do, and opens the dialog. */
   start: () => void;
   /** Takes a refusal of the server: its sentences go to their fields. */
@@ -52,11 +51,10 @@ export function useReview(
     onSuccess: setFirst,
     onError: (thrown) => refuse(Failure.from(thrown)),
   });
-  const errors: ConfigForm['errors'] = {};
-  for (const [key, text] of Object.entries(refused)) errors[key] = { text, lang: 'en' };
+  const errors = { ...refused };
   if (checked) {
     for (const [key, problem] of Object.entries(pending.problems))
-      errors[key] = { text: t(problem.key, problem.values) };
+      errors[key] = t(problem.key, problem.values);
   }
   return {
     first,

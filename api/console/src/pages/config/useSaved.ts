@@ -23,6 +23,8 @@ export function useSaved(rollout: LastTask, purge: LastTask): (answer: ConfigSav
       : operation
         ? { href: ownUrl(`/admin/tasks/${operation}`), text: t('bulk.show.task') }
         : undefined;
+    // The progress stands at the head of the page.
+    if (link) scrollTo({ top: 0 });
     toasts.done(t('config.saved', { count: changed.length, revision: String(generation) }), link);
     await client.refetchQueries({ queryKey: configQuery.queryKey });
     void client.invalidateQueries({ queryKey: keys.reconcile });
