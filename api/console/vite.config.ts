@@ -13,6 +13,8 @@ const UI =
 const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
 /** Pages of images and rollouts, with the fields that only they have. */
 const IMAGES = /src\/pages\/(images|rollouts)\/|@mantine\/core\/.*\/components\/(Autocomplete|TagsInput)\//;
+/** The settings. */
+const CONFIG = /src\/pages\/config\//;
 /** A user's own pages, but those that bring the chat, the log, forms or the editor. */
 const MANAGE =
   /src\/pages\/(manage|initializing)\/(?!log\/|chat\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
@@ -45,6 +47,7 @@ export default defineConfig(({ mode }) => {
               { name: 'ui', test: UI },
               { name: 'users', test: USERS },
               { name: 'images', test: IMAGES },
+              { name: 'config', test: CONFIG },
               { name: 'manage', test: MANAGE },
               { name: 'chat', test: CHAT },
             ],

@@ -37,7 +37,7 @@ async fn engine_console_works_in_firefox() {
             ("/admin/users", "1 user"),
             ("/admin/users/ann", "Nothing to do: all is as desired."),
             ("/admin/users/ann/log", "echo 1 start"),
-            ("/admin/settings", "image.name"),
+            ("/admin/config?section=image", "image.name"),
         ])
         .await;
     assert_eq!(viewer.read_complaints().await, Vec::<String>::new());

@@ -12,7 +12,7 @@ export function Remedy({ text }: { text: string }): ReactNode {
       {at % 2 === 0 ? (
         part
       ) : (
-        <Link to="/admin/settings" search={{ key: part }}>
+        <Link to="/admin/config" search={{ key: part }}>
           {part}
         </Link>
       )}

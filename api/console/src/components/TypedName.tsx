@@ -8,15 +8,17 @@ interface Props {
   value: string;
   onChange: (value: string) => void;
   hintId: string;
+  /** What cannot be had back; without it, the account. */
+  hint?: string;
 }
 
 /** Field for the name of what cannot be had back. */
-export function TypedName({ name, value, onChange, hintId }: Props): ReactNode {
+export function TypedName({ name, value, onChange, hintId, hint }: Props): ReactNode {
   const t = useT();
   return (
     <TextInput
       label={<Rich k="preview.type" values={{ name: <code>{name}</code> }} />}
-      description={<span id={hintId}>{t('preview.irreversible')}</span>}
+      description={<span id={hintId}>{hint ?? t('preview.irreversible')}</span>}
       value={value}
       autoComplete="off"
       spellCheck={false}

@@ -2,6 +2,7 @@ import { account } from './en/account';
 import { channels } from './en/channels';
 import { chat } from './en/chat';
 import { components } from './en/components';
+import { config } from './en/config';
 import { connect } from './en/connect';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
@@ -15,7 +16,6 @@ import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { rollouts } from './en/rollouts';
-import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
 import { userDetail } from './en/user-detail';
 import { users } from './en/users';
@@ -26,6 +26,7 @@ export const en = {
   ...channels,
   ...chat,
   ...components,
+  ...config,
   ...connect,
   ...dashboard,
   ...errors,
@@ -39,7 +40,6 @@ export const en = {
   ...objects,
   ...palette,
   ...rollouts,
-  ...settingsPage,
   ...signin,
   ...userDetail,
   ...users,

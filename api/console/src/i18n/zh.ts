@@ -2,6 +2,7 @@ import { account } from './zh/account';
 import { channels } from './zh/channels';
 import { chat } from './zh/chat';
 import { components } from './zh/components';
+import { config } from './zh/config';
 import { connect } from './zh/connect';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
@@ -15,7 +16,6 @@ import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { rollouts } from './zh/rollouts';
-import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
 import { userDetail } from './zh/user-detail';
 import { users } from './zh/users';
@@ -27,6 +27,7 @@ export const zh: Record<MessageKey, string> = {
   ...channels,
   ...chat,
   ...components,
+  ...config,
   ...connect,
   ...dashboard,
   ...errors,
@@ -40,7 +41,6 @@ export const zh: Record<MessageKey, string> = {
   ...objects,
   ...palette,
   ...rollouts,
-  ...settingsPage,
   ...signin,
   ...userDetail,
   ...users,

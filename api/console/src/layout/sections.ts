@@ -20,7 +20,7 @@ export const SECTIONS: readonly Section[] = [
   { id: 'groups', label: 'section.groups', group: 'people' },
   { id: 'containers', label: 'section.containers', group: 'agents', counts: 'container' },
   { id: 'images', label: 'section.images', group: 'agents', counts: 'image' },
-  { id: 'settings', label: 'section.settings', group: 'agents' },
+  { id: 'config', label: 'section.config', group: 'agents' },
   { id: 'agent', label: 'section.agent', group: 'agents', counts: 'adapter' },
   { id: 'skills', label: 'section.skills', group: 'agents', counts: 'skill' },
   { id: 'executors', label: 'section.executors', group: 'access' },

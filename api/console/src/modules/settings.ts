@@ -15,11 +15,17 @@ export type SettingTexts = Record<SettingKey, readonly [title: string, text: str
 /** JSON Schema of the configuration: groups with properties, settings with a title. */
 export interface SettingSchema {
   type?: string;
+  format?: string;
   title?: string;
   description?: string;
   default?: unknown;
   secret?: boolean;
+  enum?: string[];
+  minimum?: number;
+  maximum?: number;
   properties?: Record<string, SettingSchema>;
+  /** False for a setting that the service does not support yet. */
+  'x-available'?: boolean;
 }
 
 /** A setting with its value in effect. */
@@ -29,13 +35,25 @@ export interface Setting {
   /** English title and text of the service. */
   title: string;
   text: string;
+  /** Secrets in it are masked. */
   value: unknown;
   default: unknown;
   isDefault: boolean;
+  /** The value, or each of its leaves, is never shown. */
   isSecret: boolean;
+  /** A document of the agent program, which may have secrets anywhere. */
+  mayHoldSecrets: boolean;
   type: string;
+  format?: string;
+  /** The values that it may have. */
+  options?: string[];
+  minimum?: number;
+  maximum?: number;
+  isAvailable: boolean;
 }
 
+/** Stands for a secret that is set. */
+export const MASK = '********';
 /** Default of `container.capabilities` when the adapter runs agents as the image's user. */
 const IMAGE_CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'];
 
@@ -61,17 +79,13 @@ export function readSettings(schema: SettingSchema, document: unknown, path: str
       default: node.default,
       isDefault: isDefault(key, value, node.default),
       isSecret: node.secret === true,
+      mayHoldSecrets: node.type === 'object' && node.properties === undefined,
       type: node.type ?? 'string',
+      format: node.format,
+      options: node.enum,
+      minimum: node.minimum,
+      maximum: node.maximum,
+      isAvailable: node['x-available'] !== false,
     };
   });
-}
-
-/** The command line that changes a setting; secrets are prompted for, objects and certificates read from files. */
-export function settingCommand({ key, type, isSecret }: Setting): string {
-  let value = 'VALUE';
-  if (type === 'object') value = `- < ${key.replace('.', '-')}.json`;
-  else if (key.endsWith('.ca_certificate')) value = '- < ca.pem';
-  else if (isSecret) value = '-';
-  else if (type === 'array') value = `'["VALUE"]'`;
-  return `agentyard config set ${key}=${value}`;
 }

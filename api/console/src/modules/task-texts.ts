@@ -18,6 +18,7 @@ export const TASK_TYPES: Record<string, MessageKey> = {
   config_apply: 'task.apply',
   pull: 'task.pull',
   skills: 'task.skills',
+  mode_switch: 'task.mode',
 };
 
 /** Types that the server can cancel. */

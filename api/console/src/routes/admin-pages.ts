@@ -2,6 +2,7 @@ import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-route
 
 import type { ListedSection } from '../pages/objects/kinds';
 import { adminImagePages } from './admin-images';
+import { adminConfigPages } from './admin-config';
 import { adminUserPages } from './admin-users';
 import { adminRoute } from './parents';
 
@@ -24,12 +25,6 @@ const dashboard = createRoute({
   getParentRoute: () => adminRoute,
   path: 'dashboard',
   component: lazyRouteComponent(() => import('../pages/dashboard/DashboardPage'), 'DashboardPage'),
-});
-
-const settings = createRoute({
-  getParentRoute: () => adminRoute,
-  path: 'settings',
-  component: lazyRouteComponent(() => import('../pages/settings/SettingsPage'), 'SettingsPage'),
 });
 
 /** A section that has no page of its own yet: a read-only list of its objects. */
@@ -57,7 +52,7 @@ export const adminPages = [
   listed('groups'),
   listed('containers'),
   ...adminImagePages,
-  settings,
+  ...adminConfigPages,
   agent,
   listed('skills'),
   listed('executors'),

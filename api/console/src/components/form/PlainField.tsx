@@ -3,6 +3,10 @@ import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
 import type { Entry, FormField } from './fields';
+import styles from './form.module.css';
+
+/** Rows up to which a field grows with its text. */
+const MOST_ROWS = 20;
 
 interface Props {
   field: FormField;
@@ -29,12 +33,14 @@ export function PlainField({ field, entry, error, onChange }: Props): ReactNode 
     usual === '' ? '' : t('form.default', { value: usualText }),
   ].filter((hint) => hint !== '');
   const description = hints.length > 0 ? hints.join(' · ') : undefined;
-  const common = { label, description, error, required, withAsterisk: required };
+  const classNames = { description: styles.description };
+  const common = { label, description, error, required, withAsterisk: required, classNames };
   if (type === 'boolean') {
     return (
       <Switch
         label={label}
         description={description}
+        classNames={classNames}
         error={error}
         checked={entry === true}
         onChange={(event) => onChange(event.currentTarget.checked)}
@@ -47,9 +53,18 @@ export function PlainField({ field, entry, error, onChange }: Props): ReactNode 
     const data = options.includes(text) ? options : [text, ...options];
     return <NativeSelect {...common} data={data} value={text} onChange={change} />;
   }
-  if (type === 'string_list' || type === 'json') {
+  if (type === 'string_list' || type === 'json' || type === 'long_text') {
+    const lines = text.split('\n').length;
     return (
-      <Textarea {...common} value={text} onChange={change} rows={4} spellCheck={false} autoComplete="off" />
+      <Textarea
+        {...common}
+        classNames={{ ...classNames, input: styles.lines }}
+        value={text}
+        onChange={change}
+        rows={Math.max(type === 'string_list' ? 2 : 4, Math.min(lines + 1, MOST_ROWS))}
+        spellCheck={false}
+        autoComplete="off"
+      />
     );
   }
   return (

@@ -29,6 +29,7 @@ export function SecretField({ field, entry, error, onChange }: Props): ReactNode
         <PasswordInput
           label={label}
           description={field.description}
+          classNames={{ description: styles.description }}
           required={field.required}
           withAsterisk={field.required}
           error={error}
@@ -48,7 +49,7 @@ export function SecretField({ field, entry, error, onChange }: Props): ReactNode
       <div id={id} className={styles.label}>
         {label}
       </div>
-      {field.description !== undefined && <small>{field.description}</small>}
+      {field.description !== undefined && <small className={styles.description}>{field.description}</small>}
       <div className="row">
         {entry === 'remove' ? (
           <TonePill tone="warn">{t('form.secret.removed')}</TonePill>

@@ -4,7 +4,8 @@ import type { Failure } from '../../api/failure';
 export interface FormField {
   key: string;
   label: string;
-  type: 'boolean' | 'integer' | 'number' | 'text' | 'password' | 'select' | 'string_list' | 'json';
+  type:
+    'boolean' | 'integer' | 'number' | 'text' | 'long_text' | 'password' | 'select' | 'string_list' | 'json';
   description?: string;
   options?: string[];
   secret?: boolean;

@@ -21,7 +21,7 @@ export const layout = {
   'section.groups': 'Groups',
   'section.containers': 'Containers',
   'section.images': 'Images',
-  'section.settings': 'Settings',
+  'section.config': 'Settings',
   'section.agent': 'Agent program',
   'section.skills': 'Skills',
   'section.executors': 'Browsers & desktops',

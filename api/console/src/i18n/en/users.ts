@@ -121,6 +121,7 @@ export const users = {
   'task.adapter': 'Bring the adapter to agents',
   'task.apply': 'Write settings to agents',
   'task.pull': 'Pull an image',
+  'task.mode': 'Remove users of the former mode',
   'task.skills': 'Bring skills to workspaces',
   'task.progress':
     '{done} of {total} done{failed, plural, =0 {} other {, # failed}}{cancelled, plural, =0 {} other {, # cancelled}}',

@@ -21,7 +21,7 @@ export const layout = {
   'section.groups': '用户组',
   'section.containers': '容器',
   'section.images': '镜像',
-  'section.settings': '设置',
+  'section.config': '设置',
   'section.agent': '智能体程序',
   'section.skills': '技能',
   'section.executors': '浏览器与桌面',

@@ -112,6 +112,7 @@ export const users = {
   'task.adapter': '将适配器应用到智能体',
   'task.apply': '将设置写入智能体',
   'task.pull': '拉取镜像',
+  'task.mode': '移除原认证方式的用户',
   'task.skills': '把技能送到工作区',
   'task.progress':
     '已完成 {done} / {total}{failed, plural, =0 {} other {，失败 #}}{cancelled, plural, =0 {} other {，取消 #}}',

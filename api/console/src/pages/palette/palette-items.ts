@@ -31,7 +31,7 @@ const links = {
   image: (tag: string) => linkOptions({ to: '/admin/users', search: { image: tag } }),
   skill: (name: string) => linkOptions({ to: '/admin/skills', search: { search: name } }),
   // The page scrolls to the setting by itself.
-  setting: (key: string) => linkOptions({ to: '/admin/settings', search: { key }, resetScroll: false }),
+  setting: (key: string) => linkOptions({ to: '/admin/config', search: { key }, resetScroll: false }),
 };
 
 /** The address of a thing: groups and images lead to their users. */

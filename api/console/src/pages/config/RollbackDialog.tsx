@@ -1,0 +1,39 @@
+import type { ReactNode } from 'react';
+
+import { type ConfigSaved, readRevisionsAfter, rollBackConfig } from '../../api/queries/config';
+import { useT } from '../../i18n';
+import { rollbackValues } from './changed-values';
+import { useConfigForm } from './config-form';
+import { SaveDialog, type SavePreview } from './SaveDialog';
+import { rollbackVerb } from './save-verb';
+
+interface Props {
+  revision: number;
+  onSaved: (answer: ConfigSaved) => Promise<void>;
+  onClose: () => void;
+}
+
+/** Shows what a return to a revision would do, and does it. */
+export function RollbackDialog({ revision, onSaved, onClose }: Props): ReactNode {
+  const t = useT();
+  const { settings } = useConfigForm();
+  const preview = async (signal: AbortSignal): Promise<SavePreview> => {
+    const [answer, newer] = await Promise.all([
+      rollBackConfig(revision, { dry_run: true }, signal),
+      readRevisionsAfter(revision, signal),
+    ]);
+    return { answer, changes: rollbackValues(answer, newer, settings) };
+  };
+  return (
+    <SaveDialog
+      title={t('config.rollback.title', { revision: String(revision) })}
+      previewKey={['config-rollback', revision]}
+      preview={preview}
+      verb={(answer) => rollbackVerb(revision, answer, t)}
+      note={() => <p className="dim">{t('config.rollback.note')}</p>}
+      save={(terms) => rollBackConfig(revision, terms)}
+      onSaved={onSaved}
+      onClose={onClose}
+    />
+  );
+}
