@@ -17,6 +17,7 @@ export const dashboard = {
   'dashboard.problems': 'Needs attention',
   'dashboard.problems.none': 'Nothing: all is as desired.',
   'dashboard.more': 'and {count, plural, other {# more}}',
+  'dashboard.rollout': 'Rollout',
   'dashboard.warning': 'Warning',
   'dashboard.open': 'Open',
   'dashboard.paused.all':

@@ -23,8 +23,8 @@ export const images = {
   'images.delete.id': 'Delete {id}…',
   'images.delete.title': 'Delete {name}?',
   'images.delete.verb': 'Delete {name}',
-  'images.delete.effect': 'Nobody uses it. It goes from the engine and can be pulled again:',
-  'images.delete.effect.all': 'Nobody uses it. It goes from the engine with all its names:',
+  'images.delete.effect': 'No user has it. It goes from the engine and can be pulled again:',
+  'images.delete.effect.all': 'No user has it. It goes from the engine with all its names:',
   'images.delete.foreign':
     'It is not of the repository that is managed here. Something else on this engine may need it.',
   'images.deleted': '{name} deleted',

@@ -16,6 +16,7 @@ export const dashboard = {
   'dashboard.problems': '需要处理',
   'dashboard.problems.none': '没有：一切正常。',
   'dashboard.more': '等另外 {count} 个',
+  'dashboard.rollout': '发布',
   'dashboard.warning': '警告',
   'dashboard.open': '打开',
   'dashboard.paused.all': '已全部暂停：更改会被记录，恢复之前不执行任何操作。',

@@ -1,9 +1,7 @@
-import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { Fragment, type ReactNode } from 'react';
 
 import type { Problem } from '../../api/queries/summary';
-import { LinkButton } from '../../components/LinkButton';
 import { Remedy } from '../../components/Remedy';
 import { TonePill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
@@ -11,14 +9,13 @@ import { Rich, useT } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
 import { shownState } from '../../modules/state';
 import styles from './dashboard.module.css';
+import { ProblemButton } from './ProblemButton';
 import { isOfUsers, ProblemObject } from './ProblemObject';
-import { useRetry } from './useRetry';
 
 /** Objects that are not ready for the same reason: which, why, what helps, and the button that does it. */
 export function ProblemRow({ problem }: { problem: Problem }): ReactNode {
   const t = useT();
   const explain = useReasons();
-  const retry = useRetry(problem);
   const { kind, reason, count, objects, since, message } = problem;
   const { title, remedy } = explain(reason);
   const { tone } = shownState({ status: 'False', reason });
@@ -44,7 +41,7 @@ export function ProblemRow({ problem }: { problem: Problem }): ReactNode {
             more
           ))}
         {message !== '' && (
-          <div lang="en" className={styles.message}>
+          <div lang="en" className={styles.message} title={message}>
             {message}
           </div>
         )}
@@ -55,13 +52,7 @@ export function ProblemRow({ problem }: { problem: Problem }): ReactNode {
           <Rich k="sentence.reason" values={{ reason, time: <Time key="time" at={since} as="clock" /> }} />
         </small>
       </div>
-      {kind === 'service' ? (
-        <LinkButton to="/admin/reconcile">{t('dashboard.open')}</LinkButton>
-      ) : (
-        <Button disabled={retry.isPending} onClick={() => retry.mutate()}>
-          {retry.isPending ? t('preview.working') : t('dashboard.retry', { count })}
-        </Button>
-      )}
+      <ProblemButton problem={problem} />
     </li>
   );
 }

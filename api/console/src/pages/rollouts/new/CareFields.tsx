@@ -2,7 +2,7 @@ import { Switch, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useId } from 'react';
 
-import { configQuery } from '../../../api/queries/settings';
+import { configQuery } from '../../../api/queries/config';
 import { useT } from '../../../i18n';
 import styles from '../rollouts.module.css';
 import type { PartProps } from './ImageFields';
@@ -34,7 +34,7 @@ export function CareFields({ plan, errorOf, onChange }: PartProps): ReactNode {
           {...common}
           label={t('rollout.ready')}
           description={t('rollout.ready.hint')}
-          placeholder={config?.container?.min_ready}
+          placeholder={config?.document.container?.min_ready}
           value={plan.minReady}
           error={errorOf('minReady')}
           onChange={(event) => onChange({ minReady: event.currentTarget.value })}
