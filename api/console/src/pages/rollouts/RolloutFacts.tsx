@@ -8,6 +8,9 @@ import { visibleText } from '../../modules/visible-text';
 import { changesImage, lastWord } from './phases';
 import styles from './rollouts.module.css';
 
+/** Values that may be long have a line of their own. */
+const WIDE: ReadonlySet<MessageKey> = new Set<MessageKey>(['rollout.to', 'rollout.from']);
+
 /** What a rollout was told: from what to what, how many at once, how long it waits. */
 export function RolloutFacts({ rollout }: { rollout: Rollout }): ReactNode {
   const t = useT();
@@ -31,7 +34,7 @@ export function RolloutFacts({ rollout }: { rollout: Rollout }): ReactNode {
     <dl className={styles.facts}>
       {facts.map(([label, value]) =>
         value ? (
-          <div key={label} className={styles.fact}>
+          <div key={label} className={styles.fact} data-wide={WIDE.has(label) || undefined}>
             <dt>{t(label)}</dt>
             <dd>{value}</dd>
           </div>

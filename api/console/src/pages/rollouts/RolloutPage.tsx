@@ -77,8 +77,13 @@ export function RolloutPage(): ReactNode {
       {failure && <ErrorState failure={failure} onRetry={() => void refetch()} />}
       <div className={styles.columns}>
         <div className="stack">
-          <RolloutSentence rollout={rollout} failed={failed.map(({ username }) => username)} />
+          <RolloutSentence
+            rollout={rollout}
+            failed={failed.map(({ username }) => username)}
+            moving={data.users.filter(({ state }) => state === 'moving').map(({ username }) => username)}
+          />
           <FailedUsers users={failed} total={rollout.progress.failed} />
+          <RolloutUsers id={id} query={query} control={control} rollout={rollout} />
         </div>
         <section className={`card ${styles.card ?? ''}`}>
           <h2>{t('rollout.steps')}</h2>
@@ -86,10 +91,7 @@ export function RolloutPage(): ReactNode {
           <RolloutFacts rollout={rollout} />
         </section>
       </div>
-      <RolloutUsers id={id} query={query} control={control} rollout={rollout} />
-      <div className={styles.users}>
-        <CommandLine commands={rolloutCommands(rollout)} />
-      </div>
+      <CommandLine commands={rolloutCommands(rollout)} />
       <RolloutDialogs rollout={rollout} asked={asked} onClose={() => setAsked(undefined)} />
     </>
   );

@@ -15,12 +15,19 @@ import { sayRollout } from './sentence';
 /** Tones in which the sentence stands apart: something has to be done. */
 const APART = new Set(['warn', 'bad']);
 
+interface Props {
+  rollout: Rollout;
+  /** First failed users, and users under way, by name. */
+  failed: string[];
+  moving: string[];
+}
+
 /** How far a rollout is in a sentence and as a bar, who began it, and the server's own words. */
-export function RolloutSentence({ rollout, failed }: { rollout: Rollout; failed: string[] }): ReactNode {
+export function RolloutSentence({ rollout, failed, moving }: Props): ReactNode {
   const t = useT();
   const { progress, message, actor, created_at: start, finished_at: end, id } = rollout;
   const { tone } = stateOfRollout(rollout);
-  const { moved, why } = sayRollout(rollout, failed);
+  const { moved, why } = sayRollout(rollout, failed, moving);
   const { total, done, failed: bad, cancelled } = progress;
   const label = t('task.progress', { done, total, failed: bad, cancelled });
   return (

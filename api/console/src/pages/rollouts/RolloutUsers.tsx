@@ -46,6 +46,7 @@ export function RolloutUsers({ id, rollout, query, control }: Props): ReactNode 
         header: t('objects.state'),
         cell: ({ state }) => {
           const [tone, label] = stateOfTarget(state);
+          if (state === 'pending') return <span className="dim">{t(label)}</span>;
           return <TonePill tone={tone}>{t(label)}</TonePill>;
         },
       },

@@ -21,8 +21,11 @@ const MOVED: Record<Rollout['type'], MessageKey> = {
   adapter: 'rollout.brought.adapter',
 };
 
-/** Says how far a rollout is. `failed` are the first failed users, by name. */
-export function sayRollout(rollout: Rollout, failed: string[]): RolloutWords {
+/** Users under way that are named. */
+const NAMED = 3;
+
+/** Says how far a rollout is. `failed` are the first failed users and `moving` those under way, by name. */
+export function sayRollout(rollout: Rollout, failed: string[], moving: string[] = []): RolloutWords {
   const { phase, progress } = rollout;
   const [first = ''] = failed;
   const values = { done: progress.done, total: progress.total, goal: goalOf(rollout) };
@@ -49,6 +52,12 @@ export function sayRollout(rollout: Rollout, failed: string[]): RolloutWords {
       return { moved, why: plain(ofImage ? 'rollout.why.cancelled' : 'rollout.why.replaced') };
     case 'failed':
       return { moved, why: first === '' ? undefined : { key: 'rollout.why.ended', values: failure } };
+    case 'rolling': {
+      const count = moving.length;
+      const names = moving.slice(0, NAMED).join(', ');
+      const more = Math.max(0, count - NAMED);
+      return { moved, why: count === 0 ? undefined : { key: 'rollout.why.moving', values: { names, more } } };
+    }
     default:
       return { moved };
   }

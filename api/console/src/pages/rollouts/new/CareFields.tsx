@@ -1,4 +1,4 @@
-import { Switch, TextInput } from '@mantine/core';
+import { Switch, TextInput, type TextInputProps } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useId } from 'react';
 
@@ -15,7 +15,11 @@ export function CareFields({ plan, errorOf, onChange }: PartProps): ReactNode {
   const t = useT();
   const id = useId();
   const { data: config } = useQuery(configQuery);
-  const common = { autoComplete: 'off', spellCheck: false } as const;
+  const common: Partial<TextInputProps> = {
+    autoComplete: 'off',
+    spellCheck: false,
+    inputWrapperOrder: ['label', 'input', 'description', 'error'],
+  };
   return (
     <section className={`card ${styles.part ?? ''}`} aria-labelledby={id}>
       <h2 id={id}>{t('rollout.part.care')}</h2>

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 
 import type { KeptUser, RolloutPreview } from '../../../api/queries/rollout-preview';
+import states from '../../../components/states.module.css';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
 import styles from '../rollouts.module.css';
@@ -45,9 +46,9 @@ export function EffectText({
         </div>
       )}
       {warnings.map((warning) => (
-        <p key={warning} lang="en">
+        <div key={warning} lang="en" className={states.sentence} data-tone="warn">
           {visibleText(warning)}
-        </p>
+        </div>
       ))}
     </>
   );

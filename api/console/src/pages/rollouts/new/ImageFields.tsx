@@ -40,6 +40,7 @@ export function ImageFields({
         autoComplete="off"
         limit={60}
         maxDropdownHeight={280}
+        withScrollArea={false}
         comboboxProps={{ transitionProps: { duration: 100 } }}
         onChange={(image) => onChange({ image })}
       />

@@ -5,7 +5,6 @@ import type { ReactNode } from 'react';
 
 import { Failure } from '../../../api/failure';
 import { type RolloutPreview, type RolloutRequest, startRollout } from '../../../api/queries/rollout-preview';
-import dialog from '../../../components/dialog.module.css';
 import { ErrorState } from '../../../components/ErrorState';
 import { LinkButton } from '../../../components/LinkButton';
 import { LoadingState } from '../../../components/LoadingState';
@@ -69,7 +68,7 @@ export function RolloutEffect(props: Props): ReactNode {
         )}
       </div>
       {refused && <ErrorState title={t('preview.failed')} failure={refused} />}
-      <div className={dialog.buttons}>
+      <div className={styles.start}>
         <LinkButton to="/admin/rollouts">{t('preview.cancel')}</LinkButton>
         <Button
           variant="filled"

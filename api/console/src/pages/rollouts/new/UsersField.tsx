@@ -35,6 +35,7 @@ export function UsersField({ names, error, onChange }: Props): ReactNode {
       spellCheck={false}
       autoComplete="off"
       maxDropdownHeight={280}
+      withScrollArea={false}
       comboboxProps={{ transitionProps: { duration: 100 } }}
       onSearchChange={setText}
       onChange={(next) => onChange(next.map((name) => name.trim()).filter((name) => name !== ''))}

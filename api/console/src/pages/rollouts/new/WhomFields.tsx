@@ -25,7 +25,11 @@ export function WhomFields({ plan, errorOf, onChange }: PartProps): ReactNode {
   const { data: groups } = useQuery({ ...groupsQuery, enabled: plan.who === 'groups' });
   const { data: images } = useQuery({ ...imagesQuery(ALL_IMAGES), enabled: plan.who === 'image' });
   const used = (images?.images ?? []).filter(({ user_count: count }) => count > 0);
-  const common = { comboboxProps: { transitionProps: { duration: 100 } }, maxDropdownHeight: 280 };
+  const common = {
+    comboboxProps: { transitionProps: { duration: 100 } },
+    maxDropdownHeight: 280,
+    withScrollArea: false,
+  };
   return (
     <section className={`card ${styles.part ?? ''}`} aria-labelledby={id}>
       <h2 id={id}>{t('rollout.part.who')}</h2>
