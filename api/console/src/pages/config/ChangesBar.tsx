@@ -5,6 +5,7 @@ import { ErrorState } from '../../components/ErrorState';
 import { useT } from '../../i18n';
 import { useConfigForm } from './config-form';
 import styles from './config.module.css';
+import { MeanwhileNote } from './MeanwhileNote';
 import type { Review } from './useReview';
 
 /** Settings that are named. */
@@ -21,6 +22,7 @@ export function ChangesBar({ review }: { review: Review }): ReactNode {
   const isUnstored = changes.some(({ setting, kind }) => kind === 'replace' || setting.mayHoldSecrets);
   return (
     <section className={styles.bar} aria-label={t('config.unsaved')}>
+      <MeanwhileNote />
       {review.failure && <ErrorState title={t('form.failed')} failure={review.failure} />}
       <div className={styles.barRow}>
         <div className="grow">

@@ -1,13 +1,13 @@
 import { Outlet, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 
+import type { ConfigSaved } from '../../api/queries/config';
 import { useT } from '../../i18n';
 import { useLastTask } from '../../modules/useLastTask';
 import { ChangesBar } from './ChangesBar';
 import { type ConfigForm, ConfigFormContext } from './config-form';
 import { ConfigTabs } from './ConfigTabs';
 import { LastChange } from './LastChange';
-import { MeanwhileNote } from './MeanwhileNote';
 import { ModeStrip } from './ModeStrip';
 import { ReviewDialog } from './ReviewDialog';
 import { RollbackDialog } from './RollbackDialog';
@@ -27,7 +27,12 @@ export function ConfigFrame({ settings, names, generation }: LoadedSettings): Re
   const [revision, setRevision] = useState<number>();
   const rollout = useLastTask('config-rollout');
   const purge = useLastTask('config-purge');
-  const saved = useSaved(rollout, purge);
+  const [saves, setSaves] = useState(0);
+  const follow = useSaved(rollout, purge);
+  const saved = async (answer: ConfigSaved): Promise<void> => {
+    await follow(answer);
+    setSaves((count) => count + 1);
+  };
   const reveal = (key: string): void => {
     setRevealed((count) => count + 1);
     void navigate({
@@ -56,9 +61,11 @@ export function ConfigFrame({ settings, names, generation }: LoadedSettings): Re
     names,
     generation,
     errors: review.errors,
+    review: review.start,
     reveal,
     revealed,
     rollBack: setRevision,
+    saves,
   };
   const changed = settings.filter(({ isDefault }) => !isDefault).length;
   return (
@@ -73,7 +80,6 @@ export function ConfigFrame({ settings, names, generation }: LoadedSettings): Re
         <ConfigTabs />
         <RolloutStrip {...rollout} />
         <ModeStrip {...purge} />
-        <MeanwhileNote />
         <Outlet />
         <ChangesBar review={review} />
       </div>

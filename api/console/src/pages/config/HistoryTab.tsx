@@ -24,7 +24,7 @@ export function HistoryTab(): ReactNode {
   const navigate = useNavigate();
   const control = useListState(FILTERS);
   const search: Search = useSearch({ strict: false });
-  const { settings, generation, rollBack } = useConfigForm();
+  const { settings, generation, rollBack, saves } = useConfigForm();
   const { data, error, refetch, isPlaceholderData } = useQuery(historyQuery(listQuery(control.state)));
   const columns = useMemo(
     () => historyColumns(t, { settings, generation, rollBack }),
@@ -39,7 +39,9 @@ export function HistoryTab(): ReactNode {
     <div className="stack">
       <div>
         <ListFilters control={control} searchLabel={t('config.history.search')} />
+        {/* What was saved here is shown at once, what others saved when the reader asks. */}
         <ServerTable
+          key={saves}
           label={t('config.tab.history')}
           columns={columns}
           rows={data?.history}

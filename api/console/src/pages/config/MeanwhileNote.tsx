@@ -3,12 +3,12 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 
 import { revisionsAfterQuery } from '../../api/queries/config';
-import states from '../../components/states.module.css';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { actorText } from '../../modules/actor';
 import { CompareDialog } from './CompareDialog';
 import { useConfigForm } from './config-form';
+import styles from './config.module.css';
 import { meanwhileChanges } from './meanwhile';
 
 /** Says that settings were saved while changes to them are unsaved, and offers to compare. */
@@ -26,15 +26,17 @@ export function MeanwhileNote(): ReactNode {
   const both = changes.filter(({ isMine }) => isMine).length;
   const actors = [...new Set(data.map(({ actor }) => actorText(actor, t)))].join(', ');
   return (
-    <section className={states.sentence} data-tone="warn" role="status">
-      <strong>
-        <Rich
-          k="config.meanwhile"
-          values={{ actors, time: <Time key="time" at={newest.at} />, count: changes.length }}
-        />
-      </strong>
-      <div>{both > 0 ? t('config.meanwhile.both', { count: both }) : t('config.meanwhile.none')}</div>
-      <div className="row">
+    <div className={styles.meanwhile} role="status">
+      <span className="grow">
+        <strong>
+          <Rich
+            k="config.meanwhile"
+            values={{ actors, time: <Time key="time" at={newest.at} />, count: changes.length }}
+          />
+        </strong>{' '}
+        {both > 0 ? t('config.meanwhile.both', { count: both }) : t('config.meanwhile.none')}
+      </span>
+      <span className="row">
         <Button size="compact-sm" onClick={() => setOpen(true)}>
           {t('config.meanwhile.compare')}
         </Button>
@@ -43,7 +45,7 @@ export function MeanwhileNote(): ReactNode {
             {t('config.meanwhile.dismiss')}
           </Button>
         )}
-      </div>
+      </span>
       {open && (
         <CompareDialog
           changes={changes}
@@ -54,6 +56,6 @@ export function MeanwhileNote(): ReactNode {
           onClose={() => setOpen(false)}
         />
       )}
-    </section>
+    </div>
   );
 }

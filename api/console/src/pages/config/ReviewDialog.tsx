@@ -1,7 +1,8 @@
+import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useRef } from 'react';
 
 import type { Failure } from '../../api/failure';
-import { type ConfigSaved, saveConfig } from '../../api/queries/config';
+import { configQuery, type ConfigSaved, saveConfig } from '../../api/queries/config';
 import { useT } from '../../i18n';
 import { pendingValues } from './changed-values';
 import { useConfigForm } from './config-form';
@@ -21,18 +22,23 @@ interface Props {
 export function ReviewDialog({ first, onSaved, onRefused, onClose }: Props): ReactNode {
   const t = useT();
   const { draft, pending } = useConfigForm();
+  const client = useQueryClient();
   const known = useRef<ConfigSaved | undefined>(first);
   const values = valuesOf(pending.changes);
   const preview = async (signal: AbortSignal): Promise<SavePreview> => {
-    const answer = known.current ?? (await saveConfig(values, { dry_run: true }, signal));
+    const answer = known.current;
     known.current = undefined;
-    return { answer, changes: pendingValues(pending.changes) };
+    if (answer !== undefined) return { answer };
+    // It is asked again when something was saved meanwhile.
+    await client.refetchQueries({ queryKey: configQuery.queryKey });
+    return { answer: await saveConfig(values, { dry_run: true }, signal) };
   };
   return (
     <SaveDialog
       title={t('config.review.title')}
       previewKey={['config', first.generation, first.changed]}
       preview={preview}
+      changes={() => pendingValues(pending.changes)}
       verb={(answer) => saveVerb(answer, t)}
       note={({ answer }) =>
         draft.generation !== undefined &&

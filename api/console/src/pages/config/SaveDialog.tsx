@@ -14,16 +14,16 @@ import { SaveEffect } from './SaveEffect';
 /** What a save would do. */
 export interface SavePreview {
   answer: ConfigSaved;
-  changes: ChangedValue[];
 }
 
-interface Props {
+interface Props<P extends SavePreview> {
   title: string;
   previewKey: readonly unknown[];
-  preview: (signal: AbortSignal) => Promise<SavePreview>;
+  preview: (signal: AbortSignal) => Promise<P>;
+  changes: (preview: P) => ChangedValue[];
   verb: (answer: ConfigSaved) => string;
   /** Said beneath the changes. */
-  note?: (preview: SavePreview) => ReactNode;
+  note?: (preview: P) => ReactNode;
   save: (terms: SaveTerms) => Promise<ConfigSaved>;
   onSaved: (answer: ConfigSaved) => Promise<void>;
   /** Takes a refusal whose values have fields. */
@@ -32,13 +32,13 @@ interface Props {
 }
 
 /** Dialog that shows what a save changes and whom it concerns, and saves. */
-export function SaveDialog(props: Props): ReactNode {
+export function SaveDialog<P extends SavePreview>(props: Props<P>): ReactNode {
   const { onClose, onRefused, onSaved, save } = props;
   const t = useT();
   const { settings, pending } = useConfigForm();
   const [forced, setForced] = useState(false);
   const after = (key: string): unknown => valueAfter(settings, pending.changes, key);
-  const act = async ({ answer }: SavePreview): Promise<void> => {
+  const act = async ({ answer }: P): Promise<void> => {
     if (answer.changed.length === 0) return;
     const confirm = answer.purge?.confirm ?? undefined;
     try {
@@ -50,7 +50,7 @@ export function SaveDialog(props: Props): ReactNode {
     }
   };
   return (
-    <ActionPreview<SavePreview>
+    <ActionPreview<P>
       opened
       size={680}
       title={props.title}
@@ -75,7 +75,7 @@ export function SaveDialog(props: Props): ReactNode {
             />
           )}
           {preview.answer.changed.length === 0 && <p>{t('config.unchanged')}</p>}
-          {preview.answer.changed.length > 0 && <ChangeList changes={preview.changes} />}
+          {preview.answer.changed.length > 0 && <ChangeList changes={props.changes(preview)} />}
           {props.note?.(preview)}
           {preview.answer.changed.length > 0 && (
             <SaveEffect answer={preview.answer} atOnce={after('container.max_unavailable')} />

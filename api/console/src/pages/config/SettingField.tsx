@@ -30,7 +30,7 @@ export function SettingField({ setting, isChosen }: { setting: ShownSetting; isC
   const isSecret = isSecretText(setting);
   const entry = draft.entries[key];
   const isDirty = pending.keys.includes(key);
-  const isTouched = isDirty || entry !== undefined || draft.secrets[key] !== undefined;
+  const isTouched = isDirty || entry !== undefined;
   const isReset = pending.changes.some((one) => one.setting.key === key && one.kind === 'reset');
   const error = errors[key];
   const field: FormField = {
@@ -82,7 +82,7 @@ export function SettingField({ setting, isChosen }: { setting: ShownSetting; isC
             )}
           </small>
         )}
-        {isTouched && (
+        {isTouched && !isSecret && (
           <Button size="compact-xs" variant="subtle" onClick={() => drop(key)}>
             {t('config.field.undo')}
           </Button>

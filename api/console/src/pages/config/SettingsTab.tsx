@@ -1,5 +1,5 @@
 import { useSearch } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import type { FormEvent, ReactNode } from 'react';
 
 import { CommandLine } from '../../components/CommandLine';
 import { EmptyState } from '../../components/EmptyState';
@@ -22,7 +22,7 @@ const FILTERS = ['changed'] as const;
 /** The settings of a section, or those of all sections that a search finds. */
 export function SettingsTab(): ReactNode {
   const t = useT();
-  const { settings, pending, revealed } = useConfigForm();
+  const { settings, pending, revealed, review } = useConfigForm();
   const control = useListState(FILTERS);
   const search: Search = useSearch({ strict: false });
   const chosen = typeof search.key === 'string' ? search.key : undefined;
@@ -39,6 +39,10 @@ export function SettingsTab(): ReactNode {
     changedOnly,
   );
   useReveal(chosen, revealed, `${current?.id ?? ''} ${String(isSearch)}`);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (pending.keys.length > 0) review();
+  };
   const commands = pendingCommands(pending.changes);
   const changed = t('config.changed.only');
   return (
@@ -51,9 +55,13 @@ export function SettingsTab(): ReactNode {
       <div className={styles.columns}>
         <SectionList sections={sections} current={isSearch ? undefined : current?.id} />
         <div className="stack">
-          {found.map((shown) => (
-            <SectionCard key={shown.section.id} shown={shown} chosen={chosen} />
-          ))}
+          {found.length > 0 && (
+            <form className="stack" onSubmit={submit} noValidate autoComplete="off">
+              {found.map((shown) => (
+                <SectionCard key={shown.section.id} shown={shown} chosen={chosen} />
+              ))}
+            </form>
+          )}
           {found.length === 0 && (
             <div className="card">
               <NoRows control={control} empty={<EmptyState title={t('objects.none')} />} />

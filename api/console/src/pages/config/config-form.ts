@@ -12,12 +12,16 @@ export interface ConfigForm extends DraftControl {
   generation: number;
   /** Sentences about values that cannot be sent or were refused, by key. */
   errors: Record<string, string>;
+  /** Shows what the unsaved changes would do. */
+  review: () => void;
   /** Opens the section of a setting and leads to its field. */
   reveal: (key: string) => void;
   /** Number of calls of `reveal`. */
   revealed: number;
   /** Opens the preview of a rollback. */
   rollBack: (revision: number) => void;
+  /** Number of saves that were made from the page. */
+  saves: number;
 }
 
 export const ConfigFormContext = createContext<ConfigForm | undefined>(undefined);

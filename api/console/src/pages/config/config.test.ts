@@ -1,12 +1,19 @@
 import { expect, test } from 'vitest';
 
+import { Failure } from '../../api/failure';
+import type { Revision } from '../../api/queries/config';
 import { settingGroups, settings as texts } from '../../i18n/zh/settings';
 import { MASK, readSettings, type Setting, type SettingKey } from '../../modules/settings';
+import { valuesBefore } from './changed-values';
 import { pendingCommands } from './commands';
 import { filterSettings, nameSettings } from './filter-settings';
 import { isSecretLeaf, leafChanges } from './leaf-changes';
+import { meanwhileChanges } from './meanwhile';
 import { collectPending, type ConfigDraft, EMPTY_DRAFT, valuesOf } from './pending';
+import { readRefusals } from './refusals';
+import { revisionOf, splitMessage } from './rollout-words';
 import { sectionsOf } from './sections';
+import { groupSkillChanges } from './skill-changes';
 
 const SCHEMA = {
   properties: {
@@ -78,7 +85,7 @@ test('settings are found by words of both languages and by key', () => {
   expect(shown.at(-1)).toMatchObject({ title: 'Newer setting', isForeign: true });
 });
 
-test('only what changed is sent', () => {
+test('only changed values are sent', () => {
   expect(sent({})).toEqual({});
   expect(sent({ 'image.tag': '1', 'container.memory_limit_mb': '2048.' })).toEqual({});
   expect(sent({ 'image.tag': ' 2 ', 'container.autostart': false })).toEqual({
@@ -100,7 +107,7 @@ test('untouched secrets are absent, others are replaced or removed', () => {
   expect(sent({}, { 'image.registry_password': 'remove' })).toEqual({ 'image.registry_password': null });
 });
 
-test('what cannot be read is a problem of its field', () => {
+test('unreadable entry is a problem of its field', () => {
   const entries = { agent: '[1]', 'container.memory_limit_mb': 'much', 'image.tag': '2' };
   const pending = collectPending(SETTINGS, draft(entries));
   expect(pending.problems).toEqual({
@@ -110,7 +117,7 @@ test('what cannot be read is a problem of its field', () => {
   expect(pending.keys).toEqual(['agent', 'container.memory_limit_mb', 'image.tag']);
 });
 
-test('commands save the same and have no secret in them', () => {
+test('commands save the same without secrets', () => {
   expect(
     commands(
       {
@@ -146,7 +153,67 @@ test('documents differ in leaves', () => {
   expect(leafChanges({ a: [] }, { a: {} })).toEqual([{ path: '/a', before: [], after: {} }]);
 });
 
-test('a setting stays as it is typed until it is another value', () => {
+test('a space at the end is no change', () => {
   const setting = SETTINGS.find(({ key }) => key === 'image.tag') as Setting;
   expect(collectPending([setting], draft({ 'image.tag': '1 ' })).keys).toEqual([]);
+});
+
+const save = (revision: number, actor: string, key: string, old: unknown, next: unknown): Revision => ({
+  revision,
+  actor,
+  at: '2026-01-01T00:00:00Z',
+  changes: [{ key, old, new: next }],
+});
+
+test('values before several saves are those of the earliest', () => {
+  const saves = [save(5, 'a', 'image.tag', '2', '3'), save(4, 'a', 'image.tag', null, '2')];
+  expect(valuesBefore(saves)).toEqual(new Map([['image.tag', null]]));
+});
+
+test('saves are summed up by key, unsaved settings first', () => {
+  const saves = [
+    save(6, 'bob', 'image.tag', '2', '3'),
+    save(5, 'ann', 'log.level', null, 'debug'),
+    save(4, 'ann', 'image.tag', '1', '2'),
+  ];
+  expect(meanwhileChanges(saves, ['log.level'])).toEqual([
+    { key: 'log.level', actors: ['ann'], before: null, after: 'debug', isMine: true },
+    { key: 'image.tag', actors: ['bob', 'ann'], before: '1', after: '3', isMine: false },
+  ]);
+});
+
+test('refusals stand at their settings without the key', () => {
+  const problems = [
+    { key: 'image.tag', message: 'image.tag must be a text' },
+    { key: 'agent', message: 'agent: /a is unknown' },
+    { key: 'nope', message: 'nope is not a configuration key' },
+  ];
+  const failure = new Failure(422, 'invalid_config', '', undefined, { problems });
+  expect(readRefusals(failure, new Set(['image.tag', 'agent']))).toEqual({
+    byKey: { 'image.tag': 'must be a text', agent: '/a is unknown' },
+    other: ['nope is not a configuration key'],
+  });
+});
+
+test('message of a failed user has a reason and a text', () => {
+  const message = 'ReplacementFailed: it ended with exit code 3; end of its log: a | b';
+  expect(splitMessage(message, true)).toEqual({
+    reason: 'ReplacementFailed',
+    text: 'it ended with exit code 3',
+  });
+  expect(splitMessage('gone', true)).toEqual({ reason: '', text: 'gone' });
+  expect(revisionOf('configuration 7')).toBe(7);
+});
+
+test('users are grouped by what becomes of a skill', () => {
+  const change = (username: string, gains: string[], loses: string[]) => ({
+    username,
+    gains,
+    loses,
+    changes: [],
+  });
+  expect(groupSkillChanges([change('ann', ['pdf'], ['mail']), change('bob', ['pdf'], [])])).toEqual([
+    { kind: 'gains', skill: 'pdf', users: ['ann', 'bob'] },
+    { kind: 'loses', skill: 'mail', users: ['ann'] },
+  ]);
 });

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 
-import { configQuery, type ConfigSaved } from '../../api/queries/config';
+import type { ConfigSaved } from '../../api/queries/config';
 import { keys } from '../../api/keys';
 import { useToasts } from '../../components/toast-store';
 import { useT } from '../../i18n';
@@ -26,7 +26,6 @@ export function useSaved(rollout: LastTask, purge: LastTask): (answer: ConfigSav
     // The progress stands at the head of the page.
     if (link) scrollTo({ top: 0 });
     toasts.done(t('config.saved', { count: changed.length, revision: String(generation) }), link);
-    await client.refetchQueries({ queryKey: configQuery.queryKey });
-    void client.invalidateQueries({ queryKey: keys.reconcile });
+    await client.refetchQueries({ queryKey: keys.reconcile, type: 'active' });
   };
 }
