@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use tokio::time::Instant;
 
+use super::entries::{KEPT, KEPT_BYTES, weigh};
 use super::*;
 use crate::chat::pico::AgentFrame;
-use crate::chat::protocol::{Body, RefusalCode};
+use crate::chat::protocol::{Body, MOST_WAITING, RefusalCode};
 
 mod recorded_scenes;
 
