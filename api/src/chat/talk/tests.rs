@@ -95,7 +95,7 @@ impl Scene {
     fn hear(&mut self, frame: Value) {
         let now = self.now();
         self.talk
-            .take_frame(AgentFrame::read(&frame.to_string()), now);
+            .take_frame(AgentFrame::from_json(&frame.to_string()), now);
         self.talk.dispatch(now);
     }
 
