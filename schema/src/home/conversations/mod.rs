@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <workspace>/conversations/<id>/meta.json      title and times
-//! <workspace>/conversations/<id>/entries.jsonl  entries, one a line, only added to
+//! <workspace>/conversations/<id>/entries.jsonl  entries, one a line: of an `id` the last line counts
 //! <workspace>/conversations/<id>/files/<name>   files that the agent has sent
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! hostile: paths are resolved beneath the workspace, no link is followed, only regular files with one name are opened, and
 //! all that is read is bounded.
 
+mod compact;
 mod folder;
 mod id;
 mod lines;
