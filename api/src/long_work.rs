@@ -17,6 +17,13 @@ pub(crate) async fn work_on<T: Send + 'static>(
     if bytes < LONG {
         return Some(work());
     }
+    run_blocking(work).await
+}
+
+/// Runs long work on a thread of its own. `None` after a panic.
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     // It is never closed.
     let place = PLACES.acquire().await;
     spawn_blocking(move || {

@@ -1,5 +1,8 @@
 //! The connection to the agent for one conversation, kept while the conversation is in use.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +24,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::pico::{AgentFrame, LONGEST_FRAME};
+use super::pico::{AgentFrame, LONGEST_FRAME, parse_frame};
 use super::protocol::AgentState;
 use super::target::{ChatPlace, find_target, has_address};
 use crate::deps::Deps;
@@ -228,12 +231,10 @@ impl Link<'_> {
                 message = socket.next() => {
                     heard = Instant::now();
                     match message {
-                        Some(Ok(Message::Text(text))) => {
-                            self.report(LinkNews::Frame(AgentFrame::read(&text))).await?;
-                        }
-                        Some(Ok(Message::Binary(bytes))) => {
-                            let text = String::from_utf8_lossy(&bytes);
-                            self.report(LinkNews::Frame(AgentFrame::read(&text))).await?;
+                        // The next one is taken from the socket after this one is reported.
+                        Some(Ok(frame @ (Message::Text(_) | Message::Binary(_)))) => {
+                            let frame = parse_frame(frame.into_data()).await;
+                            self.report(LinkNews::Frame(frame)).await?;
                         }
                         Some(Ok(Message::Close(_))) | None => return Some(None),
                         Some(Ok(_)) => {}

@@ -81,10 +81,13 @@ pub(super) async fn write(
     changes: Changes,
 ) -> Result<(HeldFolder, Result<(), FileError>)> {
     let work = move || {
-        let mut written = match changes.lines.is_empty() {
-            true => Ok(()),
-            false => folder.append(&changes.lines),
-        };
+        let mut written = Ok(());
+        if !changes.lines.is_empty() {
+            if let Err(error) = folder.compact() {
+                tracing::warn!(%error, "a conversation's file cannot be compacted");
+            }
+            written = folder.append(&changes.lines);
+        }
         if let Some(meta) = changes.meta {
             // A title that another process gives meanwhile stays.
             let saved = match changes.titled {

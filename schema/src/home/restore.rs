@@ -42,7 +42,7 @@ pub struct Restored {
     pub bytes: u64,
     /// Fifos, sockets and devices, which were left out.
     pub skipped: Skipped,
-    /// Conversations were left out: they belong to another account.
+    /// Conversations, or the agent's history of them, were left out: they belong to another account.
     pub conversations_left_out: bool,
 }
 
@@ -81,8 +81,8 @@ pub enum RestoreError {
 impl Homes {
     /// Copies the workspace of `archive` to `restored-<time of the archive>` in the workspace of this user, or to
     /// `restored-<time>-2` and so on: never over anything. All of it belongs to whom the workspace belongs to. The archive
-    /// stays as it is. Conversations are copied for the same user only: the same account, or after a mode switch the account
-    /// of the same name.
+    /// stays as it is. Conversations and the agent's history of its sessions are copied for the same user only: the same account, or
+    /// after a mode switch the account of the same name.
     ///
     /// Interrupted at any step, nothing is in the workspace, or everything; called again, it makes another copy.
     ///

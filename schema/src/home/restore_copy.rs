@@ -35,7 +35,7 @@ pub(super) struct Copied {
     pub bytes: u64,
     /// What has no content to keep.
     pub skipped: Skipped,
-    /// Conversations of another account were left out.
+    /// Conversations of another account, or the agent's history of them, were left out.
     pub conversations_left_out: bool,
 }
 

@@ -201,7 +201,7 @@ fn said(restored: &Restored, name: &UserName) -> String {
         );
     }
     if *conversations_left_out {
-        text += "; conversations are left out because they belong to another account";
+        text += "; conversations and the agent's session history are left out because they belong to another account";
     }
     text
 }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(said(&restored, &name), format!("{whole}; {left_out}"));
         restored.skipped = Skipped::default();
         restored.conversations_left_out = true;
-        let left_out = "conversations are left out because they belong to another account";
+        let left_out = "conversations and the agent's session history are left out because they belong to another account";
         assert_eq!(said(&restored, &name), format!("{whole}; {left_out}"));
     }
 }

@@ -2,6 +2,7 @@
 
 mod failure;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
@@ -9,9 +10,12 @@ use serde_json::json;
 pub(super) use failure::classify_failure;
 
 use super::protocol::ToolCall;
+use crate::long_work::run_blocking;
 
 /// Longest frame of an agent, in bytes.
 pub(super) const LONGEST_FRAME: usize = 2 * 1024 * 1024;
+/// Longest frame that is parsed on an async thread, in bytes.
+const SHORT_FRAME: usize = 64 * 1024;
 /// Longest text of one message that is kept, in bytes.
 const LONGEST_TEXT: usize = 512 * 1024;
 /// Most tool calls or files of one message.
@@ -105,9 +109,19 @@ struct Envelope {
     payload: Value,
 }
 
+/// Parses a frame as it came from the agent, a long one off the async threads.
+pub(super) async fn parse_frame(frame: Bytes) -> AgentFrame {
+    let length = frame.len();
+    let parse = move || AgentFrame::from_json(&String::from_utf8_lossy(&frame));
+    match length <= SHORT_FRAME {
+        true => parse(),
+        false => run_blocking(parse).await.unwrap_or(AgentFrame::Other),
+    }
+}
+
 impl AgentFrame {
-    /// Reads a frame; one that cannot be read, or is not known, is [`AgentFrame::Other`].
-    pub(super) fn read(text: &str) -> Self {
+    /// Parses a frame; one that cannot be read, or is not known, is [`AgentFrame::Other`].
+    pub(super) fn from_json(text: &str) -> Self {
         let Ok(Envelope { kind, payload }) = serde_json::from_str::<Envelope>(text) else {
             return Self::Other;
         };

@@ -1,16 +1,19 @@
 //! Entries as lines of a conversation's file. The last line of an id counts.
 
 use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 use schema::home::conversations::LINE;
+use serde::{Deserialize, Serialize};
 
-use super::{Item, Now, SETTLED, Talk, is_growing, is_open};
+use super::entries::{is_growing, is_open};
+use super::{Item, Now, Talk};
 use crate::chat::protocol::{Body, Entry, MessageStatus, NoticeCode};
 
 /// Greatest id that is taken from a file.
 const MOST_ID: u64 = 1 << 50;
+/// A changed entry is written after this time without a further change.
+const SETTLED: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use tokio::time::Instant;
 
+use super::entries::{KEPT, KEPT_BYTES, weigh};
 use super::*;
 use crate::chat::pico::AgentFrame;
-use crate::chat::protocol::{Body, RefusalCode};
+use crate::chat::protocol::{Body, MOST_WAITING, RefusalCode};
 
 mod recorded_scenes;
 
@@ -94,7 +95,7 @@ impl Scene {
     fn hear(&mut self, frame: Value) {
         let now = self.now();
         self.talk
-            .take_frame(AgentFrame::read(&frame.to_string()), now);
+            .take_frame(AgentFrame::from_json(&frame.to_string()), now);
         self.talk.dispatch(now);
     }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::compact;
 use super::lines::{LINE, for_each_line, is_line, skip_line};
 use super::meta::{META, Meta};
 use crate::fault;
@@ -28,21 +29,25 @@ pub const LONGEST: u64 = 64 * 1024 * 1024;
 /// Most lines that one tail has: an agent may have written millions of short ones.
 const MOST_LINES: usize = 50_000;
 /// Name of the file of entries.
-const ENTRIES: &str = "entries.jsonl";
+pub(super) const ENTRIES: &str = "entries.jsonl";
 /// Name of the directory of received files.
 const FILES: &str = "files";
 
 /// An open conversation. Its folder is the agent's, too: nothing in it is followed, and all that is read is bounded.
 #[derive(Debug)]
 pub struct Folder {
-    home: UserHome,
+    pub(super) home: UserHome,
     pub(super) dir: OwnedFd,
     path: WorkspacePath,
 }
 
 /// A conversation that no other process or task appends to while this lives.
 #[derive(Debug)]
-pub struct HeldFolder(Folder);
+pub struct HeldFolder {
+    folder: Folder,
+    /// Length of the file of entries from which on it is compacted, in bytes.
+    pub(super) compact_from: u64,
+}
 
 /// The newest entries of a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,7 +131,7 @@ impl Folder {
             ..Tail::default()
         };
         let mut lines = VecDeque::new();
-        let read = lines_from(file, begin, length).and_then(|reader| {
+        let read = lines_from(&file, begin, length).and_then(|reader| {
             for_each_line(reader, |line| {
                 if lines.len() == MOST_LINES {
                     lines.pop_front();
@@ -154,7 +159,7 @@ impl Folder {
         if length > LONGEST {
             return Err(too_large(&path, LONGEST));
         }
-        lines_from(file, 0, length)
+        lines_from(&file, 0, length)
             .and_then(|reader| for_each_line(reader, each))
             .map_err(FileError::of("reading", &path))
     }
@@ -192,12 +197,12 @@ impl Folder {
         received.place_new(&directory, &path)
     }
 
-    fn path_of(&self, name: &str) -> WorkspacePath {
+    pub(super) fn path_of(&self, name: &str) -> WorkspacePath {
         self.path.join(name).unwrap_or_default()
     }
 
     /// Opens the file of entries; `None` when there is none.
-    fn open_entries(
+    pub(super) fn open_entries(
         &self,
         flags: OFlags,
         path: &WorkspacePath,
@@ -229,7 +234,10 @@ impl Folder {
 
 impl HeldFolder {
     pub(super) fn new(folder: Folder) -> Self {
-        Self(folder)
+        Self {
+            folder,
+            compact_from: compact::SHORTEST,
+        }
     }
 
     /// Adds entries: lines without a line break, each at most [`LINE`] bytes long and without NUL characters. They are on the
@@ -284,7 +292,7 @@ impl Deref for HeldFolder {
     type Target = Folder;
 
     fn deref(&self) -> &Folder {
-        &self.0
+        &self.folder
     }
 }
 
@@ -327,7 +335,11 @@ pub(super) fn make_dir(
 }
 
 /// Reads a file of this length from the first line on that begins at `begin` or later.
-fn lines_from(mut file: File, begin: u64, length: u64) -> io::Result<impl io::BufRead> {
+pub(super) fn lines_from(
+    mut file: &File,
+    begin: u64,
+    length: u64,
+) -> io::Result<impl io::BufRead + use<'_>> {
     // The byte before tells whether a line begins there.
     let from = begin.saturating_sub(1);
     file.seek(SeekFrom::Start(from))?;
@@ -349,7 +361,7 @@ fn ends_line(file: &File, length: u64) -> io::Result<bool> {
     Ok(read == 1 && byte == [b'\n'])
 }
 
-fn length(stat: &Stat) -> u64 {
+pub(super) fn length(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <workspace>/conversations/<id>/meta.json      title and times
-//! <workspace>/conversations/<id>/entries.jsonl  entries, one a line, only added to
+//! <workspace>/conversations/<id>/entries.jsonl  entries, one a line: of an `id` the last line counts
 //! <workspace>/conversations/<id>/files/<name>   files that the agent has sent
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! hostile: paths are resolved beneath the workspace, no link is followed, only regular files with one name are opened, and
 //! all that is read is bounded.
 
+mod compact;
 mod folder;
 mod id;
 mod lines;
@@ -39,6 +40,8 @@ use folder::make_dir;
 
 /// Directory of all conversations, in a workspace.
 const CONVERSATIONS: &str = "conversations";
+/// Directory in which an agent keeps the history of its sessions, in a workspace.
+const SESSIONS: &str = "sessions";
 /// Most conversations of a user, and most that are listed.
 pub const MOST_CONVERSATIONS: usize = 500;
 /// Most entries of their directory that are looked at: an agent may fill it as fast as it is read.
@@ -213,14 +216,14 @@ impl Workspace {
     }
 }
 
-/// Returns true for the path, in a workspace, of a directory in which the service has put conversations: itself, by an earlier
-/// restore, or as trash.
+/// Returns true for the path, in a workspace, of a directory with conversations, or with the agent's history of them: in its own place,
+/// in that of an earlier restore, or in the trash.
 pub(super) fn has_conversations(path: &Path) -> bool {
     let mut names = path.iter().map(|name| name.to_str().unwrap_or_default());
     let mut is_trash = false;
     while let Some(name) = names.next() {
         match name {
-            CONVERSATIONS => return names.next().is_none(),
+            CONVERSATIONS | SESSIONS => return names.next().is_none(),
             TRASH => {
                 // The time of the deletion.
                 names.next();

@@ -389,18 +389,24 @@ fn a_file_with_several_names_is_copied_once() {
 
 const CONVERSATION: &str = "conversations/019ac4d27f6e7c13a3d5c0a7b1c2d3e4";
 
-/// Conversations wherever the service puts them, and what only looks like them.
+/// Conversations and sessions of the agent wherever they may lie, and directories that only look like them.
 fn with_conversations() -> Archived {
     Archived::with(|workspace| {
-        let earlier = format!("restored-{STAMP}-2/{CONVERSATION}");
-        let trash = format!(".trash/{STAMP}/{CONVERSATION}");
-        let one = format!(".trash/{STAMP}-1/019ac4d27f6e7c13a3d5c0a7b1c2d3e4");
-        let own = "project/conversations/notes".to_owned();
-        for folder in [CONVERSATION.to_owned(), earlier, trash, one, own] {
+        let write = |folder: &str| {
             let folder = workspace.join(folder);
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("entries.jsonl"), "said\n").unwrap();
+        };
+        let earlier = format!("restored-{STAMP}-2/");
+        for parent in ["", &earlier, &format!(".trash/{STAMP}/")] {
+            write(&format!("{parent}{CONVERSATION}"));
+            write(&format!("{parent}sessions"));
         }
+        write(&format!(
+            ".trash/{STAMP}-1/019ac4d27f6e7c13a3d5c0a7b1c2d3e4"
+        ));
+        write("project/conversations/notes");
+        write("project/sessions");
     })
 }
 
@@ -411,14 +417,15 @@ fn paths_with(copy: &BTreeMap<PathBuf, Entry>, content: &[u8]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn another_user_gets_no_conversations() {
+fn another_user_gets_no_conversations_or_sessions() {
     let archived = with_conversations();
     let outcome = archived.restore().unwrap();
     assert!(outcome.conversations_left_out);
-    assert_eq!(outcome.files, 4 + 1);
+    assert_eq!(outcome.files, 4 + 2);
     let copy = snapshot(&archived.workspace(&restored()));
-    let own = PathBuf::from("project/conversations/notes/entries.jsonl");
-    assert_eq!(paths_with(&copy, b"said\n"), [own]);
+    let own = ["conversations/notes", "sessions"]
+        .map(|folder| Path::new("project").join(folder).join("entries.jsonl"));
+    assert_eq!(paths_with(&copy, b"said\n"), own);
     assert_eq!(paths_with(&copy, b"remember").len(), 1);
     archived.assert_untouched();
 }

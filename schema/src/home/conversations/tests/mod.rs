@@ -1,3 +1,4 @@
+mod compact;
 mod hostile;
 
 use std::fs;

@@ -1,5 +1,6 @@
-import { type DragEvent, type ReactNode, useRef, useState } from 'react';
+import type { ReactNode } from 'react';
 
+import { useFileDrop } from '../../../components/useFileDrop';
 import { useT } from '../../../i18n';
 import styles from './chat.module.css';
 
@@ -9,43 +10,23 @@ interface Props {
   children: ReactNode;
 }
 
-const hasFiles = (event: DragEvent): boolean => event.dataTransfer.types.includes('Files');
+/** The dropped files; folders have no content here. */
+function filesOf(data: DataTransfer): File[] {
+  return [...data.items].flatMap((item) => {
+    const file = item.webkitGetAsEntry()?.isDirectory === true ? null : item.getAsFile();
+    return file === null ? [] : [file];
+  });
+}
 
 /** Part of the page on which files can be dropped; the button beside it does the same by keyboard. */
 export function FileDrop({ className, onFiles, children }: Props): ReactNode {
   const t = useT();
-  const [over, setOver] = useState(false);
-  const depth = useRef(0);
-  const enter = (by: number): void => {
-    depth.current = Math.max(0, depth.current + by);
-    setOver(depth.current > 0);
-  };
+  const { over, handlers } = useFileDrop((data) => {
+    const files = filesOf(data);
+    if (files.length > 0) onFiles(files);
+  });
   return (
-    // Dropping has no keyboard: the button is beside it.
-    // eslint-disable-next-line jsx-a11y/no-static-element-interactions
-    <div
-      className={className}
-      onDragEnter={(event) => {
-        if (hasFiles(event)) enter(1);
-      }}
-      onDragLeave={(event) => {
-        if (hasFiles(event)) enter(-1);
-      }}
-      onDragOver={(event) => {
-        if (hasFiles(event)) event.preventDefault();
-      }}
-      onDrop={(event) => {
-        if (!hasFiles(event)) return;
-        event.preventDefault();
-        enter(-depth.current);
-        // Folders have no content here.
-        const files = [...event.dataTransfer.items].flatMap((item) => {
-          const file = item.webkitGetAsEntry()?.isDirectory === true ? null : item.getAsFile();
-          return file === null ? [] : [file];
-        });
-        if (files.length > 0) onFiles(files);
-      }}
-    >
+    <div className={className} {...handlers}>
       {children}
       {over && <div className={styles.drop}>{t('chat.attach.drop')}</div>}
     </div>

@@ -1,0 +1,107 @@
+//! Work that conversations ask for.
+
+use std::sync::Arc;
+
+use schema::home::conversations::ConversationId;
+
+use super::Keeper;
+use crate::chat::link::{Outgoing, post};
+use crate::chat::pico::message_frame;
+use crate::chat::store;
+use crate::chat::talk::{Effect, Now, Talk};
+
+impl Keeper {
+    /// Tells conversations of each other's turns, gives the agent what may go, and carries out what that asks for.
+    pub(super) async fn settle(&mut self, now: Now) {
+        let ids: Vec<ConversationId> = self.rooms.keys().cloned().collect();
+        for id in &ids {
+            let waits = self.waits_for_another(id);
+            if let Some(used) = self.rooms.get(id) {
+                let (agent, message) = (used.agent, used.message.clone());
+                used.room.change(|talk| {
+                    talk.set_agent(agent, message, waits);
+                    talk.dispatch(now);
+                });
+            }
+            self.carry_out(id, now).await;
+        }
+    }
+
+    /// Reports that the turn of another conversation comes first.
+    fn waits_for_another(&self, id: &ConversationId) -> bool {
+        let Some(own) = self.rooms.get(id) else {
+            return false;
+        };
+        let own = own.room.talk().turn_so_far();
+        let others = self.rooms.iter().filter(|(other, _)| *other != id);
+        let mut others = others.map(|(_, used)| used.room.talk().turn_so_far());
+        match own {
+            None => others.any(|other| other.is_some()),
+            Some((_, true)) => false,
+            Some((since, false)) => {
+                others.any(|other| other.is_some_and(|(begun, _)| begun < since))
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, id: &ConversationId, now: Now) {
+        let Some(used) = self.rooms.get(id) else {
+            return;
+        };
+        let room = Arc::clone(&used.room);
+        let effects = room.change(Talk::take_effects);
+        let mut saved = true;
+        for effect in effects {
+            match effect {
+                Effect::Save => saved = self.save(id, true, now).await,
+                Effect::SaveMeta { titled } => {
+                    if let Some(used) = self.rooms.get_mut(id) {
+                        used.meta_changed = true;
+                        used.titled |= titled;
+                    }
+                }
+                Effect::Deliver {
+                    entry,
+                    text,
+                    pictures,
+                } => {
+                    let outcome = match saved {
+                        true => self.deliver(id, entry, &text, pictures).await,
+                        false => Err("The message could not be saved, so it was not sent: the disk is full, this conversation has reached 64 MiB, or the agent keeps the service from writing. Begin a new conversation, or ask your administrator.".to_owned()),
+                    };
+                    if let Err(cause) = outcome {
+                        room.change(|talk| talk.fail_message(entry, cause, now));
+                    }
+                }
+                Effect::Stop => {
+                    if let Some(used) = self.rooms.get(id) {
+                        let text = message_frame("stop", "/stop", &[]);
+                        if !post(&used.link, Outgoing { entry: None, text }) {
+                            room.change(Talk::lose_stop);
+                        }
+                    }
+                }
+                Effect::Fetch { entry, index, path } => self.fetch(id, entry, index, path),
+            }
+        }
+    }
+
+    async fn deliver(
+        &self,
+        id: &ConversationId,
+        entry: u64,
+        text: &str,
+        pictures: Vec<String>,
+    ) -> Result<(), String> {
+        let pictures = store::read_pictures(&self.deps.files, &self.account, pictures).await?;
+        let frame = Outgoing {
+            entry: Some(entry),
+            text: message_frame(&entry.to_string(), text, &pictures),
+        };
+        let link = self.rooms.get(id).map(|used| &used.link);
+        match link.is_some_and(|link| post(link, frame)) {
+            true => Ok(()),
+            false => Err("The agent takes no messages at the moment. Send it again.".to_owned()),
+        }
+    }
+}
