@@ -13,6 +13,7 @@ import { mcp } from './en/mcp';
 import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
+import { reconcile } from './en/reconcile';
 import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
 import { userDetail } from './en/user-detail';
@@ -35,6 +36,7 @@ export const en = {
   ...model,
   ...objects,
   ...palette,
+  ...reconcile,
   ...settingsPage,
   ...signin,
   ...userDetail,

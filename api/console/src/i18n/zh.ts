@@ -13,6 +13,7 @@ import { mcp } from './zh/mcp';
 import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
+import { reconcile } from './zh/reconcile';
 import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
 import { userDetail } from './zh/user-detail';
@@ -36,6 +37,7 @@ export const zh: Record<MessageKey, string> = {
   ...model,
   ...objects,
   ...palette,
+  ...reconcile,
   ...settingsPage,
   ...signin,
   ...userDetail,

@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 
 import type { ListedSection } from '../pages/objects/kinds';
+import { adminObjectPages } from './admin-objects';
 import { adminUserPages } from './admin-users';
 import { adminRoute } from './parents';
 
@@ -53,6 +54,7 @@ export const adminPages = [
   index,
   dashboard,
   ...adminUserPages,
+  ...adminObjectPages,
   listed('groups'),
   listed('containers'),
   listed('images'),

@@ -16,7 +16,6 @@ export const containers = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
   path: OBJECTS,
   query: { reconciler: 'container' },
   kind: 'container',
-  filtersReady: true,
   rows: ({ objects }) => objects,
   rowId: ({ uid }) => uid,
   columns: objectColumns,

@@ -1,18 +1,18 @@
 import type { ReactNode } from 'react';
 
-import type { Schemas } from '../../../api/types';
-import { Time } from '../../../components/Time';
-import { Rich, useT } from '../../../i18n';
-import { visibleText } from '../../../modules/visible-text';
-import styles from '../users.module.css';
+import type { Schemas } from '../../api/types';
+import { DetailCard } from '../../components/DetailCard';
+import { Time } from '../../components/Time';
+import { Rich, useT } from '../../i18n';
+import { visibleText } from '../visible-text';
+import styles from './objects.module.css';
 
 /** Unrequested ends of the container, each with the last lines of its log. */
 export function LastEnds({ ends }: { ends: Schemas['ContainerEnd'][] }): ReactNode {
   const t = useT();
   if (ends.length === 0) return null;
   return (
-    <section className={`card stack ${styles.card ?? ''}`}>
-      <h2>{t('user.ends')}</h2>
+    <DetailCard title={t('user.ends')}>
       {ends.map(({ at, cause, exit_code: code, log }) => (
         <div key={at} className={styles.end}>
           <div className="row">
@@ -29,6 +29,6 @@ export function LastEnds({ ends }: { ends: Schemas['ContainerEnd'][] }): ReactNo
           )}
         </div>
       ))}
-    </section>
+    </DetailCard>
   );
 }

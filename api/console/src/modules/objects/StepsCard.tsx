@@ -1,17 +1,18 @@
 import type { ReactNode } from 'react';
 
-import type { Described } from '../../../api/queries/users';
-import { type Step, Steps } from '../../../components/Steps';
-import { Time } from '../../../components/Time';
-import { Rich, useT } from '../../../i18n';
-import { readyOf, shownState } from '../../../modules/state';
-import styles from '../users.module.css';
+import type { Described } from '../../api/queries/users';
+import { DetailCard } from '../../components/DetailCard';
+import { type Step, Steps } from '../../components/Steps';
+import { Time } from '../../components/Time';
+import { Rich, useT } from '../../i18n';
+import { readyOf, shownState } from '../state';
+import styles from './objects.module.css';
 
 /** The steps of the next reconciliation, and when it is. */
-export function StepsCard({ container }: { container: Described }): ReactNode {
+export function StepsCard({ object }: { object: Described }): ReactNode {
   const t = useT();
-  const { plan, next_attempt_at: next, next_look_at: look } = container;
-  const ready = readyOf(container.conditions);
+  const { plan, next: tried, next_attempt_at: next, next_look_at: look } = object;
+  const ready = readyOf(object.conditions);
   const isWorking = ready !== undefined && shownState(ready).tone === 'wait';
   const when = next ?? look;
   const actions = plan && 'actions' in plan ? plan.actions : [];
@@ -21,8 +22,7 @@ export function StepsCard({ container }: { container: Described }): ReactNode {
     state: isWorking && at === 0 ? 'now' : 'next',
   }));
   return (
-    <section className={`card ${styles.card ?? ''}`}>
-      <h2>{t('user.next')}</h2>
+    <DetailCard title={t('user.next')}>
       {plan && 'error' in plan && (
         <p>
           {t('user.next.unknown')} <span lang="en">{plan.error}</span>
@@ -34,10 +34,17 @@ export function StepsCard({ container }: { container: Described }): ReactNode {
       {!plan && <p className="dim">{t('user.next.none')}</p>}
       {steps.length > 0 && <Steps steps={steps} />}
       {when && (
-        <small>
-          <Rich k="sentence.next" values={{ when: <Time key="when" at={when} /> }} />
+        <div className={styles.next}>
+          <small>
+            <Rich k="sentence.next" values={{ when: <Time key="when" at={when} /> }} />
+          </small>
+        </div>
+      )}
+      {tried && (
+        <small lang="en" className={styles.next}>
+          {tried}
         </small>
       )}
-    </section>
+    </DetailCard>
   );
 }

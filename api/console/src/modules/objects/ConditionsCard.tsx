@@ -1,13 +1,14 @@
 import type { ReactNode } from 'react';
 
-import type { Described } from '../../../api/queries/users';
-import type { Condition } from '../../../api/types';
-import { StatusPill } from '../../../components/StatusPill';
-import { Time } from '../../../components/Time';
-import { Rich, useT } from '../../../i18n';
-import { useReasons } from '../../../i18n/reasons';
-import { shownState } from '../../../modules/state';
-import styles from '../users.module.css';
+import type { Described } from '../../api/queries/users';
+import type { Condition } from '../../api/types';
+import { DetailCard } from '../../components/DetailCard';
+import { StatusPill } from '../../components/StatusPill';
+import { Time } from '../../components/Time';
+import { Rich, useT } from '../../i18n';
+import { useReasons } from '../../i18n/reasons';
+import { shownState } from '../state';
+import styles from './objects.module.css';
 import { WaitedFor } from './WaitedFor';
 
 interface Props {
@@ -16,7 +17,7 @@ interface Props {
   told?: string;
 }
 
-/** Conditions of a user's parts: why they are as they are, since when, and what they wait for. */
+/** Conditions of objects, such as a user's parts: why they are as they are, since when, and what they wait for. */
 export function ConditionsCard({ parts, told }: Props): ReactNode {
   const t = useT();
   const explain = useReasons();
@@ -50,11 +51,10 @@ export function ConditionsCard({ parts, told }: Props): ReactNode {
     );
   };
   return (
-    <section className={`card ${styles.card ?? ''}`}>
-      <h2>{t('user.conditions')}</h2>
+    <DetailCard title={t('user.conditions')}>
       <ul className={styles.conditions}>
         {parts.flatMap((part) => part.conditions.map((condition) => row(part, condition)))}
       </ul>
-    </section>
+    </DetailCard>
   );
 }

@@ -1,0 +1,25 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+
+import { adminRoute } from './parents';
+
+const reconcile = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'reconcile',
+  component: lazyRouteComponent(() => import('../pages/reconcile/ReconcilePage'), 'ReconcilePage'),
+});
+
+const objects = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'reconcile/objects',
+  staticData: { listed: 'objects' },
+  component: lazyRouteComponent(() => import('../pages/objects/ObjectsPage'), 'ObjectsPage'),
+});
+
+const object = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'reconcile/$kind/$name',
+  component: lazyRouteComponent(() => import('../pages/reconcile/ObjectPage'), 'ObjectPage'),
+});
+
+/** The reconcilers, the list of all objects, and the page of any object. */
+export const adminObjectPages = [reconcile, objects, object] as const;
