@@ -10,7 +10,7 @@ const BASE =
 const UI =
   /node_modules\/(@mantine|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live)\/|modules\/(?!objects\/|users\/)|app\/useSession|pages\/manage\/files\/paths\b)/;
 /** Parts of the pages of users, but those that bring the log or forms. */
-const USERS = /src\/(pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)|modules\/users\/)/;
+const USERS = /src\/(pages\/(users|tasks|containers)\/(?!tabs\/(Log|Limits)Tab)|modules\/users\/)/;
 /** Lists that are read only, and the pages of objects and reconcilers. */
 const OBJECTS = /src\/(pages\/(objects|reconcile)|modules\/objects)\//;
 /** A user's own pages, but those that bring the chat, the log, forms or the editor. */

@@ -3,6 +3,7 @@ import { channels } from './en/channels';
 import { chat } from './en/chat';
 import { components } from './en/components';
 import { connect } from './en/connect';
+import { containers } from './en/containers';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
 import { files } from './en/files';
@@ -26,6 +27,7 @@ export const en = {
   ...chat,
   ...components,
   ...connect,
+  ...containers,
   ...dashboard,
   ...errors,
   ...files,

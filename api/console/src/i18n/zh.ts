@@ -3,6 +3,7 @@ import { channels } from './zh/channels';
 import { chat } from './zh/chat';
 import { components } from './zh/components';
 import { connect } from './zh/connect';
+import { containers } from './zh/containers';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
 import { files } from './zh/files';
@@ -27,6 +28,7 @@ export const zh: Record<MessageKey, string> = {
   ...chat,
   ...components,
   ...connect,
+  ...containers,
   ...dashboard,
   ...errors,
   ...files,

@@ -21,5 +21,11 @@ const object = createRoute({
   component: lazyRouteComponent(() => import('../pages/reconcile/ObjectPage'), 'ObjectPage'),
 });
 
-/** The reconcilers, the list of all objects, and the page of any object. */
-export const adminObjectPages = [reconcile, objects, object] as const;
+const containers = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'containers',
+  component: lazyRouteComponent(() => import('../pages/containers/ContainersPage'), 'ContainersPage'),
+});
+
+/** The agents, the reconcilers, the list of all objects, and the page of any object. */
+export const adminObjectPages = [containers, reconcile, objects, object] as const;

@@ -56,7 +56,6 @@ export const adminPages = [
   ...adminUserPages,
   ...adminObjectPages,
   listed('groups'),
-  listed('containers'),
   listed('images'),
   settings,
   agent,

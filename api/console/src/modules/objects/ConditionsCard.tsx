@@ -8,6 +8,7 @@ import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
 import { shownState } from '../state';
+import { ObjectLink } from './ObjectLink';
 import styles from './objects.module.css';
 import { WaitedFor } from './WaitedFor';
 
@@ -29,7 +30,7 @@ export function ConditionsCard({ parts, told }: Props): ReactNode {
         <div>
           <StatusPill state={shownState({ ...condition, waits_for: null })} />
           <small className={`mono ${styles.part ?? ''}`}>
-            {part.kind} · {condition.type}
+            <ObjectLink object={part.object}>{part.kind}</ObjectLink> · {condition.type}
           </small>
         </div>
         <div>

@@ -1,4 +1,4 @@
-import { agent, containers, images, skills } from './agent-listings';
+import { agent, images, skills } from './agent-listings';
 import { objects } from './object-listing';
 import { executors, groups } from './people-listings';
 import { rollouts } from './rollout-listing';
@@ -8,7 +8,6 @@ import { archives, audit, events, tasks } from './work-listings';
 export const LISTED = {
   objects,
   groups,
-  containers,
   images,
   agent,
   skills,

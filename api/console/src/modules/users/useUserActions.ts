@@ -7,7 +7,7 @@ import { keys } from '../../api/keys';
 import type { Schemas } from '../../api/types';
 import { useToasts } from '../../components/toast-store';
 import { type MessageKey, useT, useTranslation } from '../../i18n';
-import { takenTime } from '../../modules/human-time';
+import { takenTime } from '../human-time';
 
 /** Actions that are done at once. */
 export type QuickAction = 'retry' | 'restart' | 'start' | 'enable';

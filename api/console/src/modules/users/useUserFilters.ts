@@ -1,13 +1,29 @@
 import { useQuery } from '@tanstack/react-query';
 
 import { groupsQuery, tagsQuery } from '../../api/queries/users';
+import type { Schemas } from '../../api/types';
 import type { Filter } from '../../components/table/FilterChip';
-import { useT } from '../../i18n';
+import { type MessageKey, useT } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
-import { MANUAL } from '../../modules/reasons';
+import { MANUAL } from '../reasons';
+import type { USER_FILTERS } from './user-filters';
 
-/** Filters above the list of users; those without a choice are left out. */
-export function useUserFilters(notReady: number | undefined): Filter[] {
+/** States of a container in one word, as the list can be limited to. */
+const STATUSES: Record<Schemas['ContainerStatus'], MessageKey> = {
+  running: 'status.running',
+  starting: 'status.starting',
+  stopped: 'state.stopped',
+  stopping: 'status.stopping',
+  failed: 'status.failed',
+  unknown: 'state.unknown',
+  deleting: 'state.deleting',
+};
+
+/** Name of a filter of the list of users. */
+type FilterName = (typeof USER_FILTERS)[number];
+
+/** The named filters above a list of users, in their order; those without a choice are left out. */
+export function useUserFilters(names: readonly FilterName[], notReady: number | undefined): Filter[] {
   const t = useT();
   const explain = useReasons();
   const { data: groups } = useQuery(groupsQuery);
@@ -16,7 +32,7 @@ export function useUserFilters(notReady: number | undefined): Filter[] {
   const reasons = [...MANUAL].map((value) => ({ value, text: explain(value).title }));
   const label =
     notReady === undefined ? t('users.not.ready') : t('users.not.ready.count', { count: notReady });
-  const filters: Filter[] = [
+  const all: (Filter & { name: FilterName })[] = [
     { name: 'not_ready', label, options: [{ value: 'true', text: label }] },
     {
       name: 'group',
@@ -39,10 +55,15 @@ export function useUserFilters(notReady: number | undefined): Filter[] {
       options: reasons.sort((a, b) => a.text.localeCompare(b.text)),
     },
     {
+      name: 'status',
+      label: t('users.state'),
+      options: Object.entries(STATUSES).map(([value, key]) => ({ value, text: t(key) })),
+    },
+    {
       name: 'disabled',
       label: t('users.disabled'),
       options: [{ value: 'true', text: t('users.disabled') }],
     },
   ];
-  return filters.filter(({ options }) => options.length > 0);
+  return names.flatMap((name) => all.find((one) => one.name === name && one.options.length > 0) ?? []);
 }

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 
 import type { Schemas } from '../../api/types';
+import dialog from '../../components/dialog.module.css';
 import { useT } from '../../i18n';
 import { ArchiveNote } from './ArchiveNote';
 import { BULK_TEXTS, SKIP_TEXTS } from './bulk-texts';
@@ -30,7 +31,7 @@ export function BulkEffect({ answer, goal }: Props): ReactNode {
       {skipped > 0 && (
         <div>
           <strong>{t('bulk.skipped', { count: skipped })}</strong>
-          <ul className={styles.list}>
+          <ul className={dialog.list}>
             {Object.entries(codes).map(([code, count]) => {
               const names = left.filter((one) => one.code === code);
               const key = SKIP_TEXTS[code];

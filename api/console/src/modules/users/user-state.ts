@@ -1,5 +1,5 @@
-import type { UserRow } from '../api/queries/users';
-import { shownState, type ShownState } from './state';
+import type { UserRow } from '../../api/queries/users';
+import { shownState, type ShownState } from '../state';
 
 /** The state of a user in the list: that of the worst part, with the progress that its condition tells. */
 export function stateOfUser({ health, conditions, status }: UserRow): ShownState {

@@ -1,6 +1,8 @@
+import type { UserRow } from '../../api/queries/users';
 import type { MessageKey } from '../../i18n';
+import type { ShownState } from '../state';
+import { stateOfUser } from './user-state';
 import type { QuickAction } from './useUserActions';
-import type { UserDetail } from './useUserDetail';
 
 /** Actions that show a dialog first. */
 export type AskedAction =
@@ -47,30 +49,55 @@ export const ACTION_KEYS: Record<UserAction, MessageKey> = {
   delete: 'users.delete.dots',
 };
 
+/** What decides which actions fit a user. */
+export interface UserFacts {
+  disabled: boolean;
+  /** Missing from the directory. */
+  missing: boolean;
+  /** The agent is to run. */
+  runs: boolean;
+  /** The user's state needs attention. */
+  isBad: boolean;
+  /** The account is managed here. */
+  isLocal: boolean;
+}
+
+/** Tells whether a state needs attention. */
+export function needsAttention(state: ShownState | undefined): boolean {
+  return state !== undefined && state.tone !== 'ok' && state.tone !== 'off';
+}
+
+/** Facts of a user in a list. */
+export function factsOfRow(row: UserRow): UserFacts {
+  return {
+    disabled: row.disabled || row.standstill?.reason === 'disabled',
+    missing: row.standstill?.reason === 'missing',
+    runs: row.desired === 'running',
+    isBad: needsAttention(stateOfUser(row)),
+    isLocal: row.source === 'local',
+  };
+}
+
 /** Tells which actions fit the state of a user. */
-export function applicableActions({ user, desired, state, row }: UserDetail): Applicable {
-  const disabled = user?.standstill?.reason === 'disabled' || row?.disabled === true;
-  const missing = user?.standstill?.reason === 'missing';
-  const runs = desired?.desired === 'running';
-  const bad = state !== undefined && state.tone !== 'ok' && state.tone !== 'off';
+export function applicableActions({ disabled, missing, runs, isBad, isLocal }: UserFacts): Applicable {
   const buttons: UserAction[] = disabled
     ? ['enable']
     : missing
       ? []
       : runs
-        ? bad
+        ? isBad
           ? ['retry', 'restart']
           : ['restart', 'stop']
         : ['start'];
   const first: UserAction[] =
     disabled || missing ? ['retry'] : runs ? ['retry', 'restart', 'stop', 'debug'] : ['retry'];
   const asked: AskedAction[] = ['move-image', 'rotate-token'];
-  if (row?.source === 'local') asked.push('reset-password');
+  if (isLocal) asked.push('reset-password');
   if (!disabled) asked.push('disable');
   asked.push('delete');
   return {
     buttons,
-    needsAction: bad || !runs,
+    needsAction: isBad || !runs,
     menu: [...first.filter((action) => !buttons.includes(action)), ...asked],
   };
 }

@@ -11,15 +11,17 @@ interface Props {
   name: string;
   action: AskedAction | undefined;
   onClose: () => void;
+  /** Called when the user's removal was requested. */
+  onDeleted?: () => void;
 }
 
 /** The dialog of the chosen action on a user. */
-export function UserDialogs({ name, action, onClose }: Props): ReactNode {
+export function UserDialogs({ name, action, onClose, onDeleted }: Props): ReactNode {
   switch (action) {
     case undefined:
       return null;
     case 'delete':
-      return <DeleteUser name={name} onClose={onClose} />;
+      return <DeleteUser name={name} onClose={onClose} onDeleted={onDeleted} />;
     case 'debug':
       return <DebugUser name={name} onClose={onClose} />;
     case 'reset-password':

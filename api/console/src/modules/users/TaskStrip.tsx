@@ -4,9 +4,9 @@ import type { ReactNode } from 'react';
 
 import { TaskBar } from '../../components/TaskBar';
 import { useT } from '../../i18n';
-import { TASK_TYPES } from '../../modules/task-texts';
+import { TASK_TYPES } from '../task-texts';
 import styles from './users.module.css';
-import { useTask } from '../../modules/useTask';
+import { useTask } from '../useTask';
 
 /** Progress of the task that was started from the list, with the way to its results. */
 export function TaskStrip({ id, onClose }: { id: string; onClose: () => void }): ReactNode {

@@ -4,12 +4,11 @@ import { type ReactNode, useState } from 'react';
 import { post } from '../../api/client';
 import { Failure } from '../../api/failure';
 import type { Schemas } from '../../api/types';
-import { Copy } from '../../components/Copy';
+import { CopyLine } from '../../components/CopyLine';
 import { DialogFrame } from '../../components/DialogFrame';
 import dialog from '../../components/dialog.module.css';
 import { ErrorState } from '../../components/ErrorState';
 import { useT } from '../../i18n';
-import styles from './users.module.css';
 
 /** Dialog that gives a user a random password, and shows it once. */
 export function ResetPassword({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
@@ -34,12 +33,7 @@ export function ResetPassword({ name, onClose }: { name: string; onClose: () => 
   return (
     <DialogFrame opened title={t('reset.title', { name })} onClose={isDone || working ? undefined : onClose}>
       <p>{t(isDone ? 'reset.done' : 'reset.text')}</p>
-      {isDone && (
-        <div className={styles.command}>
-          <code>{password}</code>
-          <Copy text={password} />
-        </div>
-      )}
+      {isDone && <CopyLine text={password} />}
       {failure && <ErrorState title={t('preview.failed')} failure={failure} />}
       <div className={dialog.buttons}>
         {!isDone && (

@@ -1,10 +1,9 @@
 import type { ReactNode } from 'react';
 
 import type { Schemas } from '../../api/types';
-import { Copy } from '../../components/Copy';
+import { CopyLine } from '../../components/CopyLine';
 import { Rich, useT, useTranslation } from '../../i18n';
-import { longTime, readHumanTime } from '../../modules/human-time';
-import styles from './users.module.css';
+import { longTime, readHumanTime } from '../human-time';
 
 /** Says which archive files become, how long it is kept, and how they come back. */
 export function ArchiveNote({ archive }: { archive: Schemas['UserArchive'] }): ReactNode {
@@ -23,10 +22,7 @@ export function ArchiveNote({ archive }: { archive: Schemas['UserArchive'] }): R
         )}
       </p>
       <p>{t('archive.restore')}</p>
-      <div className={styles.command}>
-        <code>{archive.restore}</code>
-        <Copy text={archive.restore} />
-      </div>
+      <CopyLine text={archive.restore} />
     </div>
   );
 }

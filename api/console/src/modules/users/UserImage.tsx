@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 
 import type { UserRow } from '../../api/queries/users';
 import { useT } from '../../i18n';
-import { tagOf } from '../../modules/user-state';
+import { tagOf } from './user-state';
 
 /** The tag of a user's image, and that of the present container when it is another. */
 export function UserImage({ user }: { user: UserRow }): ReactNode {

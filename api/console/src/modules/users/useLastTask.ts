@@ -1,6 +1,6 @@
 import { useState } from 'react';
 
-import { readDraft, storeDraft } from '../../modules/drafts';
+import { readDraft, storeDraft } from '../drafts';
 
 const NAME = 'users-task';
 

@@ -1,27 +1,32 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import { post } from '../../api/client';
 import type { Schemas } from '../../api/types';
 import { ActionPreview } from '../../components/ActionPreview';
 import { Bytes } from '../../components/Bytes';
+import dialog from '../../components/dialog.module.css';
 import { useToasts } from '../../components/toast-store';
 import { Rich, useT } from '../../i18n';
 import { ArchiveNote } from './ArchiveNote';
-import styles from './users.module.css';
+
+interface Props {
+  name: string;
+  onClose: () => void;
+  /** Called when the removal was requested. */
+  onDeleted?: () => void;
+}
 
 /** Dialog that says what the removal of a user removes and what is kept, and asks for the name. */
-export function DeleteUser({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
+export function DeleteUser({ name, onClose, onDeleted }: Props): ReactNode {
   const t = useT();
   const toasts = useToasts();
   const client = useQueryClient();
-  const navigate = useNavigate();
   const remove = async (): Promise<void> => {
     await post('/api/admin/users/delete', { username: name, wait: 0 });
     toasts.done(t('delete.requested', { name }));
     void client.invalidateQueries({ queryKey: ['list', 'user'] });
-    await navigate({ to: '/admin/users' });
+    onDeleted?.();
   };
   return (
     <ActionPreview<Schemas['UserRemoval']>
@@ -42,7 +47,7 @@ export function DeleteUser({ name, onClose }: { name: string; onClose: () => voi
       {({ sessions, executors, groups, channels, cookies, used_bytes: used, archive, afterwards }) => (
         <>
           <p>{t('delete.now')}</p>
-          <ul className={styles.list}>
+          <ul className={dialog.list}>
             {sessions + executors > 0 && <li>{t('delete.sessions', { sessions, executors })}</li>}
             {groups.length > 0 && <li>{t('delete.groups', { groups: groups.join(', ') })}</li>}
             {channels.length > 0 && <li>{t('delete.channels', { channels: channels.join(', ') })}</li>}
