@@ -17,6 +17,7 @@ import { palette } from './en/palette';
 import { reconcile } from './en/reconcile';
 import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
+import { superadmins } from './en/superadmins';
 import { userDetail } from './en/user-detail';
 import { users } from './en/users';
 
@@ -41,6 +42,7 @@ export const en = {
   ...reconcile,
   ...settingsPage,
   ...signin,
+  ...superadmins,
   ...userDetail,
   ...users,
 };

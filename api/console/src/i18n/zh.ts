@@ -17,6 +17,7 @@ import { palette } from './zh/palette';
 import { reconcile } from './zh/reconcile';
 import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
+import { superadmins } from './zh/superadmins';
 import { userDetail } from './zh/user-detail';
 import { users } from './zh/users';
 import type { MessageKey } from './en';
@@ -42,6 +43,7 @@ export const zh: Record<MessageKey, string> = {
   ...reconcile,
   ...settingsPage,
   ...signin,
+  ...superadmins,
   ...userDetail,
   ...users,
 };

@@ -18,6 +18,7 @@ export const SECTIONS: readonly Section[] = [
   { id: 'dashboard', label: 'section.dashboard', group: '' },
   { id: 'users', label: 'section.users', group: 'people', counts: 'container' },
   { id: 'groups', label: 'section.groups', group: 'people' },
+  { id: 'superadmins', label: 'section.superadmins', group: 'people' },
   { id: 'containers', label: 'section.containers', group: 'agents', counts: 'container' },
   { id: 'images', label: 'section.images', group: 'agents', counts: 'image' },
   { id: 'settings', label: 'section.settings', group: 'agents' },

@@ -27,5 +27,17 @@ const containers = createRoute({
   component: lazyRouteComponent(() => import('../pages/containers/ContainersPage'), 'ContainersPage'),
 });
 
-/** The agents, the reconcilers, the list of all objects, and the page of any object. */
-export const adminObjectPages = [containers, reconcile, objects, object] as const;
+const superadmins = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'superadmins',
+  component: lazyRouteComponent(() => import('../pages/superadmins/SuperadminsPage'), 'SuperadminsPage'),
+});
+
+const superadmin = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'superadmins/$name',
+  component: lazyRouteComponent(() => import('../pages/superadmins/SuperadminPage'), 'SuperadminPage'),
+});
+
+/** The agents, the administrators, the reconcilers, the list of all objects, and the page of any object. */
+export const adminObjectPages = [containers, superadmins, superadmin, reconcile, objects, object] as const;

@@ -8,10 +8,24 @@ import { CopyLine } from '../../components/CopyLine';
 import { DialogFrame } from '../../components/DialogFrame';
 import dialog from '../../components/dialog.module.css';
 import { ErrorState } from '../../components/ErrorState';
-import { useT } from '../../i18n';
+import { type MessageKey, useT } from '../../i18n';
 
-/** Dialog that gives a user a random password, and shows it once. */
-export function ResetPassword({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
+interface Props {
+  name: string;
+  onClose: () => void;
+  /** Address that makes the password; that for users if absent. */
+  path?: string;
+  /** Effect of it. */
+  effect?: MessageKey;
+}
+
+/** Dialog that gives an account a random password, and shows it once. */
+export function ResetPassword({
+  name,
+  onClose,
+  path = '/api/admin/users/reset-password',
+  effect = 'reset.text',
+}: Props): ReactNode {
   const t = useT();
   const [password, setPassword] = useState<string>();
   const [failure, setFailure] = useState<Failure>();
@@ -20,9 +34,7 @@ export function ResetPassword({ name, onClose }: { name: string; onClose: () => 
     setWorking(true);
     setFailure(undefined);
     try {
-      const answer = await post<Schemas['PasswordReset']>('/api/admin/users/reset-password', {
-        username: name,
-      });
+      const answer = await post<Schemas['PasswordReset']>(path, { username: name });
       setPassword(answer.password ?? '');
     } catch (thrown) {
       setFailure(Failure.from(thrown));
@@ -32,7 +44,7 @@ export function ResetPassword({ name, onClose }: { name: string; onClose: () => 
   const isDone = password !== undefined;
   return (
     <DialogFrame opened title={t('reset.title', { name })} onClose={isDone || working ? undefined : onClose}>
-      <p>{t(isDone ? 'reset.done' : 'reset.text')}</p>
+      <p>{t(isDone ? 'reset.done' : effect)}</p>
       {isDone && <CopyLine text={password} />}
       {failure && <ErrorState title={t('preview.failed')} failure={failure} />}
       <div className={dialog.buttons}>

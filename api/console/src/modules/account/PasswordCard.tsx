@@ -1,24 +1,29 @@
 import { Button, PasswordInput } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useState } from 'react';
 
-import { post } from '../../../api/client';
-import { Failure } from '../../../api/failure';
-import { ownSessionsQuery } from '../../../api/queries/own';
-import { useSession } from '../../../app/useSession';
-import { ErrorState } from '../../../components/ErrorState';
-import { useToasts } from '../../../components/toast-store';
-import { useT } from '../../../i18n';
-import styles from '../manage.module.css';
+import { post } from '../../api/client';
+import { Failure } from '../../api/failure';
+import type { Schemas } from '../../api/types';
+import { useSession } from '../../app/useSession';
+import { ErrorState } from '../../components/ErrorState';
+import { useToasts } from '../../components/toast-store';
+import { useT } from '../../i18n';
+import styles from './account.module.css';
 
 /** Fewest characters of a password. */
 const FEWEST = 8;
 
-/** Form for another password. */
-export function PasswordCard(): ReactNode {
+interface Props {
+  /** Address that takes the change. */
+  path: string;
+  /** Called when the password was changed: other sessions have ended. */
+  onChanged: () => void;
+}
+
+/** Form for another password of the account that is signed in. */
+export function PasswordCard({ path, onChanged }: Props): ReactNode {
   const t = useT();
   const id = useId();
-  const client = useQueryClient();
   const toasts = useToasts();
   const { username } = useSession();
   const [old, setOld] = useState('');
@@ -37,14 +42,11 @@ export function PasswordCard(): ReactNode {
     setBusy(true);
     try {
       const passwords = { old_password: old, new_password: fresh };
-      const { sessions_ended: ended } = await post<{ sessions_ended: number }>(
-        '/api/user/password',
-        passwords,
-      );
+      const { sessions_ended: ended } = await post<Schemas['PasswordChanged']>(path, passwords);
       setOld('');
       setFresh('');
       toasts.done(t('password.changed', { count: ended }));
-      void client.invalidateQueries({ queryKey: ownSessionsQuery.queryKey });
+      onChanged();
     } catch (thrown) {
       setFailure(Failure.from(thrown));
     }
