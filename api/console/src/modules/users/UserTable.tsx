@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from 'react';
 
 import type { UserRow } from '../../api/queries/users';
+import { TaskStrip } from '../../components/TaskStrip';
 import { BulkBar } from '../../components/table/BulkBar';
 import type { Filter } from '../../components/table/FilterChip';
 import { ListFilters } from '../../components/table/ListFilters';
@@ -10,8 +11,7 @@ import { useT } from '../../i18n';
 import { type BulkAction, bulkFilter, bulkTarget } from './bulk';
 import { BulkActions } from './BulkActions';
 import { BulkDialog } from './BulkDialog';
-import { TaskStrip } from './TaskStrip';
-import type { LastTask } from './useLastTask';
+import type { LastTask } from '../useLastTask';
 import type { UserList } from './useUserList';
 
 interface Props {

@@ -5,7 +5,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { LinkButton } from '../../components/LinkButton';
 import { useT } from '../../i18n';
 import { plainWord } from '../../modules/plain-word';
-import { useLastTask } from '../../modules/users/useLastTask';
+import { useLastTask } from '../../modules/useLastTask';
 import { UserTable } from '../../modules/users/UserTable';
 import { useUserFilters } from '../../modules/users/useUserFilters';
 import { useUserList } from '../../modules/users/useUserList';
@@ -22,7 +22,7 @@ export function ContainersPage(): ReactNode {
   const { search, filters: chosen } = control.state;
   const filters = useUserFilters(FILTERS, data?.not_ready);
   const columns = useContainerColumns();
-  const lastTask = useLastTask();
+  const lastTask = useLastTask('users-task');
   const words = search === '' ? '' : ` --search ${plainWord(search)}`;
   const notReady = chosen.not_ready === undefined ? '' : ' --not-ready';
   const create = (

@@ -4,7 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { CopyLine } from '../../components/CopyLine';
 import { EmptyState } from '../../components/EmptyState';
 import { useT } from '../../i18n';
-import { useLastTask } from '../../modules/users/useLastTask';
+import { useLastTask } from '../../modules/useLastTask';
 import { UserTable } from '../../modules/users/UserTable';
 import { useUserFilters } from '../../modules/users/useUserFilters';
 import { useUserList } from '../../modules/users/useUserList';
@@ -22,7 +22,7 @@ export function UsersPage(): ReactNode {
   const { data, control } = list;
   const filters = useUserFilters(FILTERS, data?.not_ready);
   const columns = useUserColumns();
-  const lastTask = useLastTask();
+  const lastTask = useLastTask('users-task');
   const [creating, setCreating] = useState(false);
   const isLocal = data?.auth_mode === 'local';
   const create = (

@@ -2,13 +2,13 @@ import { CloseButton } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
-import { TaskBar } from '../../components/TaskBar';
-import { useT } from '../../i18n';
-import { TASK_TYPES } from '../task-texts';
-import styles from './users.module.css';
-import { useTask } from '../useTask';
+import { useT } from '../i18n';
+import { TASK_TYPES } from '../modules/task-texts';
+import { useTask } from '../modules/useTask';
+import styles from './task-strip.module.css';
+import { TaskBar } from './TaskBar';
 
-/** Progress of the task that was started from the list, with the way to its results. */
+/** Progress of the task that was started from the page, with the way to its results. */
 export function TaskStrip({ id, onClose }: { id: string; onClose: () => void }): ReactNode {
   const t = useT();
   const { data } = useTask(id);
