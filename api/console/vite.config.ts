@@ -8,13 +8,15 @@ const BASE =
   /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(account|client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
 /** Modules of most pages behind the sign-in, one file in place of one for each component. */
 const UI =
-  /node_modules\/(@mantine(?!\/core\/.*\/(Autocomplete|TagsInput)\/)|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live|modules)\/|app\/useSession|pages\/manage\/files\/paths\b)/;
-/** Parts of the pages of users, but those that bring the log or forms. */
-const USERS = /src\/pages\/(users|tasks)\/(?!tabs\/(Log|Limits)Tab)/;
+  /node_modules\/(@mantine(?!\/core\/.*\/(Autocomplete|TagsInput)\/)|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live)\/|modules\/[^/]+\.|app\/useSession|pages\/manage\/files\/paths\b)/;
 /** Pages of images and rollouts, with the fields that only they have. */
 const IMAGES = /src\/pages\/(images|rollouts)\/|@mantine\/core\/.*\/components\/(Autocomplete|TagsInput)\//;
 /** The settings. */
 const CONFIG = /src\/pages\/config\//;
+/** Parts of the pages of users, but those that bring the log or forms. */
+const USERS = /src\/(pages\/(users|tasks|containers)\/(?!tabs\/(Log|Limits)Tab)|modules\/users\/)/;
+/** Lists that are read only, and the pages of objects and reconcilers. */
+const OBJECTS = /src\/(pages\/(objects|reconcile|superadmins)|modules\/objects)\//;
 /** A user's own pages, but those that bring the chat, the log, forms or the editor. */
 const MANAGE =
   /src\/pages\/(manage|initializing)\/(?!log\/|chat\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;
@@ -48,6 +50,7 @@ export default defineConfig(({ mode }) => {
               { name: 'users', test: USERS },
               { name: 'images', test: IMAGES },
               { name: 'config', test: CONFIG },
+              { name: 'objects', test: OBJECTS },
               { name: 'manage', test: MANAGE },
               { name: 'chat', test: CHAT },
             ],

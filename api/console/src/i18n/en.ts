@@ -4,6 +4,7 @@ import { chat } from './en/chat';
 import { components } from './en/components';
 import { config } from './en/config';
 import { connect } from './en/connect';
+import { containers } from './en/containers';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
 import { files } from './en/files';
@@ -16,7 +17,9 @@ import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { rollouts } from './en/rollouts';
+import { reconcile } from './en/reconcile';
 import { signin } from './en/signin';
+import { superadmins } from './en/superadmins';
 import { userDetail } from './en/user-detail';
 import { users } from './en/users';
 
@@ -28,6 +31,7 @@ export const en = {
   ...components,
   ...config,
   ...connect,
+  ...containers,
   ...dashboard,
   ...errors,
   ...files,
@@ -40,7 +44,9 @@ export const en = {
   ...objects,
   ...palette,
   ...rollouts,
+  ...reconcile,
   ...signin,
+  ...superadmins,
   ...userDetail,
   ...users,
 };

@@ -4,6 +4,7 @@ import { chat } from './zh/chat';
 import { components } from './zh/components';
 import { config } from './zh/config';
 import { connect } from './zh/connect';
+import { containers } from './zh/containers';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
 import { files } from './zh/files';
@@ -16,7 +17,9 @@ import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { rollouts } from './zh/rollouts';
+import { reconcile } from './zh/reconcile';
 import { signin } from './zh/signin';
+import { superadmins } from './zh/superadmins';
 import { userDetail } from './zh/user-detail';
 import { users } from './zh/users';
 import type { MessageKey } from './en';
@@ -29,6 +32,7 @@ export const zh: Record<MessageKey, string> = {
   ...components,
   ...config,
   ...connect,
+  ...containers,
   ...dashboard,
   ...errors,
   ...files,
@@ -41,7 +45,9 @@ export const zh: Record<MessageKey, string> = {
   ...objects,
   ...palette,
   ...rollouts,
+  ...reconcile,
   ...signin,
+  ...superadmins,
   ...userDetail,
   ...users,
 };

@@ -1,6 +1,6 @@
-import { ActionIcon, Drawer } from '@mantine/core';
+import { ActionIcon, Drawer, Menu } from '@mantine/core';
 import IconMenu2 from '@tabler/icons-react/icons/IconMenu2';
-import { Outlet } from '@tanstack/react-router';
+import { Link, Outlet } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 
 import { useSession } from '../app/useSession';
@@ -54,7 +54,15 @@ export function AdminLayout(): ReactNode {
             <div id="top-slot" className="grow" />
             <CommandPalette />
             <LivePill />
-            <AccountMenu name={username} />
+            <AccountMenu name={username}>
+              <Menu.Item
+                renderRoot={(props) => (
+                  <Link to="/admin/superadmins/$name" params={{ name: username }} {...props} />
+                )}
+              >
+                {t('account.title')}
+              </Menu.Item>
+            </AccountMenu>
           </header>
           <main id="content" tabIndex={-1} className={styles.content}>
             <LiveBanner />

@@ -3,6 +3,7 @@ import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-route
 import type { ListedSection } from '../pages/objects/kinds';
 import { adminImagePages } from './admin-images';
 import { adminConfigPages } from './admin-config';
+import { adminObjectPages } from './admin-objects';
 import { adminUserPages } from './admin-users';
 import { adminRoute } from './parents';
 
@@ -49,8 +50,8 @@ export const adminPages = [
   index,
   dashboard,
   ...adminUserPages,
+  ...adminObjectPages,
   listed('groups'),
-  listed('containers'),
   ...adminImagePages,
   ...adminConfigPages,
   agent,

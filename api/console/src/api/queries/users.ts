@@ -35,7 +35,11 @@ export function describeQuery(kind: string, name: string) {
   return queryOptions({
     queryKey: [...keys.object(kind, name), 'describe'],
     queryFn: ({ signal }) =>
-      get<Described>(`/api/admin/reconcile/objects/${kind}/${encodeURIComponent(name)}`, {}, { signal }),
+      get<Described>(
+        `/api/admin/reconcile/objects/${encodeURIComponent(kind)}/${encodeURIComponent(name)}`,
+        {},
+        { signal },
+      ),
   });
 }
 

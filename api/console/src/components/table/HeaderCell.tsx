@@ -19,6 +19,13 @@ export function HeaderCell<R>({ column, control }: Props<R>): ReactNode {
   const { sort } = control.state;
   const sorted = sort?.column === column.id;
   const common = { 'data-drop': column.drop, className: column.numeric === true ? 'num' : undefined };
+  if (column.hidesHeader === true) {
+    return (
+      <Table.Th {...common}>
+        <span className="visually-hidden">{column.header}</span>
+      </Table.Th>
+    );
+  }
   if (column.sortable !== true) return <Table.Th {...common}>{column.header}</Table.Th>;
   const descending = sorted && sort.descending;
   const Icon = descending ? IconArrowDown : IconArrowUp;

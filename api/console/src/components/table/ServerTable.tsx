@@ -24,6 +24,8 @@ export interface Column<R> {
   /** The server can sort by it, under the name `id`. */
   sortable?: boolean;
   numeric?: boolean;
+  /** Its heading is for screen readers only, such as that of buttons. */
+  hidesHeader?: boolean;
   /** Its words are never broken, such as codes. */
   short?: boolean;
   /** Columns with a greater number are dropped first on narrow pages; without one it stays. */

@@ -22,7 +22,6 @@ export const objects = {
   'objects.bad': '{bad} not ready',
   'objects.commands': 'Change this from the terminal',
   'objects.none': 'Nothing here yet',
-  'objects.none.containers': 'Each user has a container. Create a user first.',
   'objects.none.agent': 'The agent program comes from a package, which the commands below activate.',
   'objects.none.skills': 'Skills teach agents how to do something. Upload the first with the command below.',
   'objects.none.groups': 'Groups give their members skills. Create one with the command below.',

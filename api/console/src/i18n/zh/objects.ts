@@ -22,7 +22,6 @@ export const objects = {
   'objects.bad': '{bad} 个未就绪',
   'objects.commands': '在终端中更改',
   'objects.none': '暂无内容',
-  'objects.none.containers': '每个用户有一个容器，请先创建用户。',
   'objects.none.agent': '智能体程序来自安装包，可用下面的命令启用。',
   'objects.none.skills': '技能教智能体完成特定工作，请用下面的命令上传第一个。',
   'objects.none.groups': '用户组为成员提供技能，请用下面的命令创建。',

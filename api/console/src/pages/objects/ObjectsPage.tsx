@@ -1,55 +1,76 @@
 import { useQuery } from '@tanstack/react-query';
-import { useMatches } from '@tanstack/react-router';
+import { Link, useMatches } from '@tanstack/react-router';
 import { type ReactNode, useMemo } from 'react';
 
 import { Failure } from '../../api/failure';
 import { listedQuery } from '../../api/queries/objects';
 import { CommandLine } from '../../components/CommandLine';
 import { EmptyState } from '../../components/EmptyState';
+import styles from '../../components/object.module.css';
 import { listQuery } from '../../components/table/list-state';
 import { ListFilters } from '../../components/table/ListFilters';
 import { ServerTable } from '../../components/table/ServerTable';
+import { withSingleValues } from '../../components/table/single-values';
 import { useListState } from '../../components/table/useListState';
 import { useT } from '../../i18n';
+import { useReasons } from '../../i18n/reasons';
 import { reconcileQuery } from '../../layout/useAttention';
 import { LISTED } from './kinds';
 
-const FILTERS = ['not_ready'] as const;
+const NO_FILTERS: readonly string[] = [];
 
-/**
- * Objects of a section that has no page of its own yet: their state, and the commands that change them.
- * `children` come before the list.
- */
-export function ObjectsPage({ children }: { children?: ReactNode }): ReactNode {
+interface Props {
+  /** Before the list. */
+  children?: ReactNode;
+  /** Buttons beside the title. */
+  actions?: ReactNode;
+}
+
+/** Objects of a section that are read here: search, filters, state, links, and the commands that do the same. */
+export function ObjectsPage({ children, actions }: Props): ReactNode {
   const t = useT();
+  const explain = useReasons();
   const matches = useMatches();
-  const shown = LISTED[matches.at(-1)?.staticData.listed ?? 'containers'];
-  const control = useListState(FILTERS);
-  const query = shown.isWhole ? {} : { ...shown.query, ...listQuery(control.state) };
-  const { data, error, refetch, isPlaceholderData } = useQuery(listedQuery(shown.path, query));
+  const shown = LISTED[matches.at(-1)?.staticData.listed ?? 'objects'];
+  const control = withSingleValues(useListState(shown.filterNames ?? NO_FILTERS));
+  const { state } = control;
+  const query = shown.isWhole ? {} : { ...shown.query, ...listQuery(state) };
+  const { data, error, refetch, isPlaceholderData } = useQuery(listedQuery(shown.path, query, shown.prepare));
   const { data: overview } = useQuery(reconcileQuery);
   const bad = overview?.reconcilers.find(({ name }) => name === shown.kind)?.not_ready;
   const columns = useMemo(() => shown.columns(t), [shown, t]);
   const rows = data && shown.rows(data);
   const total = data?.total ?? rows?.length;
-  const notReady = t('objects.not.ready');
-  const filters = shown.filtersReady
-    ? [{ name: 'not_ready', label: notReady, options: [{ value: 'true', text: notReady }] }]
-    : [];
+  const commands = typeof shown.commands === 'function' ? shown.commands(state) : shown.commands;
   return (
     <div className="stack">
-      <div>
-        <h1>{t(shown.title)}</h1>
-        {total !== undefined && (
-          <small>
-            {t('objects.total', { total })}
-            {bad !== undefined && ` · ${t('objects.bad', { bad })}`}
-          </small>
-        )}
+      <div className="row">
+        <div className="grow">
+          {shown.parent && (
+            <small className={styles.crumbs}>
+              <Link to={shown.parent.to as '/admin/reconcile'}>{t(shown.parent.title)}</Link> /{' '}
+              {t(shown.title)}
+            </small>
+          )}
+          <h1>{t(shown.title)}</h1>
+          {total !== undefined && (
+            <small>
+              {t('objects.total', { total })}
+              {bad !== undefined && ` · ${t('objects.bad', { bad })}`}
+            </small>
+          )}
+        </div>
+        {actions}
       </div>
       {children}
       <div>
-        {!shown.isWhole && <ListFilters control={control} filters={filters} searchLabel={t('list.search')} />}
+        {!shown.isWhole && (
+          <ListFilters
+            control={control}
+            filters={shown.filters?.({ t, state, explain }) ?? []}
+            searchLabel={t(shown.search ?? 'list.search')}
+          />
+        )}
         <ServerTable
           key={shown.path}
           label={t(shown.title)}
@@ -64,7 +85,7 @@ export function ObjectsPage({ children }: { children?: ReactNode }): ReactNode {
           empty={<EmptyState title={t('objects.none')} text={t(shown.none)} />}
         />
       </div>
-      <CommandLine title={t('objects.commands')} commands={shown.commands} />
+      <CommandLine title={t(shown.commandsTitle ?? 'objects.commands')} commands={commands} />
     </div>
   );
 }

@@ -8,23 +8,6 @@ import { Why } from './Why';
 
 const OBJECTS = '/api/admin/reconcile/objects';
 
-export const containers = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
-  title: 'section.containers',
-  path: OBJECTS,
-  query: { reconciler: 'container' },
-  kind: 'container',
-  filtersReady: true,
-  rows: ({ objects }) => objects,
-  rowId: ({ uid }) => uid,
-  columns: objectColumns,
-  none: 'objects.none.containers',
-  commands: [
-    'agentyard get containers',
-    'agentyard describe container/USER',
-    'agentyard restart container/USER',
-  ],
-});
-
 export const agent = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
   title: 'section.agent',
   path: OBJECTS,

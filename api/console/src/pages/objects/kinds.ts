@@ -1,11 +1,12 @@
-import { agent, containers, skills } from './agent-listings';
+import { agent, skills } from './agent-listings';
+import { objects } from './object-listing';
 import { executors, groups } from './people-listings';
 import { archives, audit, events, tasks } from './work-listings';
 
-/** Sections that have no page of their own yet, by their addresses. */
+/** Lists that are read only, by the last part of their addresses. */
 export const LISTED = {
+  objects,
   groups,
-  containers,
   agent,
   skills,
   executors,

@@ -1,18 +1,36 @@
 import type { Page, Schemas } from '../../api/types';
+import type { Filter } from '../../components/table/FilterChip';
+import type { ListState } from '../../components/table/list-state';
 import type { Column } from '../../components/table/ServerTable';
 import type { MessageKey, T } from '../../i18n';
+import type { ReasonText } from '../../i18n/reasons';
 
-/** A read-only list: its endpoint, its columns, and the commands that change what it shows. */
+/** What filters and commands of a list are made from. */
+export interface ListContext {
+  t: T;
+  state: ListState;
+  explain: (reason: string) => ReasonText;
+}
+
+/** A list that is read only: its endpoint, its columns, its filters, and the commands that do the same. */
 export interface Listing<A, R> {
   title: MessageKey;
+  /** The page that it is a part of. */
+  parent?: { to: string; title: MessageKey };
   /** Address of the list in the API. */
   path: string;
   /** Fields that every request has. */
   query?: Record<string, string>;
   /** Kind whose numbers stand under the title. */
   kind?: Schemas['ObjectKind'];
-  /** The server can leave out what is ready. */
-  filtersReady?: boolean;
+  /** Names of the filters, in the address and in the API. */
+  filterNames?: readonly string[];
+  /** The filters; one that is set by links only is shown while it is set. */
+  filters?: (context: ListContext) => Filter[];
+  /** Makes the request of the query, such as a time of an age. */
+  prepare?: (query: Record<string, unknown>) => Record<string, unknown>;
+  /** Says what the search acts on. */
+  search?: MessageKey;
   /** The answer is whole: no search, no pages. */
   isWhole?: boolean;
   rows: (answer: A) => R[];
@@ -20,7 +38,9 @@ export interface Listing<A, R> {
   columns: (t: T) => Column<R>[];
   /** First step when the list is empty. */
   none: MessageKey;
-  commands: string[];
+  /** Heading of the commands; without one they change the list. */
+  commandsTitle?: MessageKey;
+  commands: string[] | ((state: ListState) => string[]);
 }
 
 /** A listing whose types are checked where it is written and forgotten where it is shown. */

@@ -28,7 +28,7 @@ export function CreatedUsers({ results, onClose }: Props): ReactNode {
       {refused.length > 0 && (
         <div role="alert">
           <strong>{t('create.refused', { count: refused.length })}</strong>
-          <ul className={styles.list}>
+          <ul className={dialog.list}>
             {refused.map(({ username, error }, at) => (
               <li key={at}>
                 {username}: <span lang="en">{error}</span>

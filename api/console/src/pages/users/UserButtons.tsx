@@ -2,8 +2,8 @@ import { Button } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
-import { ACTION_KEYS, type Applicable, type AskedAction, isAsked } from './applicable';
-import type { UserActions } from './useUserActions';
+import { ACTION_KEYS, type Applicable, type AskedAction, isAsked } from '../../modules/users/applicable';
+import type { UserActions } from '../../modules/users/useUserActions';
 
 interface Props {
   applicable: Applicable;

@@ -1,4 +1,4 @@
-import { Link, Outlet } from '@tanstack/react-router';
+import { Link, Outlet, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 
 import { EmptyState } from '../../components/EmptyState';
@@ -6,13 +6,14 @@ import { ErrorState } from '../../components/ErrorState';
 import { LoadingState } from '../../components/LoadingState';
 import { ObjectHeader } from '../../components/ObjectHeader';
 import { useT } from '../../i18n';
-import { applicableActions, type AskedAction } from './applicable';
+import { applicableActions, type AskedAction } from '../../modules/users/applicable';
+import { factsOfDetail } from './user-facts';
 import { UserButtons } from './UserButtons';
-import { UserDialogs } from './UserDialogs';
-import { UserMenu } from './UserMenu';
+import { UserDialogs } from '../../modules/users/UserDialogs';
+import { UserMenu } from '../../modules/users/UserMenu';
 import { UserSentence } from './UserSentence';
 import { UserTabs } from './UserTabs';
-import { useUserActions } from './useUserActions';
+import { useUserActions } from '../../modules/users/useUserActions';
 import { useUserDetail } from './useUserDetail';
 import { useUserName } from './useUserName';
 
@@ -24,11 +25,12 @@ export function UserPage(): ReactNode {
   const { user, failure, retry, state } = detail;
   const actions = useUserActions(name, user?.health?.object ?? `container/${name}`);
   const [asked, setAsked] = useState<AskedAction>();
+  const navigate = useNavigate();
   const list = <Link to="/admin/users">{t('section.users')}</Link>;
   if (failure?.status === 404) {
     return <EmptyState title={t('user.none', { name })} text={t('user.none.text')} action={list} />;
   }
-  const applicable = applicableActions(detail);
+  const applicable = applicableActions(factsOfDetail(detail));
   const known = user !== undefined && detail.container !== undefined;
   return (
     <>
@@ -48,7 +50,12 @@ export function UserPage(): ReactNode {
       <UserSentence detail={detail} />
       <UserTabs name={name} />
       <Outlet />
-      <UserDialogs name={name} action={asked} onClose={() => setAsked(undefined)} />
+      <UserDialogs
+        name={name}
+        action={asked}
+        onClose={() => setAsked(undefined)}
+        onDeleted={() => void navigate({ to: '/admin/users' })}
+      />
     </>
   );
 }

@@ -7,10 +7,10 @@ import { StatusPill } from '../../components/StatusPill';
 import type { Column } from '../../components/table/ServerTable';
 import { Time } from '../../components/Time';
 import { useT } from '../../i18n';
-import { stateOfUser } from '../../modules/user-state';
-import { UserImage } from './UserImage';
+import { stateOfUser } from '../../modules/users/user-state';
+import { UserImage } from '../../modules/users/UserImage';
 import styles from './users.module.css';
-import { UserWhy } from './UserWhy';
+import { UserWhy } from '../../modules/users/UserWhy';
 
 /** Columns of the list of users; their ids are the server's names for sorting. */
 export function useUserColumns(): Column<UserRow>[] {

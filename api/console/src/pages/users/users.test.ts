@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 
 import { listQuery, readListState, writeListState } from '../../components/table/list-state';
 import { longTime, readHumanTime } from '../../modules/human-time';
-import { tagOf } from '../../modules/user-state';
-import { bulkTarget, previewedScope } from './bulk';
+import { tagOf } from '../../modules/users/user-state';
+import { bulkTarget, previewedScope } from '../../modules/users/bulk';
 import { parseUsers, withPasswords, writeUsers } from './parse-users';
-import { usersRequest, USER_FILTERS } from './user-filters';
+import { usersRequest, USER_FILTERS } from '../../modules/users/user-filters';
 
 const state = (search: Record<string, string | string[]>) => readListState(search, USER_FILTERS);
 

@@ -11,13 +11,8 @@ import { TonePill } from '../../../components/StatusPill';
 import tables from '../../../components/table/table.module.css';
 import { Time } from '../../../components/Time';
 import { useToasts } from '../../../components/toast-store';
-import { type MessageKey, useT } from '../../../i18n';
-
-const CLIENTS: Record<string, MessageKey> = {
-  web: 'sessions.web',
-  extension: 'sessions.extension',
-  desktop: 'sessions.desktop',
-};
+import { useT } from '../../../i18n';
+import { clientKey } from '../../../modules/account/session-client';
 
 /** Sessions of the account, which can be ended. */
 export function SessionsCard(): ReactNode {
@@ -63,7 +58,7 @@ export function SessionsCard(): ReactNode {
           </Table.Thead>
           <Table.Tbody>
             {data.sessions.map((session) => {
-              const key = CLIENTS[session.client];
+              const key = clientKey(session.client);
               return (
                 <Table.Tr key={session.issued_at}>
                   <Table.Td>{key ? t(key) : session.client}</Table.Td>

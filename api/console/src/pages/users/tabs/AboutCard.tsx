@@ -5,9 +5,10 @@ import type { ReactNode } from 'react';
 import { ofUserQuery } from '../../../api/queries/users';
 import type { Schemas } from '../../../api/types';
 import { Bytes } from '../../../components/Bytes';
+import { DetailCard } from '../../../components/DetailCard';
+import { type Fact, FactList } from '../../../components/FactList';
 import { Time } from '../../../components/Time';
 import { type MessageKey, Rich, useT } from '../../../i18n';
-import styles from '../users.module.css';
 import type { UserDetail } from '../useUserDetail';
 
 const SOURCES: Record<string, MessageKey> = {
@@ -28,10 +29,10 @@ export function AboutCard({ name, detail }: { name: string; detail: UserDetail }
     enabled: isRunning,
     retry: false,
   });
-  const facts: [MessageKey, ReactNode][] = [
-    ['users.source', source && t(SOURCES[source] ?? 'users.source.local')],
+  const facts: Fact[] = [
+    [t('users.source'), source && t(SOURCES[source] ?? 'users.source.local')],
     [
-      'users.groups',
+      t('users.groups'),
       row &&
         (row.groups.length === 0
           ? '–'
@@ -44,9 +45,9 @@ export function AboutCard({ name, detail }: { name: string; detail: UserDetail }
               </span>
             ))),
     ],
-    ['user.files', workspace && <Bytes value={workspace.used_bytes} />],
+    [t('user.files'), workspace && <Bytes value={workspace.used_bytes} />],
     [
-      'user.load',
+      t('user.load'),
       usage && (
         <Rich
           k="user.load.now"
@@ -57,24 +58,14 @@ export function AboutCard({ name, detail }: { name: string; detail: UserDetail }
         />
       ),
     ],
-    ['user.address', observed?.ip && <code>{observed.ip}</code>],
-    ['user.started', isRunning && observed?.started_at && <Time at={observed.started_at} />],
-    ['users.last.login', row && (row.last_login_at ? <Time at={row.last_login_at} /> : t('users.never'))],
-    ['user.created', user && <Time at={user.created_at} />],
+    [t('user.address'), observed?.ip && <code>{observed.ip}</code>],
+    [t('user.started'), isRunning && observed?.started_at && <Time at={observed.started_at} />],
+    [t('users.last.login'), row && (row.last_login_at ? <Time at={row.last_login_at} /> : t('users.never'))],
+    [t('user.created'), user && <Time at={user.created_at} />],
   ];
   return (
-    <section className={`card ${styles.card ?? ''}`}>
-      <h2>{t('user.about')}</h2>
-      <dl className={styles.about}>
-        {facts.map(([label, value]) =>
-          value ? (
-            <div key={label} className={styles.fact}>
-              <dt>{t(label)}</dt>
-              <dd>{value}</dd>
-            </div>
-          ) : null,
-        )}
-      </dl>
-    </section>
+    <DetailCard title={t('user.about')}>
+      <FactList facts={facts} />
+    </DetailCard>
   );
 }

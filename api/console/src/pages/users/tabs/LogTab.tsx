@@ -8,7 +8,7 @@ import { useT } from '../../../i18n';
 import { useContainerLog } from '../../../modules/useContainerLog';
 import { useUserDetail } from '../useUserDetail';
 import { useUserName } from '../useUserName';
-import { LastEnds } from './LastEnds';
+import { LastEnds } from '../../../modules/objects/LastEnds';
 
 /** The log of a user's container, followed, and how the previous ones ended. */
 export function LogTab(): ReactNode {

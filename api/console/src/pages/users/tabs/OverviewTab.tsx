@@ -3,15 +3,15 @@ import type { ReactNode } from 'react';
 
 import { describeQuery, type Described } from '../../../api/queries/users';
 import { CommandLine } from '../../../components/CommandLine';
+import styles from '../../../components/detail.module.css';
 import { LoadingState } from '../../../components/LoadingState';
+import { ConditionsCard } from '../../../modules/objects/ConditionsCard';
+import { StepsCard } from '../../../modules/objects/StepsCard';
 import { userCommands } from '../commands';
-import styles from '../users.module.css';
 import { useUserDetail } from '../useUserDetail';
 import { useUserName } from '../useUserName';
 import { AboutCard } from './AboutCard';
 import { CompareCard } from './CompareCard';
-import { ConditionsCard } from './ConditionsCard';
-import { StepsCard } from './StepsCard';
 
 /** Desired beside observed, conditions, next steps. */
 export function OverviewTab(): ReactNode {
@@ -26,7 +26,7 @@ export function OverviewTab(): ReactNode {
     <div className={styles.columns}>
       <div className="stack">
         <CompareCard detail={detail} config={config} skills={skills} />
-        <StepsCard container={container} />
+        <StepsCard object={container} />
         <ConditionsCard parts={parts} told={user.health?.reason} />
       </div>
       <div className="stack">

@@ -1,0 +1,23 @@
+/** Administrators. */
+export const superadmins = {
+  'superadmins.count': '{count} 位管理员',
+  'superadmins.text': '管理员可以执行所有操作，没有智能体，在任何登录方式下都使用自己的密码。',
+  'superadmins.you': '你',
+  'superadmins.create': '创建管理员',
+  'superadmins.create.text': '密码随机生成，只显示一次。管理员登录后可以更改。',
+  'superadmins.create.failed': '未创建管理员',
+  'superadmins.name.hint': '1 至 64 个字母、数字或 . _ @ + -，不能与用户重名。',
+  'superadmins.created': '已创建 {name}',
+  'superadmins.once': '{name} 的密码只显示这一次，关闭前请复制。',
+  'superadmins.own.reset': '请在自己的页面用当前密码更改密码。',
+  'superadmins.own.delete': '不能删除自己的账号，可由其他管理员删除。',
+  'superadmins.reset.text': '将以随机密码替换当前密码，该管理员的所有会话都会结束。',
+  'superadmins.delete.text': '{name} 的会话立即结束，且无法再登录。审计记录会保留其操作。',
+  'superadmins.deleted': '已删除 {name}',
+  'superadmins.none': '没有管理员 {name}',
+  'superadmins.is.you': '这是你的账号。',
+  'superadmins.is.other': '{name} 可以执行所有操作。',
+  'superadmins.audit': '{name} 的操作',
+  'superadmins.sessions.own': '你将在各处退出登录（包括此处），需要重新登录。',
+  'superadmins.sessions.other': '该管理员需要在各处重新登录。',
+} satisfies Record<keyof typeof import('../en/superadmins').superadmins, string>;

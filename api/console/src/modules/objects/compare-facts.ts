@@ -1,0 +1,41 @@
+/** Desired or observed state of an object, as the service reports it. */
+export type State = Readonly<Record<string, unknown>>;
+
+/** A property of an object, desired and observed. */
+export interface ComparedFact {
+  name: string;
+  desired: unknown;
+  /** Undefined: it is not among what was observed. */
+  observed: unknown;
+  differs: boolean;
+}
+
+/** Observed properties that have another name than the desired ones. */
+const NAMES: Readonly<Record<string, string>> = { image: 'image_ref' };
+
+const isNothing = (value: unknown): boolean => value === undefined || value === null;
+
+/** Puts beside each desired property what was observed of it. */
+export function compareFacts(
+  desired: State | null | undefined,
+  observed: State | null | undefined,
+): ComparedFact[] {
+  const seen = observed ?? {};
+  return Object.entries(desired ?? {}).map(([name, wanted]) => {
+    const other = name in seen ? name : (NAMES[name] ?? name);
+    const found = seen[other];
+    const differs =
+      !isNothing(found) && !isNothing(wanted) && JSON.stringify(wanted) !== JSON.stringify(found);
+    return { name, desired: wanted, observed: found, differs };
+  });
+}
+
+/** Observed properties that no desired one stands beside. */
+export function observedOnly(
+  desired: State | null | undefined,
+  observed: State | null | undefined,
+): [name: string, value: unknown][] {
+  const told = new Set(Object.keys(desired ?? {}));
+  for (const name of [...told]) told.add(NAMES[name] ?? name);
+  return Object.entries(observed ?? {}).filter(([name]) => !told.has(name));
+}

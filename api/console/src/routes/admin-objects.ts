@@ -1,0 +1,43 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+
+import { adminRoute } from './parents';
+
+const reconcile = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'reconcile',
+  component: lazyRouteComponent(() => import('../pages/reconcile/ReconcilePage'), 'ReconcilePage'),
+});
+
+const objects = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'reconcile/objects',
+  staticData: { listed: 'objects' },
+  component: lazyRouteComponent(() => import('../pages/objects/ObjectsPage'), 'ObjectsPage'),
+});
+
+const object = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'reconcile/$kind/$name',
+  component: lazyRouteComponent(() => import('../pages/reconcile/ObjectPage'), 'ObjectPage'),
+});
+
+const containers = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'containers',
+  component: lazyRouteComponent(() => import('../pages/containers/ContainersPage'), 'ContainersPage'),
+});
+
+const superadmins = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'superadmins',
+  component: lazyRouteComponent(() => import('../pages/superadmins/SuperadminsPage'), 'SuperadminsPage'),
+});
+
+const superadmin = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'superadmins/$name',
+  component: lazyRouteComponent(() => import('../pages/superadmins/SuperadminPage'), 'SuperadminPage'),
+});
+
+/** The agents, the administrators, the reconcilers, the list of all objects, and the page of any object. */
+export const adminObjectPages = [containers, superadmins, superadmin, reconcile, objects, object] as const;
