@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import { useT } from '../../i18n';
+import { ObjectLink } from '../../modules/objects/ObjectLink';
 
 /** Kinds whose objects are shown on the page of the user of the same name. */
 const OF_USERS: ReadonlySet<string> = new Set(['user', 'container', 'agent-config', 'skill-set']);
@@ -27,9 +28,5 @@ export function ProblemObject({ kind, name }: { kind: string; name: string }): R
         {t('dashboard.rollout')}
       </Link>
     );
-  return (
-    <Link to="/admin/reconcile/$kind/$name" params={{ kind, name }}>
-      {`${kind}/${name}`}
-    </Link>
-  );
+  return <ObjectLink object={`${kind}/${name}`} />;
 }
