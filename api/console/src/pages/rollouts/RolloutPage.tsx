@@ -16,10 +16,11 @@ import { useListState } from '../../components/table/useListState';
 import { useT } from '../../i18n';
 import { useReadAgain } from '../../modules/useReadAgain';
 import { visibleText } from '../../modules/visible-text';
+import { changesOf } from './changes';
 import { rolloutCommands } from './commands';
 import { FailedUsers } from './FailedUsers';
 import { goalOf, stateOfRollout, titleOf } from './phases';
-import { type AskedChange, isCancellable, RolloutButtons } from './RolloutButtons';
+import { type AskedChange, RolloutButtons } from './RolloutButtons';
 import { RolloutDialogs } from './RolloutDialogs';
 import { RolloutFacts } from './RolloutFacts';
 import { RolloutSentence } from './RolloutSentence';
@@ -68,7 +69,7 @@ export function RolloutPage(): ReactNode {
         name={name}
         state={stateOfRollout(rollout)}
         menu={
-          isCancellable(rollout) ? (
+          changesOf(rollout).canCancel ? (
             <Menu.Item onClick={() => setAsked('cancel')}>{t('rollout.cancel')}…</Menu.Item>
           ) : undefined
         }
@@ -79,8 +80,8 @@ export function RolloutPage(): ReactNode {
         <div className="stack">
           <RolloutSentence
             rollout={rollout}
+            users={data.users}
             failed={failed.map(({ username }) => username)}
-            moving={data.users.filter(({ state }) => state === 'moving').map(({ username }) => username)}
           />
           <FailedUsers users={failed} total={rollout.progress.failed} />
           <RolloutUsers id={id} query={query} control={control} rollout={rollout} />
