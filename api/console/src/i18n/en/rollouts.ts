@@ -42,6 +42,7 @@ export const rollouts = {
   'rollout.why.replaced': 'It has ended; a later change took its place.',
   'rollout.way.back': 'To take it back: {command}',
   'rollout.progress.label': 'Progress of the rollout',
+  'rollout.show': 'Show rollout',
   'rollout.task': 'Show task',
   'rollout.said': 'In the server’s words',
   'rollout.failed.of': '{name} did not become ready',

@@ -37,6 +37,7 @@ export const rollouts = {
   'rollout.why.replaced': '已结束，由之后的更改取代。',
   'rollout.way.back': '撤回命令：{command}',
   'rollout.progress.label': '更新进度',
+  'rollout.show': '查看更新',
   'rollout.task': '查看任务',
   'rollout.said': '服务器说明',
   'rollout.failed.of': '{name} 未能就绪',

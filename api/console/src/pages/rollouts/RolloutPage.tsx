@@ -42,8 +42,9 @@ export function RolloutPage(): ReactNode {
   const { data, error, refetch } = query;
   const ended = typeof data?.rollout.finished_at === 'string';
   useReadAgain(keys.object('rollout', id), ended);
-  const hasFailed = (data?.rollout.progress.failed ?? 0) > 0;
-  const { data: found } = useQuery({ ...failedUsersQuery(id, MOST_FAILED), enabled: hasFailed });
+  const { generation = 0, progress } = data?.rollout ?? {};
+  const count = progress?.failed ?? 0;
+  const { data: found } = useQuery(failedUsersQuery(id, generation, count, MOST_FAILED));
   const [asked, setAsked] = useState<AskedChange>();
   const list = <Link to="/admin/rollouts">{t('section.rollouts')}</Link>;
   const failure = error ? Failure.from(error) : undefined;
@@ -56,7 +57,7 @@ export function RolloutPage(): ReactNode {
       <LoadingState rows={5} />
     );
   const { rollout } = data;
-  const failed = hasFailed ? (found ?? []) : [];
+  const failed = count > 0 ? (found ?? []) : [];
   const name = t(titleOf(rollout), { goal: visibleText(goalOf(rollout)) });
   return (
     <>
