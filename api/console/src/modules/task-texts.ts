@@ -23,3 +23,6 @@ export const TASK_TYPES: Record<string, MessageKey> = {
 
 /** Types that the server can cancel. */
 export const CANCELLABLE = new Set(['upgrade', 'migrate', 'config', 'adapter', 'config_apply', 'pull']);
+
+/** Types whose task is a rollout with a page of its own. */
+export const ROLLOUTS = new Set(['upgrade', 'migrate', 'config', 'adapter']);

@@ -56,10 +56,13 @@ export async function readUsers(
   return found.slice(0, most);
 }
 
-/** The first failed users of a rollout, whichever page they are on. */
-export function failedUsersQuery(id: string, most: number) {
+/** The first failed users of a rollout, whichever page they are on; read again when their number has changed. */
+export function failedUsersQuery(id: string, generation: number, failed: number, most: number) {
   return queryOptions({
-    queryKey: [...keys.object('rollout', id), 'failed', most],
-    queryFn: ({ signal }) => readUsers(id, ({ state }) => state === 'failed', most, signal),
+    queryKey: ['rollout-failed', id, generation, failed] as const,
+    queryFn: ({ signal }) => readUsers(id, ({ state }) => state === 'failed', Math.min(failed, most), signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    enabled: failed > 0,
   });
 }

@@ -89,7 +89,7 @@ export const config = {
   'config.rollout': 'Progress of the settings',
   'config.rollout.of': 'Agents get revision {revision}',
   'config.rollout.steps':
-    'It goes in steps, at most {most} agents at a time, and pauses at the first one that is not ready within {time}.',
+    'It goes in steps, {most, plural, one {one agent} other {at most # agents}} at a time, and pauses at the first one that is not ready within {time}.',
   'config.rollout.show': 'Show rollout',
   'config.rollout.replaced': 'Replaced by a later one',
   'config.rollout.failed':
@@ -103,11 +103,8 @@ export const config = {
   'config.rollback.title': 'Roll back to revision {revision}?',
   'config.rollback.note':
     'Secrets, and those of agents (security), keep their current values. The return is a save of its own, which can be rolled back as well.',
-  'config.rollback.to': 'Roll back to revision {revision}',
-  'config.rollback.restart':
-    'Roll back to revision {revision} and restart {count, plural, one {# agent} other {# agents}}',
-  'config.rollback.purge':
-    'Roll back to revision {revision} and remove {count, plural, one {# user} other {# users}}',
+  'config.rollback.restart': 'Roll back and restart {count, plural, one {# agent} other {# agents}}',
+  'config.rollback.purge': 'Roll back and remove {count, plural, one {# user} other {# users}}',
   'config.history.revision': 'Revision',
   'config.history.search': 'Account or key',
   'config.history.way.back': 'Way back',

@@ -5,6 +5,7 @@ export const rollouts = {
   'rollouts.search': 'Search images, ids, people',
   'rollouts.none': 'No rollouts yet',
   'rollouts.none.text': 'A rollout moves users to another image, a few at a time, and stops when one fails.',
+  'rollouts.done': '{done} of {total}{failed, plural, =0 {} other {, # failed}}',
   'rollout.what': 'What',
   'rollout.users': 'Users done',
   'rollout.progress': '{done} of {total}',
@@ -39,7 +40,9 @@ export const rollouts = {
   'rollout.why.cancelling': 'It ends when the users under way are done.',
   'rollout.why.cancelled': 'Cancelled{done, plural, =0 {} other {: those who moved keep {goal}}}.',
   'rollout.why.replaced': 'It has ended; a later change took its place.',
+  'rollout.way.back': 'To take it back: {command}',
   'rollout.progress.label': 'Progress of the rollout',
+  'rollout.show': 'Show rollout',
   'rollout.task': 'Show task',
   'rollout.said': 'In the server’s words',
   'rollout.failed.of': '{name} did not become ready',
@@ -88,7 +91,7 @@ export const rollouts = {
   'rollout.rollback.effect':
     '{count, plural, =0 {Nobody has moved: the rollout just ends.} one {# user returns to the previous image; the agent restarts. Who got another image meanwhile keeps it.} other {# users return to their previous images; their agents restart. Who got another image meanwhile keeps it.}}',
   'rollout.rollback.to': '{count, plural, one {# user} other {# users}} to {image}:',
-  'rollout.rollback.done': 'The rollout is rolled back',
+  'rollout.rollback.done': 'The users return to their previous images',
   'rollout.cancel': 'Cancel rollout',
   'rollout.cancel.title': 'Cancel this rollout?',
   'rollout.cancel.effect':

@@ -94,9 +94,8 @@ export const config = {
   'config.rollback.title': '回滚到修订 {revision}？',
   'config.rollback.note':
     '密钥以及智能体的密钥（security）保持当前值。回滚本身也是一次保存，同样可以再回滚。',
-  'config.rollback.to': '回滚到修订 {revision}',
-  'config.rollback.restart': '回滚到修订 {revision} 并重启 {count} 个智能体',
-  'config.rollback.purge': '回滚到修订 {revision} 并移除 {count} 个用户',
+  'config.rollback.restart': '回滚并重启 {count} 个智能体',
+  'config.rollback.purge': '回滚并移除 {count} 个用户',
   'config.history.revision': '修订',
   'config.history.search': '账号或键名',
   'config.history.way.back': '恢复',

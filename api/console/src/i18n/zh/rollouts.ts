@@ -4,6 +4,7 @@ export const rollouts = {
   'rollouts.search': '搜索镜像、ID、人员',
   'rollouts.none': '暂无镜像更新',
   'rollouts.none.text': '镜像更新会分批把用户迁移到另一个镜像，遇到失败时停下。',
+  'rollouts.done': '{done} / {total}{failed, plural, =0 {} other {，# 个失败}}',
   'rollout.what': '内容',
   'rollout.users': '已完成用户',
   'rollout.progress': '{done} / {total}',
@@ -34,7 +35,9 @@ export const rollouts = {
   'rollout.why.cancelling': '正在进行的用户完成后即结束。',
   'rollout.why.cancelled': '已取消{done, plural, =0 {} other {：已迁移的用户保留 {goal}}}。',
   'rollout.why.replaced': '已结束，由之后的更改取代。',
+  'rollout.way.back': '撤回命令：{command}',
   'rollout.progress.label': '更新进度',
+  'rollout.show': '查看更新',
   'rollout.task': '查看任务',
   'rollout.said': '服务器说明',
   'rollout.failed.of': '{name} 未能就绪',
@@ -81,7 +84,7 @@ export const rollouts = {
   'rollout.rollback.effect':
     '{count, plural, =0 {尚无用户迁移，更新将直接结束。} other {# 个用户将恢复到之前的镜像，其智能体会重启。期间已改用其他镜像的用户保持不变。}}',
   'rollout.rollback.to': '{count} 个用户恢复到 {image}：',
-  'rollout.rollback.done': '更新已回滚',
+  'rollout.rollback.done': '用户正在恢复到之前的镜像',
   'rollout.cancel': '取消更新',
   'rollout.cancel.title': '取消此次更新？',
   'rollout.cancel.effect':

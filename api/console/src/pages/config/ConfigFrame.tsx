@@ -57,6 +57,10 @@ export function ConfigFrame({ settings, names, generation }: LoadedSettings): Re
       review.forget(key);
       control.drop(key);
     },
+    discard: () => {
+      review.clear();
+      control.discard();
+    },
     settings,
     names,
     generation,

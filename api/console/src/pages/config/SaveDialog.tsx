@@ -4,10 +4,9 @@ import { Failure } from '../../api/failure';
 import type { ConfigSaved, SaveTerms } from '../../api/queries/config';
 import { ActionPreview } from '../../components/ActionPreview';
 import { useT } from '../../i18n';
-import type { ChangedValue } from './changed-values';
+import { type ChangedValue, valueAfter } from './changed-values';
 import { ChangeList } from './ChangeList';
 import { useConfigForm } from './config-form';
-import { valueAfter } from './pending';
 import { PurgePlan } from './PurgePlan';
 import { SaveEffect } from './SaveEffect';
 
@@ -35,9 +34,8 @@ interface Props<P extends SavePreview> {
 export function SaveDialog<P extends SavePreview>(props: Props<P>): ReactNode {
   const { onClose, onRefused, onSaved, save } = props;
   const t = useT();
-  const { settings, pending } = useConfigForm();
+  const { settings } = useConfigForm();
   const [forced, setForced] = useState(false);
-  const after = (key: string): unknown => valueAfter(settings, pending.changes, key);
   const act = async ({ answer }: P): Promise<void> => {
     if (answer.changed.length === 0) return;
     const confirm = answer.purge?.confirm ?? undefined;
@@ -64,24 +62,30 @@ export function SaveDialog<P extends SavePreview>(props: Props<P>): ReactNode {
       blocked={({ answer }) => (answer.purge?.problem && !forced ? t('config.purge.blocked') : undefined)}
       act={act}
     >
-      {(preview) => (
-        <>
-          {preview.answer.purge && (
-            <PurgePlan
-              purge={preview.answer.purge}
-              retention={after('archive.retention')}
-              forced={forced}
-              onForce={setForced}
-            />
-          )}
-          {preview.answer.changed.length === 0 && <p>{t('config.unchanged')}</p>}
-          {preview.answer.changed.length > 0 && <ChangeList changes={props.changes(preview)} />}
-          {props.note?.(preview)}
-          {preview.answer.changed.length > 0 && (
-            <SaveEffect answer={preview.answer} atOnce={after('container.max_unavailable')} />
-          )}
-        </>
-      )}
+      {(preview) => {
+        const changes = props.changes(preview);
+        return (
+          <>
+            {preview.answer.purge && (
+              <PurgePlan
+                purge={preview.answer.purge}
+                retention={valueAfter(settings, changes, 'archive.retention')}
+                forced={forced}
+                onForce={setForced}
+              />
+            )}
+            {preview.answer.changed.length === 0 && <p>{t('config.unchanged')}</p>}
+            {preview.answer.changed.length > 0 && <ChangeList changes={changes} />}
+            {props.note?.(preview)}
+            {preview.answer.changed.length > 0 && (
+              <SaveEffect
+                answer={preview.answer}
+                atOnce={valueAfter(settings, changes, 'container.max_unavailable')}
+              />
+            )}
+          </>
+        );
+      }}
     </ActionPreview>
   );
 }

@@ -54,3 +54,10 @@ export function valuesBefore(saves: Revision[]): Map<string, unknown> {
   for (const { changes } of saves) for (const { key, old } of changes) values.set(key, old);
   return values;
 }
+
+/** The value that a setting has once the changes are made. */
+export function valueAfter(settings: ShownSetting[], changes: ChangedValue[], key: string): unknown {
+  const setting = find(settings, key);
+  const change = changes.find((one) => one.key === key);
+  return change === undefined ? setting?.value : (change.after ?? setting?.default);
+}

@@ -1,6 +1,6 @@
 import type { SettingNames } from '../../i18n/settings';
 import type { Setting } from '../../modules/settings';
-import type { SettingSection } from './sections';
+import { type SettingSection, sectionsOf } from './sections';
 
 /** A setting with its words in the page's language. */
 export interface ShownSetting extends Setting {
@@ -16,14 +16,16 @@ export interface ShownSection {
   settings: ShownSetting[];
 }
 
-/** Gives settings the titles and texts of the page's language. */
+/** Gives settings the titles and texts of the page's language, in the order of the sections. */
 export function nameSettings(settings: Setting[], names: SettingNames): ShownSetting[] {
-  return settings.map((setting) => {
+  const named = settings.map((setting) => {
     const found = names.find(setting.key);
     const [title, text] = found ?? [setting.title, setting.text];
     const words = [title, text, setting.title, setting.text, setting.key].join('\n').toLowerCase();
     return { ...setting, title, text, isForeign: found === undefined, words };
   });
+  const groups = sectionsOf(settings.map(({ group }) => group)).flatMap((section) => section.groups);
+  return groups.flatMap((group) => named.filter((setting) => setting.group === group));
 }
 
 /** Keeps settings that have the words in title, text or key, in their sections; empty sections are left out. */

@@ -63,11 +63,3 @@ export function collectPending<S extends Setting>(settings: S[], draft: ConfigDr
 export function valuesOf(changes: PendingChange[]): Record<string, unknown> {
   return Object.fromEntries(changes.map(({ setting, value }) => [setting.key, value]));
 }
-
-/** Returns the value that a setting has once the changes are saved. */
-export function valueAfter(settings: Setting[], changes: PendingChange[], key: string): unknown {
-  const change = changes.find(({ setting }) => setting.key === key);
-  const setting = settings.find((one) => one.key === key);
-  if (change === undefined) return setting?.value;
-  return change.value ?? setting?.default;
-}

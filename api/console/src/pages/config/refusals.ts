@@ -9,6 +9,7 @@ export interface Refusals {
 /** Sorts the problems of a refused save by the settings that they are about. */
 export function readRefusals(failure: Failure, keys: ReadonlySet<string>): Refusals {
   const found: Refusals = { byKey: {}, other: [] };
+  if (failure.code === 'network_in_use') found.byKey['container.network_subnet'] = failure.message;
   for (const problem of failure.problems as unknown as { key?: string; message: string }[]) {
     const { key = '', message } = problem;
     if (!keys.has(key)) found.other.push(message);

@@ -10,8 +10,7 @@ export function saveVerb({ changed, purge, restarts }: ConfigSaved, t: T): strin
 
 /** The same of a rollback. */
 export function rollbackVerb(revision: number, { purge, restarts }: ConfigSaved, t: T): string {
-  const values = { revision: String(revision) };
-  if (purge && purge.users > 0) return t('config.rollback.purge', { ...values, count: purge.users });
-  if (restarts > 0) return t('config.rollback.restart', { ...values, count: restarts });
-  return t('config.rollback.to', values);
+  if (purge && purge.users > 0) return t('config.rollback.purge', { count: purge.users });
+  if (restarts > 0) return t('config.rollback.restart', { count: restarts });
+  return t('config.rollback.button', { revision: String(revision) });
 }

@@ -24,6 +24,8 @@ export interface Review {
   refuse: (failure: Failure) => void;
   /** Forgets what was said about the value of a setting. */
   forget: (key: string) => void;
+  /** Forgets all that was said. */
+  clear: () => void;
   close: () => void;
 }
 
@@ -72,6 +74,11 @@ export function useReview(
     },
     forget: (key) => {
       setRefused((old) => Object.fromEntries(Object.entries(old).filter(([other]) => other !== key)));
+      setFailure(undefined);
+    },
+    clear: () => {
+      setChecked(false);
+      setRefused({});
       setFailure(undefined);
     },
     close: () => {

@@ -1,6 +1,6 @@
 import { NativeSelect } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useMemo } from 'react';
+import type { ReactNode } from 'react';
 
 import { Failure } from '../../api/failure';
 import { candidatesQuery, localTagsQuery } from '../../api/queries/images';
@@ -14,6 +14,7 @@ import { useT } from '../../i18n';
 import { saidImage, shortImage } from '../../modules/image-name';
 import { CandidateGroups } from './CandidateGroups';
 import styles from './images.module.css';
+import { withoutFilters } from './list-control';
 import { useCandidateColumns } from './useCandidateColumns';
 import { useImageChoices } from './useImageChoices';
 
@@ -33,7 +34,7 @@ export function CandidatesTab(): ReactNode {
     enabled: tag !== undefined,
   });
   const columns = useCandidateColumns();
-  const plain = useMemo(() => ({ ...control, state: { ...control.state, filters: {} } }), [control]);
+  const plain = withoutFilters(control);
   if (tag === undefined && local !== undefined)
     return <EmptyState title={t('images.none')} text={t('images.none.text')} />;
   const image =

@@ -10,6 +10,7 @@ import { ListFilters } from '../../components/table/ListFilters';
 import { ServerTable } from '../../components/table/ServerTable';
 import { useListState } from '../../components/table/useListState';
 import { useT } from '../../i18n';
+import { withoutFilters } from './list-control';
 import { RegistryFault } from './RegistryFault';
 import { RepositoryForm } from './RepositoryForm';
 import styles from './images.module.css';
@@ -61,10 +62,7 @@ export function RegistryTab(): ReactNode {
         <RegistryFault failure={fault} onRetry={() => void refresh()} />
       ) : (
         <>
-          <ListFilters
-            control={{ ...control, state: { ...control.state, filters: {} } }}
-            searchLabel={t('registry.search')}
-          />
+          <ListFilters control={withoutFilters(control)} searchLabel={t('registry.search')} />
           <ServerTable
             label={t('images.tab.registry')}
             columns={columns}
@@ -72,7 +70,7 @@ export function RegistryTab(): ReactNode {
             page={data}
             isPrevious={isPlaceholderData && isFetching}
             rowId={({ tag }) => tag}
-            control={control}
+            control={withoutFilters(control)}
             onRetry={() => void refresh()}
             empty={<EmptyState title={t('registry.none')} text={t('registry.none.text')} />}
           />

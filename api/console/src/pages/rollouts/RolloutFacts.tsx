@@ -34,7 +34,7 @@ export function RolloutFacts({ rollout }: { rollout: Rollout }): ReactNode {
     <dl className={styles.facts}>
       {facts.map(([label, value]) =>
         value ? (
-          <div key={label} className={styles.fact} data-wide={WIDE.has(label) || undefined}>
+          <div key={label} className={styles.fact} data-wide={(ofImage && WIDE.has(label)) || undefined}>
             <dt>{t(label)}</dt>
             <dd>{value}</dd>
           </div>

@@ -16,10 +16,11 @@ import { useListState } from '../../components/table/useListState';
 import { useT } from '../../i18n';
 import { useReadAgain } from '../../modules/useReadAgain';
 import { visibleText } from '../../modules/visible-text';
+import { changesOf } from './changes';
 import { rolloutCommands } from './commands';
 import { FailedUsers } from './FailedUsers';
 import { goalOf, stateOfRollout, titleOf } from './phases';
-import { type AskedChange, isCancellable, RolloutButtons } from './RolloutButtons';
+import { type AskedChange, RolloutButtons } from './RolloutButtons';
 import { RolloutDialogs } from './RolloutDialogs';
 import { RolloutFacts } from './RolloutFacts';
 import { RolloutSentence } from './RolloutSentence';
@@ -41,8 +42,9 @@ export function RolloutPage(): ReactNode {
   const { data, error, refetch } = query;
   const ended = typeof data?.rollout.finished_at === 'string';
   useReadAgain(keys.object('rollout', id), ended);
-  const hasFailed = (data?.rollout.progress.failed ?? 0) > 0;
-  const { data: found } = useQuery({ ...failedUsersQuery(id, MOST_FAILED), enabled: hasFailed });
+  const { generation = 0, progress } = data?.rollout ?? {};
+  const count = progress?.failed ?? 0;
+  const { data: found } = useQuery(failedUsersQuery(id, generation, count, MOST_FAILED));
   const [asked, setAsked] = useState<AskedChange>();
   const list = <Link to="/admin/rollouts">{t('section.rollouts')}</Link>;
   const failure = error ? Failure.from(error) : undefined;
@@ -55,7 +57,7 @@ export function RolloutPage(): ReactNode {
       <LoadingState rows={5} />
     );
   const { rollout } = data;
-  const failed = hasFailed ? (found ?? []) : [];
+  const failed = count > 0 ? (found ?? []) : [];
   const name = t(titleOf(rollout), { goal: visibleText(goalOf(rollout)) });
   return (
     <>
@@ -68,7 +70,7 @@ export function RolloutPage(): ReactNode {
         name={name}
         state={stateOfRollout(rollout)}
         menu={
-          isCancellable(rollout) ? (
+          changesOf(rollout).canCancel ? (
             <Menu.Item onClick={() => setAsked('cancel')}>{t('rollout.cancel')}…</Menu.Item>
           ) : undefined
         }
@@ -79,8 +81,8 @@ export function RolloutPage(): ReactNode {
         <div className="stack">
           <RolloutSentence
             rollout={rollout}
+            users={data.users}
             failed={failed.map(({ username }) => username)}
-            moving={data.users.filter(({ state }) => state === 'moving').map(({ username }) => username)}
           />
           <FailedUsers users={failed} total={rollout.progress.failed} />
           <RolloutUsers id={id} query={query} control={control} rollout={rollout} />

@@ -1,14 +1,16 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
-import type { Rollout } from '../../api/queries/rollouts';
+import type { Rollout, RolloutUser } from '../../api/queries/rollouts';
 import { Actor } from '../../components/Actor';
 import states from '../../components/states.module.css';
 import { TaskBar } from '../../components/TaskBar';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { visibleText } from '../../modules/visible-text';
+import { changesOf } from './changes';
 import { stateOfRollout } from './phases';
+import { shownProgress } from './progress';
 import styles from './rollouts.module.css';
 import { sayRollout } from './sentence';
 
@@ -17,19 +19,22 @@ const APART = new Set(['warn', 'bad']);
 
 interface Props {
   rollout: Rollout;
-  /** First failed users, and users under way, by name. */
+  /** Users of the page that is shown. */
+  users: RolloutUser[];
+  /** First failed users, by name. */
   failed: string[];
-  moving: string[];
 }
 
 /** How far a rollout is in a sentence and as a bar, who began it, and the server's own words. */
-export function RolloutSentence({ rollout, failed, moving }: Props): ReactNode {
+export function RolloutSentence({ rollout, users, failed }: Props): ReactNode {
   const t = useT();
-  const { progress, message, actor, created_at: start, finished_at: end, id } = rollout;
+  const { message, actor, created_at: start, finished_at: end, id } = rollout;
   const { tone } = stateOfRollout(rollout);
+  const moving = users.filter(({ state }) => state === 'moving').map(({ username }) => username);
   const { moved, why } = sayRollout(rollout, failed, moving);
-  const { total, done, failed: bad, cancelled } = progress;
-  const label = t('task.progress', { done, total, failed: bad, cancelled });
+  const progress = shownProgress(rollout, users);
+  const { wayBack } = changesOf(rollout);
+  const label = progress && t('task.progress', { ...progress });
   return (
     <section
       className={APART.has(tone) ? states.sentence : `card ${styles.bar ?? ''}`}
@@ -40,12 +45,13 @@ export function RolloutSentence({ rollout, failed, moving }: Props): ReactNode {
         <strong>{t(moved.key, moved.values)}</strong>
         {why && <> {t(why.key, why.values)}</>}
       </div>
-      <div className={styles.whole}>
-        <TaskBar progress={progress} label={label} />
-      </div>
+      {progress && label !== undefined && (
+        <div className={styles.whole}>
+          <TaskBar progress={progress} label={label} />
+        </div>
+      )}
       <small className={styles.linked}>
-        {label}
-        {' · '}
+        {label !== undefined && `${label} · `}
         <Rich
           k="task.by"
           values={{ actor: <Actor key="actor" name={actor} />, time: <Time key="time" at={start} /> }}
@@ -57,6 +63,11 @@ export function RolloutSentence({ rollout, failed, moving }: Props): ReactNode {
           {t('rollout.task')}
         </Link>
       </small>
+      {wayBack !== undefined && APART.has(tone) && (
+        <div>
+          <Rich k="rollout.way.back" values={{ command: <code key="command">{wayBack}</code> }} />
+        </div>
+      )}
       {message !== '' && (
         <details className={styles.said}>
           <summary>{t('rollout.said')}</summary>

@@ -1,18 +1,13 @@
 import type { Rollout } from '../../api/queries/rollouts';
-import { changesImage, lastWord } from './phases';
+import { changesOf } from './changes';
 
 /** The commands that show a rollout and change its way. */
 export function rolloutCommands(rollout: Rollout): string[] {
-  const { id, finished_at: end, phase, source, type } = rollout;
-  const commands = [`agentyard rollout status ${id} --watch`];
-  if (!end) commands.push(`agentyard rollout ${phase === 'paused' ? 'resume' : 'pause'} ${id}`);
-  if (changesImage(rollout)) {
-    commands.push(`agentyard rollout rollback ${id}`);
-    if (!end) commands.push(`agentyard rollout cancel ${id}`);
-  }
-  if (type === 'config' && source) commands.push(`agentyard config rollback ${lastWord(source)}`);
-  if (type === 'adapter') commands.push('agentyard adapter rollback');
-  return commands;
+  const { id } = rollout;
+  const { quick, canRollBack, canCancel, wayBack } = changesOf(rollout);
+  const words = [quick, canRollBack ? 'rollback' : undefined, canCancel ? 'cancel' : undefined];
+  const changes = words.flatMap((word) => (word === undefined ? [] : `agentyard rollout ${word} ${id}`));
+  return [`agentyard rollout status ${id} --watch`, ...changes, ...(wayBack === undefined ? [] : [wayBack])];
 }
 
 /** A text as one word of a shell. */

@@ -40,8 +40,8 @@ export function useRolloutColumns(): Column<Rollout>[] {
         id: 'progress',
         header: t('rollout.users'),
         cell: ({ progress }) => {
-          const { done, failed, cancelled, total } = progress;
-          const text = t('task.progress', { done, total, failed, cancelled });
+          const { done, failed, total } = progress;
+          const text = t('rollouts.done', { done, total, failed });
           return (
             <div className={styles.progress}>
               <TaskBar progress={progress} label={text} />

@@ -8,7 +8,7 @@ import { TonePill } from '../../components/StatusPill';
 import { TaskBar } from '../../components/TaskBar';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
-import { CANCELLABLE, TASK_TYPES } from '../../modules/task-texts';
+import { CANCELLABLE, ROLLOUTS, TASK_TYPES } from '../../modules/task-texts';
 import { useTask } from '../../modules/useTask';
 import { CancelTask } from './CancelTask';
 import styles from './tasks.module.css';
@@ -59,6 +59,11 @@ export function TaskPage(): ReactNode {
         <p className={styles.progress}>{text}</p>
         <TaskBar progress={data} label={text} />
         <small className={styles.note}>{t(end ? 'task.note.ended' : 'task.note')}</small>
+        {ROLLOUTS.has(data.type) && (
+          <Link to="/admin/rollouts/$id" params={{ id }}>
+            {t('rollout.show')}
+          </Link>
+        )}
       </section>
       <TaskResults task={data} />
     </div>
