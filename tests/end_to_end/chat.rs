@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::chat::Page;
 use crate::support::node::Models;
+use crate::support::postgres::Database;
 use crate::support::service::Launch;
 use crate::support::{Client, Engine, Service, Stage, seconds};
 
@@ -316,6 +317,54 @@ async fn engine_chat_says_that_agent_or_service_restarted() {
     .await;
     page.say("a4", "and again").await;
     page.until_text("answer", "You said: and again").await;
+}
+
+#[tokio::test]
+async fn engine_chat_is_held_by_one_replica() {
+    let talk = Talk::new().await;
+    let database = Database::create().await;
+    let launch = |name: &str| {
+        let socket = talk.stage.path().join(format!("{name}.sock"));
+        talk.launch()
+            .arg("--database-url")
+            .arg(database.url())
+            .arg("--admin-socket")
+            .arg(socket.display().to_string())
+    };
+    let mut first = launch("first").start().await;
+    let second = launch("second").start().await;
+    let (ann, _) = talk.user(&first, "ann").await;
+    let at_second = ann.at(&second.client());
+    let id = create(&ann).await;
+    let mut page = Page::open(&first, &ann, &id).await;
+    page.say("m1", "hello").await;
+    page.until_text("answer", "You said: hello").await;
+    page.until_quiet().await;
+
+    let address = format!("/api/agent/chat/ws?id={id}");
+    let refused = at_second.get(&address).await;
+    refused.refused(409, "held_elsewhere");
+    let refused = Page::try_open(&second, &at_second, &id, "", None).await;
+    assert_eq!(refused.err(), Some(409));
+    let form = [("id", id.as_str())];
+    let deletion = at_second.post("/api/agent/chat/delete", &form).await;
+    deletion.refused(409, "held_elsewhere");
+    // Another conversation of the user is free.
+    let other = create(&at_second).await;
+    Page::open(&second, &at_second, &other).await;
+
+    first.terminate();
+    page.until_end().await;
+    assert_eq!(page.ended.unwrap()["code"], "service_stopping");
+    first.ended().await;
+    let mut page = Page::open(&second, &at_second, &id).await;
+    page.until_text("answer", "You said: hello").await;
+    assert_eq!(page.shown(), ["user: hello", "answer: You said: hello"]);
+    page.say("m2", "again").await;
+    page.until_text("answer", "You said: again").await;
+
+    drop(second);
+    database.drop().await;
 }
 
 #[tokio::test]
