@@ -42,7 +42,8 @@ export const config = {
   'config.unsaved.count': '{count, plural, one {# unsaved change} other {# unsaved changes}}',
   'config.unsaved.secrets': 'New secrets and the documents of agents are not kept when you reload the page.',
   'config.refused':
-    '{count, plural, one {# value cannot be saved} other {# values cannot be saved}}: see its field.',
+    '{count, plural, one {# value cannot be saved: see its field.} other {# values cannot be saved: see their fields.}}',
+  'config.refused.count': '{count, plural, one {# refused value} other {# refused values}}',
   'config.discard': 'Discard all',
   'config.review': 'Review {count, plural, one {# change} other {# changes}}',
   'config.checking': 'Checking…',

@@ -41,6 +41,7 @@ export const config = {
   'config.unsaved': '未保存的更改',
   'config.unsaved.count': '{count} 项更改未保存',
   'config.unsaved.secrets': '重新加载页面后，新输入的密钥和智能体文档不会保留。',
+  'config.refused.count': '{count} 个值被拒绝',
   'config.refused': '{count} 个值无法保存，请查看对应的字段。',
   'config.discard': '全部放弃',
   'config.review': '检查 {count} 项更改',

@@ -52,10 +52,14 @@ export function SectionList({ sections, current }: Props): ReactNode {
                 aria-current={section.id === current ? 'page' : undefined}
               >
                 <span>{titleOf(section)}</span>
-                {unsaved > 0 && (
+                {unsaved + refused > 0 && (
                   <span className={styles.count} data-refused={refused > 0 || undefined}>
-                    <span aria-hidden>{unsaved}</span>
-                    <span className="visually-hidden">{t('config.unsaved.count', { count: unsaved })}</span>
+                    <span aria-hidden>{refused > 0 ? refused : unsaved}</span>
+                    <span className="visually-hidden">
+                      {refused > 0
+                        ? t('config.refused.count', { count: refused })
+                        : t('config.unsaved.count', { count: unsaved })}
+                    </span>
                   </span>
                 )}
               </Link>

@@ -190,7 +190,7 @@ test('refusals stand at their settings without the key', () => {
   ];
   const failure = new Failure(422, 'invalid_config', '', undefined, { problems });
   expect(readRefusals(failure, new Set(['image.tag', 'agent']))).toEqual({
-    byKey: { 'image.tag': 'must be a text', agent: '/a is unknown' },
+    byKey: { 'image.tag': 'Must be a text', agent: '/a is unknown' },
     other: ['nope is not a configuration key'],
   });
 });
