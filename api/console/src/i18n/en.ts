@@ -7,6 +7,7 @@ import { containers } from './en/containers';
 import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
 import { files } from './en/files';
+import { groupsSkills } from './en/groups-skills';
 import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { manage } from './en/manage';
@@ -15,6 +16,7 @@ import { model } from './en/model';
 import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { reconcile } from './en/reconcile';
+import { records } from './en/records';
 import { settingsPage } from './en/settings-page';
 import { signin } from './en/signin';
 import { superadmins } from './en/superadmins';
@@ -32,6 +34,7 @@ export const en = {
   ...dashboard,
   ...errors,
   ...files,
+  ...groupsSkills,
   ...initializing,
   ...layout,
   ...manage,
@@ -40,6 +43,7 @@ export const en = {
   ...objects,
   ...palette,
   ...reconcile,
+  ...records,
   ...settingsPage,
   ...signin,
   ...superadmins,

@@ -7,6 +7,7 @@ import { containers } from './zh/containers';
 import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
 import { files } from './zh/files';
+import { groupsSkills } from './zh/groups-skills';
 import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { manage } from './zh/manage';
@@ -15,6 +16,7 @@ import { model } from './zh/model';
 import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { reconcile } from './zh/reconcile';
+import { records } from './zh/records';
 import { settingsPage } from './zh/settings-page';
 import { signin } from './zh/signin';
 import { superadmins } from './zh/superadmins';
@@ -33,6 +35,7 @@ export const zh: Record<MessageKey, string> = {
   ...dashboard,
   ...errors,
   ...files,
+  ...groupsSkills,
   ...initializing,
   ...layout,
   ...manage,
@@ -41,6 +44,7 @@ export const zh: Record<MessageKey, string> = {
   ...objects,
   ...palette,
   ...reconcile,
+  ...records,
   ...settingsPage,
   ...signin,
   ...superadmins,

@@ -59,11 +59,9 @@ export const adminPages = [
   listed('images'),
   settings,
   agent,
-  listed('skills'),
   listed('executors'),
   listed('rollouts'),
   listed('tasks'),
   listed('events'),
-  listed('audit'),
   listed('archives'),
 ] as const;

@@ -1,0 +1,15 @@
+import type { ReactNode } from 'react';
+
+import { ObjectLink } from './ObjectLink';
+
+/** Objects that are written one after the other with commas, each as a link. */
+export function ObjectLinks({ objects }: { objects: string }): ReactNode {
+  return objects
+    .split(',')
+    .filter((object) => object !== '')
+    .map((object) => (
+      <div key={object}>
+        <ObjectLink object={object.trim()} />
+      </div>
+    ));
+}
