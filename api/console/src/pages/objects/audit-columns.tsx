@@ -7,6 +7,7 @@ import { ObjectLinks } from '../../modules/objects/ObjectLinks';
 import { visibleText } from '../../modules/visible-text';
 import { AuditEntryButton } from './AuditEntryButton';
 import { FilterLink } from './FilterLink';
+import styles from './objects.module.css';
 
 /** Columns of the audit trail. */
 export function auditColumns(t: T): Column<Schemas['AuditEntry']>[] {
@@ -52,7 +53,11 @@ export function auditColumns(t: T): Column<Schemas['AuditEntry']>[] {
       id: 'detail',
       header: t('audit.detail'),
       drop: 3,
-      cell: ({ detail }) => <span lang="en">{visibleText(detail)}</span>,
+      cell: ({ detail }) => (
+        <span lang="en" className={styles.message} title={detail}>
+          {visibleText(detail)}
+        </span>
+      ),
     },
     {
       id: 'entry',
