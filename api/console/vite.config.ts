@@ -16,7 +16,7 @@ const CONFIG = /src\/pages\/config\//;
 /** Parts of the pages of users, but those that bring the log or forms. */
 const USERS = /src\/(pages\/(users|tasks|containers)\/(?!tabs\/(Log|Limits)Tab)|modules\/users\/)/;
 /** Lists that are read only, and the pages of objects and reconcilers. */
-const OBJECTS = /src\/(pages\/(objects|reconcile|superadmins)|modules\/objects)\//;
+const OBJECTS = /src\/(pages\/(objects|reconcile|superadmins|groups|skills|auth|audit)|modules\/objects)\//;
 /** A user's own pages, but those that bring the chat, the log, forms or the editor. */
 const MANAGE =
   /src\/pages\/(manage|initializing)\/(?!log\/|chat\/|channels\/(ChannelPage|ChatAppPage|channel-fields|useChannelSave)|files\/(codemirror|editor-theme|languages)\b)/;

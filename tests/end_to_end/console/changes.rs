@@ -169,7 +169,7 @@ async fn engine_console_takes_a_setting_back_that_breaks_an_agent() {
         .click_on("role=button[name='Roll back to revision 2…']")
         .await;
     viewer
-        .click_on("role=dialog >> role=button[name=/^Roll back to revision 2 and restart/]")
+        .click_on("role=dialog >> role=button[name=/^Roll back and restart/]")
         .await;
     viewer.wait_for("text=Agents get revision 4").await;
     for user in &users {

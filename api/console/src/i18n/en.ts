@@ -9,6 +9,7 @@ import { dashboard } from './en/dashboard';
 import { errors } from './en/errors';
 import { files } from './en/files';
 import { images } from './en/images';
+import { groupsSkills } from './en/groups-skills';
 import { initializing } from './en/initializing';
 import { layout } from './en/layout';
 import { manage } from './en/manage';
@@ -18,6 +19,7 @@ import { objects } from './en/objects';
 import { palette } from './en/palette';
 import { rollouts } from './en/rollouts';
 import { reconcile } from './en/reconcile';
+import { records } from './en/records';
 import { signin } from './en/signin';
 import { superadmins } from './en/superadmins';
 import { userDetail } from './en/user-detail';
@@ -36,6 +38,7 @@ export const en = {
   ...errors,
   ...files,
   ...images,
+  ...groupsSkills,
   ...initializing,
   ...layout,
   ...manage,
@@ -45,6 +48,7 @@ export const en = {
   ...palette,
   ...rollouts,
   ...reconcile,
+  ...records,
   ...signin,
   ...superadmins,
   ...userDetail,

@@ -9,6 +9,7 @@ import { dashboard } from './zh/dashboard';
 import { errors } from './zh/errors';
 import { files } from './zh/files';
 import { images } from './zh/images';
+import { groupsSkills } from './zh/groups-skills';
 import { initializing } from './zh/initializing';
 import { layout } from './zh/layout';
 import { manage } from './zh/manage';
@@ -18,6 +19,7 @@ import { objects } from './zh/objects';
 import { palette } from './zh/palette';
 import { rollouts } from './zh/rollouts';
 import { reconcile } from './zh/reconcile';
+import { records } from './zh/records';
 import { signin } from './zh/signin';
 import { superadmins } from './zh/superadmins';
 import { userDetail } from './zh/user-detail';
@@ -37,6 +39,7 @@ export const zh: Record<MessageKey, string> = {
   ...errors,
   ...files,
   ...images,
+  ...groupsSkills,
   ...initializing,
   ...layout,
   ...manage,
@@ -46,6 +49,7 @@ export const zh: Record<MessageKey, string> = {
   ...palette,
   ...rollouts,
   ...reconcile,
+  ...records,
   ...signin,
   ...superadmins,
   ...userDetail,

@@ -39,5 +39,42 @@ const superadmin = createRoute({
   component: lazyRouteComponent(() => import('../pages/superadmins/SuperadminPage'), 'SuperadminPage'),
 });
 
+const group = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'groups/$name',
+  component: lazyRouteComponent(() => import('../pages/groups/GroupPage'), 'GroupPage'),
+});
+
+const skills = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'skills',
+  staticData: { listed: 'skills' },
+  component: lazyRouteComponent(() => import('../pages/skills/SkillsPage'), 'SkillsPage'),
+});
+
+const skill = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'skills/$name',
+  component: lazyRouteComponent(() => import('../pages/skills/SkillPage'), 'SkillPage'),
+});
+
+const audit = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'audit',
+  staticData: { listed: 'audit' },
+  component: lazyRouteComponent(() => import('../pages/audit/AuditPage'), 'AuditPage'),
+});
+
 /** The agents, the administrators, the reconcilers, the list of all objects, and the page of any object. */
-export const adminObjectPages = [containers, superadmins, superadmin, reconcile, objects, object] as const;
+export const adminObjectPages = [
+  containers,
+  superadmins,
+  superadmin,
+  group,
+  skills,
+  skill,
+  audit,
+  reconcile,
+  objects,
+  object,
+] as const;

@@ -55,10 +55,8 @@ export const adminPages = [
   ...adminImagePages,
   ...adminConfigPages,
   agent,
-  listed('skills'),
   listed('executors'),
   listed('tasks'),
   listed('events'),
-  listed('audit'),
   listed('archives'),
 ] as const;

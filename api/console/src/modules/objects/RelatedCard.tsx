@@ -9,11 +9,17 @@ import { ObjectLink } from './ObjectLink';
 import styles from './objects.module.css';
 import { ownPages, relatedObjects } from './related';
 
+interface Props {
+  object: Described;
+  /** The card is on the page of the object's own section: links to its page of reconciliation. */
+  isOwnPage?: boolean;
+}
+
 /** Links from an object to the pages that show it, and to the objects that belong to it. */
-export function RelatedCard({ object }: { object: Described }): ReactNode {
+export function RelatedCard({ object, isOwnPage = false }: Props): ReactNode {
   const t = useT();
-  const pages = ownPages(object);
-  const objects = relatedObjects(object);
+  const pages = isOwnPage ? [] : ownPages(object);
+  const objects = isOwnPage ? [object.object, ...relatedObjects(object)] : relatedObjects(object);
   if (pages.length + objects.length === 0) return null;
   return (
     <DetailCard title={t('related.title')}>

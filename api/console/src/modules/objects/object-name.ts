@@ -1,3 +1,5 @@
+import type { Schemas } from '../../api/types';
+
 /** Kind and name of an object that is written as `kind/name`; a name may have slashes. */
 export function splitObject(object: string): { kind: string; name: string } {
   const at = object.indexOf('/');
@@ -12,21 +14,21 @@ export function isOfUser(kind: string): boolean {
   return (OF_USER as readonly string[]).includes(kind);
 }
 
-/** Kinds that have a page; the service itself, groups and settings have none. */
-const KINDS: ReadonlySet<string> = new Set([
+/** Kinds of objects that can be described; the service itself, groups and settings are none. */
+export const OBJECT_KINDS: readonly Schemas['ObjectKind'][] = [
   ...OF_USER,
-  'engine',
   'image',
   'rollout',
   'adapter',
-  'archive',
   'skill',
   'skill-repository',
+  'archive',
   'directory',
   'usage',
-]);
+  'engine',
+];
 
 /** Returns true for a kind of objects that can be described. */
 export function hasObjectPage(kind: string): boolean {
-  return KINDS.has(kind);
+  return (OBJECT_KINDS as readonly string[]).includes(kind);
 }

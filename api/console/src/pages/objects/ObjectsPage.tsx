@@ -13,7 +13,7 @@ import { ServerTable } from '../../components/table/ServerTable';
 import { withSingleValues } from '../../components/table/single-values';
 import { useListState } from '../../components/table/useListState';
 import { useT } from '../../i18n';
-import { useReasons } from '../../i18n/reasons';
+import { useReasonOptions } from '../../i18n/reasons';
 import { reconcileQuery } from '../../layout/useAttention';
 import { LISTED } from './kinds';
 
@@ -22,14 +22,16 @@ const NO_FILTERS: readonly string[] = [];
 interface Props {
   /** Before the list. */
   children?: ReactNode;
+  /** After the list. */
+  after?: ReactNode;
   /** Buttons beside the title. */
   actions?: ReactNode;
 }
 
 /** Objects of a section that are read here: search, filters, state, links, and the commands that do the same. */
-export function ObjectsPage({ children, actions }: Props): ReactNode {
+export function ObjectsPage({ children, after, actions }: Props): ReactNode {
   const t = useT();
-  const explain = useReasons();
+  const reasons = useReasonOptions();
   const matches = useMatches();
   const shown = LISTED[matches.at(-1)?.staticData.listed ?? 'objects'];
   const control = withSingleValues(useListState(shown.filterNames ?? NO_FILTERS));
@@ -67,7 +69,7 @@ export function ObjectsPage({ children, actions }: Props): ReactNode {
         {!shown.isWhole && (
           <ListFilters
             control={control}
-            filters={shown.filters?.({ t, state, explain }) ?? []}
+            filters={shown.filters?.({ t, state, reasons }) ?? []}
             searchLabel={t(shown.search ?? 'list.search')}
           />
         )}
@@ -85,6 +87,7 @@ export function ObjectsPage({ children, actions }: Props): ReactNode {
           empty={<EmptyState title={t('objects.none')} text={t(shown.none)} />}
         />
       </div>
+      {after}
       <CommandLine title={t(shown.commandsTitle ?? 'objects.commands')} commands={commands} />
     </div>
   );

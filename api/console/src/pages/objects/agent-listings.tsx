@@ -2,6 +2,8 @@ import type { Schemas } from '../../api/types';
 import { StatusPill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
 import { stateOf } from '../../modules/state';
+import { ObjectLink } from '../../modules/objects/ObjectLink';
+import { visibleText } from '../../modules/visible-text';
 import { listing } from './listing';
 import { objectColumns } from './object-columns';
 import { Why } from './Why';
@@ -32,7 +34,15 @@ export const skills = listing<Schemas['Skills'], Schemas['Skill']>({
   rows: (answer) => answer.skills,
   rowId: ({ name }) => name,
   columns: (t) => [
-    { id: 'name', header: t('objects.name'), cell: ({ name }) => name },
+    {
+      id: 'name',
+      header: t('objects.name'),
+      cell: ({ name }) => (
+        <Link to="/admin/skills/$name" params={{ name }}>
+          {visibleText(name)}
+        </Link>
+      ),
+    },
     {
       id: 'state',
       header: t('objects.state'),
@@ -42,7 +52,7 @@ export const skills = listing<Schemas['Skills'], Schemas['Skill']>({
       id: 'description',
       header: t('objects.description'),
       cell: ({ conditions, description }) =>
-        stateOf(conditions).tone === 'ok' ? description : <Why conditions={conditions} />,
+        stateOf(conditions).tone === 'ok' ? visibleText(description) : <Why conditions={conditions} />,
     },
     { id: 'number', header: t('objects.version'), numeric: true, drop: 2, cell: ({ number }) => number },
     {
@@ -50,7 +60,26 @@ export const skills = listing<Schemas['Skills'], Schemas['Skill']>({
       header: t('users.groups'),
       drop: 1,
       cell: (skill) =>
-        skill.bound_to_everyone ? t('objects.everyone') : skill.bound_groups.join(', ') || '–',
+        skill.bound_to_everyone
+          ? t('objects.everyone')
+          : skill.bound_groups.length === 0
+            ? '–'
+            : skill.bound_groups.map((name) => (
+                <div key={name}>
+                  <ObjectLink object={`group/${name}`}>{visibleText(name)}</ObjectLink>
+                </div>
+              )),
+    },
+    {
+      id: 'source',
+      header: t('skill.source'),
+      drop: 2,
+      cell: ({ source }) =>
+        source === 'upload' ? (
+          t('skill.upload')
+        ) : (
+          <ObjectLink object={`skill-repository/${source}`}>{visibleText(source)}</ObjectLink>
+        ),
     },
     { id: 'users', header: t('section.users'), numeric: true, cell: (skill) => skill.user_count },
     {
@@ -60,6 +89,7 @@ export const skills = listing<Schemas['Skills'], Schemas['Skill']>({
       cell: (skill) => <Time at={skill.modified_at} />,
     },
   ],
+  search: 'table.search',
   none: 'objects.none.skills',
   commands: [
     'agentyard skill list',

@@ -2,6 +2,9 @@ import type { Schemas } from '../../api/types';
 import type { Column } from '../../components/table/ServerTable';
 import { Time } from '../../components/Time';
 import type { T } from '../../i18n';
+import { ObjectLink } from '../../modules/objects/ObjectLink';
+import { visibleText } from '../../modules/visible-text';
+import { FilterLink } from './FilterLink';
 
 /** Columns of events. */
 export function eventColumns(t: T): Column<Schemas['ExplainedEvent']>[] {
@@ -16,20 +19,24 @@ export function eventColumns(t: T): Column<Schemas['ExplainedEvent']>[] {
         </>
       ),
     },
-    { id: 'object', header: t('list.object'), drop: 2, short: true, cell: ({ object }) => object },
+    { id: 'object', header: t('list.object'), cell: ({ object }) => <ObjectLink object={object} /> },
     {
       id: 'reason',
       header: t('users.reason'),
       drop: 1,
       short: true,
-      cell: ({ reason }) => <code>{reason}</code>,
+      cell: ({ reason }) => (
+        <FilterLink to="/admin/events" filter={{ reason }}>
+          <code>{reason}</code>
+        </FilterLink>
+      ),
     },
     {
       id: 'message',
       header: t('events.message'),
       cell: ({ message, remedy, reason }) => (
         <span lang="en">
-          {message}
+          {visibleText(message)}
           {remedy !== '' && reason !== 'Progressing' && <small> {remedy}</small>}
         </span>
       ),

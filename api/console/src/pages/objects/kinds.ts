@@ -1,7 +1,8 @@
 import { agent, skills } from './agent-listings';
 import { objects } from './object-listing';
 import { executors, groups } from './people-listings';
-import { archives, audit, events, tasks } from './work-listings';
+import { audit, events } from './record-listings';
+import { archives, tasks } from './work-listings';
 
 /** Lists that are read only, by the last part of their addresses. */
 export const LISTED = {

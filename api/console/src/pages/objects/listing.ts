@@ -3,13 +3,13 @@ import type { Filter } from '../../components/table/FilterChip';
 import type { ListState } from '../../components/table/list-state';
 import type { Column } from '../../components/table/ServerTable';
 import type { MessageKey, T } from '../../i18n';
-import type { ReasonText } from '../../i18n/reasons';
 
 /** What filters and commands of a list are made from. */
 export interface ListContext {
   t: T;
   state: ListState;
-  explain: (reason: string) => ReasonText;
+  /** All reasons with their titles. */
+  reasons: { value: string; text: string }[];
 }
 
 /** A list that is read only: its endpoint, its columns, its filters, and the commands that do the same. */

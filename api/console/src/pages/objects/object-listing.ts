@@ -1,25 +1,9 @@
 import type { Schemas } from '../../api/types';
+import { OBJECT_KINDS } from '../../modules/objects/object-name';
 import { plainWord } from '../../modules/plain-word';
 import { switchFilter } from './list-filters';
 import { listing } from './listing';
 import { objectColumns } from './object-columns';
-
-/** Kinds of objects, in the order of the overview. */
-const KINDS: readonly Schemas['ObjectKind'][] = [
-  'user',
-  'container',
-  'agent-config',
-  'skill-set',
-  'image',
-  'rollout',
-  'adapter',
-  'skill',
-  'skill-repository',
-  'archive',
-  'directory',
-  'usage',
-  'engine',
-];
 
 export const objects = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
   title: 'reconcile.all',
@@ -31,7 +15,7 @@ export const objects = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
     {
       name: 'reconciler',
       label: t('object.kind'),
-      options: KINDS.map((value) => ({ value, text: value })),
+      options: OBJECT_KINDS.map((value) => ({ value, text: value })),
     },
   ],
   search: 'table.search',

@@ -7,8 +7,6 @@ import { Time } from '../../components/Time';
 import type { MessageKey } from '../../i18n';
 import type { Tone } from '../../modules/state';
 import { TASK_TYPES } from '../../modules/task-texts';
-import { auditColumns } from './audit-columns';
-import { eventColumns } from './event-columns';
 import { listing } from './listing';
 
 const stateOfTask = (task: Schemas['Task']): [Tone, MessageKey] => {
@@ -63,26 +61,6 @@ export const tasks = listing<Schemas['Tasks'], Schemas['Task']>({
   ],
   none: 'objects.none.tasks',
   commands: ['agentyard get tasks', 'agentyard rollout cancel ID'],
-});
-
-export const events = listing<Schemas['EventList'], Schemas['ExplainedEvent']>({
-  title: 'section.events',
-  path: '/api/admin/events',
-  rows: (answer) => answer.events,
-  rowId: ({ id }) => String(id),
-  columns: eventColumns,
-  none: 'events.none.text',
-  commands: ['agentyard events --watch', 'agentyard events --object KIND/NAME --since 1h'],
-});
-
-export const audit = listing<Schemas['AuditEntries'], Schemas['AuditEntry']>({
-  title: 'section.audit',
-  path: '/api/admin/audit',
-  rows: (answer) => answer.entries,
-  rowId: ({ seq }) => String(seq),
-  columns: auditColumns,
-  none: 'audit.none.text',
-  commands: ['agentyard audit list', 'agentyard audit verify', 'agentyard audit export > audit.jsonl'],
 });
 
 export const archives = listing<{ observed?: Schemas['ObservedArchive'] | null }, Schemas['Archive']>({

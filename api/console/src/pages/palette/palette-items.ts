@@ -27,14 +27,14 @@ export interface PaletteItem {
 const links = {
   page: (id: string) => linkOptions({ to: `/admin/${id}` as '/admin/dashboard' }),
   user: (name: string) => linkOptions({ to: '/admin/users/$name', params: { name } }),
-  group: (name: string) => linkOptions({ to: '/admin/users', search: { group: name } }),
+  group: (name: string) => linkOptions({ to: '/admin/groups/$name', params: { name } }),
   image: (tag: string) => linkOptions({ to: '/admin/users', search: { image: tag } }),
-  skill: (name: string) => linkOptions({ to: '/admin/skills', search: { search: name } }),
+  skill: (name: string) => linkOptions({ to: '/admin/skills/$name', params: { name } }),
   // The page scrolls to the setting by itself.
   setting: (key: string) => linkOptions({ to: '/admin/config', search: { key }, resetScroll: false }),
 };
 
-/** The address of a thing: groups and images lead to their users. */
+/** The address of a thing: images lead to their users. */
 export function linkTo(kind: PaletteKind, name: string) {
   return links[kind](name);
 }

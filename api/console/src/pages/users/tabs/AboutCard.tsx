@@ -8,14 +8,9 @@ import { Bytes } from '../../../components/Bytes';
 import { DetailCard } from '../../../components/DetailCard';
 import { type Fact, FactList } from '../../../components/FactList';
 import { Time } from '../../../components/Time';
-import { type MessageKey, Rich, useT } from '../../../i18n';
+import { Rich, useT } from '../../../i18n';
+import { SOURCES } from '../../../modules/source-texts';
 import type { UserDetail } from '../useUserDetail';
-
-const SOURCES: Record<string, MessageKey> = {
-  local: 'users.source.local',
-  ldap: 'users.source.ldap',
-  oidc: 'users.source.oidc',
-};
 
 /** Facts of a user beside the state. */
 export function AboutCard({ name, detail }: { name: string; detail: UserDetail }): ReactNode {
@@ -30,7 +25,7 @@ export function AboutCard({ name, detail }: { name: string; detail: UserDetail }
     retry: false,
   });
   const facts: Fact[] = [
-    [t('users.source'), source && t(SOURCES[source] ?? 'users.source.local')],
+    [t('users.source'), source && t(SOURCES[source])],
     [
       t('users.groups'),
       row &&
@@ -39,7 +34,7 @@ export function AboutCard({ name, detail }: { name: string; detail: UserDetail }
           : row.groups.map((group, at) => (
               <span key={group}>
                 {at > 0 && ', '}
-                <Link to="/admin/users" search={{ group }}>
+                <Link to="/admin/groups/$name" params={{ name: group }}>
                   {group}
                 </Link>
               </span>

@@ -12,7 +12,7 @@ export function BindingText({ binding }: { binding: Schemas['SkillBinding'] }): 
   if (!by.startsWith('group ')) return t('user.skills.by.default');
   const group = by.slice('group '.length);
   const link = (name: string): ReactNode => (
-    <Link key={name} to="/admin/users" search={{ group: name }}>
+    <Link key={name} to="/admin/groups/$name" params={{ name }}>
       {name}
     </Link>
   );

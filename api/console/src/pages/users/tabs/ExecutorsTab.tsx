@@ -1,6 +1,6 @@
-import { Button, Table } from '@mantine/core';
+import { Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 
 import { Failure } from '../../../api/failure';
 import { ofUserQuery } from '../../../api/queries/users';
@@ -11,20 +11,14 @@ import { LoadingState } from '../../../components/LoadingState';
 import table from '../../../components/table/table.module.css';
 import { Time } from '../../../components/Time';
 import { useT } from '../../../i18n';
-import { visibleText } from '../../../modules/visible-text';
+import { DisconnectButton } from '../../../modules/users/DisconnectButton';
+import { executorLabel } from '../../../modules/users/executor-label';
 import { useUserName } from '../useUserName';
-import { DisconnectExecutor } from './DisconnectExecutor';
-
-/** What an executor calls itself. */
-function labelOf({ label, client, user_agent: agent }: Schemas['Executor']): string {
-  return visibleText(label ?? client ?? agent);
-}
 
 /** Browsers and desktops of a user that are connected now. */
 export function ExecutorsTab(): ReactNode {
   const t = useT();
   const name = useUserName();
-  const [asked, setAsked] = useState<Schemas['Executor']>();
   const query = { search: name, page: 1, page_size: 200 };
   const { data, error, refetch } = useQuery({
     ...ofUserQuery<Schemas['Executors']>(name, '/api/admin/executors', query),
@@ -34,14 +28,10 @@ export function ExecutorsTab(): ReactNode {
     return <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />;
   if (data === undefined) return <LoadingState rows={3} />;
   const own = data.executors.filter(({ username }) => username === name);
-  const dialog = asked && (
-    <DisconnectExecutor executor={asked} label={labelOf(asked)} onClose={() => setAsked(undefined)} />
-  );
   if (own.length === 0) {
     return (
       <div className="card">
         <EmptyState title={t('executors.none')} text={t('executors.none.text')} />
-        {dialog}
       </div>
     );
   }
@@ -70,7 +60,7 @@ export function ExecutorsTab(): ReactNode {
             <Table.Tr key={one.id}>
               <Table.Td>{t(one.service === 'browser' ? 'executors.browser' : 'executors.desktop')}</Table.Td>
               <Table.Td>
-                {labelOf(one)} <small>{[one.version, one.platform].filter(Boolean).join(' · ')}</small>
+                {executorLabel(one)} <small>{[one.version, one.platform].filter(Boolean).join(' · ')}</small>
               </Table.Td>
               <Table.Td data-drop={2}>{one.address}</Table.Td>
               <Table.Td>
@@ -78,19 +68,12 @@ export function ExecutorsTab(): ReactNode {
               </Table.Td>
               <Table.Td className="num">{one.calls}</Table.Td>
               <Table.Td className="num">
-                <Button
-                  size="compact-sm"
-                  aria-label={t('table.action', { action: t('executors.disconnect'), name: labelOf(one) })}
-                  onClick={() => setAsked(one)}
-                >
-                  {t('executors.disconnect')}…
-                </Button>
+                <DisconnectButton executor={one} />
               </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
-      {dialog}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import { Failure } from '../../../api/failure';
@@ -56,7 +57,11 @@ export function SkillsTab(): ReactNode {
             const isThere = lies.get(skill) === given[0]?.digest;
             return (
               <Table.Tr key={skill}>
-                <Table.Td>{skill}</Table.Td>
+                <Table.Td>
+                  <Link to="/admin/skills/$name" params={{ name: skill }}>
+                    {skill}
+                  </Link>
+                </Table.Td>
                 <Table.Td>
                   <TonePill tone={isThere ? 'ok' : 'wait'}>
                     {t(isThere ? 'user.skills.there' : 'user.skills.coming')}

@@ -1,12 +1,12 @@
 import { useQueryClient } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 
-import { post } from '../../../api/client';
-import { keys } from '../../../api/keys';
-import type { Schemas } from '../../../api/types';
-import { ActionPreview } from '../../../components/ActionPreview';
-import { useToasts } from '../../../components/toast-store';
-import { useT } from '../../../i18n';
+import { post } from '../../api/client';
+import { keys } from '../../api/keys';
+import type { Schemas } from '../../api/types';
+import { ActionPreview } from '../../components/ActionPreview';
+import { useToasts } from '../../components/toast-store';
+import { useT } from '../../i18n';
 
 interface Props {
   executor: Schemas['Executor'];
@@ -24,6 +24,7 @@ export function DisconnectExecutor({ executor, label, onClose }: Props): ReactNo
   const disconnect = async (): Promise<void> => {
     await post('/api/admin/executors/disconnect', { id });
     toasts.done(t('executors.disconnected'));
+    void client.invalidateQueries({ queryKey: keys.reconcile });
     await client.invalidateQueries({ queryKey: keys.object('user', username) });
   };
   return (

@@ -1,0 +1,20 @@
+/** Events and the audit trail. */
+export const records = {
+  'filter.object': 'Object: {value}',
+  'filter.user': 'User: {value}',
+  'filter.actor': 'By: {value}',
+  'filter.action': 'Action: {value}',
+  'events.search': 'Object or message',
+  'audit.search': 'Name, action, object or detail',
+  'audit.entry': 'Entry {seq}',
+  'audit.last': 'Last of them',
+  'audit.count': 'Stands for',
+  'audit.request': 'Request',
+  'audit.copy': 'Copy as JSON',
+  'audit.verify': 'Verify the trail',
+  'audit.verify.failed': 'The trail was not verified',
+  'audit.export': 'Export all',
+  'audit.intact': '{count, plural, one {# entry is} other {# entries are}} intact ({first} to {last})',
+  'audit.broken': 'The trail was tampered with at entry {seq}',
+  'audit.broken.text': 'The {count} entries before it are intact. Compare with an earlier export.',
+} as const;

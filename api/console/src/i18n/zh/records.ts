@@ -1,0 +1,20 @@
+/** Events and the audit trail. */
+export const records = {
+  'filter.object': '对象：{value}',
+  'filter.user': '用户：{value}',
+  'filter.actor': '操作者：{value}',
+  'filter.action': '操作：{value}',
+  'events.search': '对象或消息',
+  'audit.search': '名称、操作、对象或详情',
+  'audit.entry': '记录 {seq}',
+  'audit.last': '其中最后一次',
+  'audit.count': '合并数量',
+  'audit.request': '请求',
+  'audit.copy': '复制为 JSON',
+  'audit.verify': '校验审计记录',
+  'audit.verify.failed': '未能校验审计记录',
+  'audit.export': '导出全部',
+  'audit.intact': '{count} 条记录完整（{first} 至 {last}）',
+  'audit.broken': '审计记录在第 {seq} 条处被篡改',
+  'audit.broken.text': '之前的 {count} 条记录完整。请与先前的导出对比。',
+} satisfies Record<keyof typeof import('../en/records').records, string>;

@@ -1,0 +1,7 @@
+import type { Schemas } from '../../api/types';
+import { visibleText } from '../visible-text';
+
+/** What an executor calls itself. */
+export function executorLabel({ label, client, user_agent: agent }: Schemas['Executor']): string {
+  return visibleText(label ?? client ?? agent);
+}
