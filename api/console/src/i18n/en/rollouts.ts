@@ -124,7 +124,7 @@ export const rollouts = {
     '{count, plural, =0 {No user moves.} one {# user moves to {image}.} other {# users move to {image}.}}',
   'rollout.effect.batch': 'First one; then {count, plural, one {one at a time} other {# at a time}}.',
   'rollout.effect.restarts':
-    '{count, plural, =0 {No running agent restarts.} one {# running agent restarts.} other {# running agents restart.}} What an agent does at that moment ends; files stay.',
+    '{count, plural, =0 {No running agent restarts.} one {# running agent restarts. What it does at that moment ends; files stay.} other {# running agents restart. What an agent does at that moment ends; files stay.}}',
   'rollout.effect.keep':
     '{count, plural, one {# user keeps the present image} other {# users keep the present image}}',
   'rollout.verb': 'Move {count, plural, one {# user} other {# users}} to {image}',

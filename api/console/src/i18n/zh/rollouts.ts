@@ -116,7 +116,7 @@ export const rollouts = {
   'rollout.effect.moves': '{count, plural, =0 {没有用户需要迁移。} other {# 个用户将迁移到 {image}。}}',
   'rollout.effect.batch': '先迁移一个，然后每次 {count} 个。',
   'rollout.effect.restarts':
-    '{count, plural, =0 {没有运行中的智能体需要重启。} other {# 个运行中的智能体将重启。}}正在进行的工作会中断，文件保留。',
+    '{count, plural, =0 {没有运行中的智能体需要重启。} other {# 个运行中的智能体将重启。正在进行的工作会中断，文件保留。}}',
   'rollout.effect.keep': '{count} 个用户保留当前镜像',
   'rollout.verb': '将 {count} 个用户迁移到 {image}',
   'rollout.verb.none': '迁移用户',
