@@ -34,12 +34,19 @@ for (const name of readdirSync(source, { recursive: true })) {
   const file = join(source, name);
   const tree = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
   const imports = new Map();
+  const constants = new Map(
+    tree.statements
+      .filter(ts.isVariableStatement)
+      .flatMap(({ declarationList }) => declarationList.declarations)
+      .filter(({ initializer }) => initializer && ts.isStringLiteral(initializer))
+      .map(({ name: declared, initializer }) => [declared.getText(), initializer.text]),
+  );
   const note = (declared, node) => {
     const facts = { file, addresses: [], names: new Set(), lazy: new Set() };
     const visit = (child) => {
       if (ts.isIdentifier(child)) facts.names.add(child.text);
       const isText = ts.isStringLiteral(child) || ts.isNoSubstitutionTemplateLiteral(child);
-      const text = isText ? child.text : ts.isTemplateHead(child) ? `${child.text}*` : '';
+      const text = isText ? child.text : ts.isTemplateExpression(child) ? templateText(child, constants) : '';
       if (text.startsWith('/api/')) facts.addresses.push({ text, method: methodOf(child) });
       ts.forEachChild(child, visit);
     };
@@ -58,6 +65,14 @@ for (const name of readdirSync(source, { recursive: true })) {
     } else if (statement.name) note(statement.name.text, statement);
   }
   importsOf.set(file, imports);
+}
+
+/** The text of a template as far as it is known, with `*` for the rest. */
+function templateText({ head, templateSpans }, constants) {
+  const parts = templateSpans.map(
+    ({ expression, literal }) => `${constants.get(expression.getText()) ?? '*'}${literal.text}`,
+  );
+  return head.text + parts.join('');
 }
 
 /** `post` for what a function with `post` in its name gets, or what stands in an object for one; otherwise unknown. */

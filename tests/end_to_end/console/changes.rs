@@ -90,7 +90,7 @@ async fn engine_console_moves_five_users_and_returns_them() {
             users[2]
         ))
         .await;
-    viewer.click_on("role=button[name='Roll back']").await;
+    viewer.click_on("role=button[name='Roll back…']").await;
     viewer
         .wait_for("role=dialog >> text=2 users return to their previous images")
         .await;

@@ -1,3 +1,5 @@
+import { Link } from '@tanstack/react-router';
+
 import type { Schemas } from '../../api/types';
 import { StatusPill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
