@@ -116,10 +116,10 @@ const calls = rooms.map(([room, folder]) => {
 });
 
 const matches = ({ path, method }, call) => {
-  const pattern = path.replace(/\{[^}]+\}/g, '*');
+  const parts = call.text.split('/');
+  const own = path.split('/');
   const same =
-    call.text === path ||
-    (call.text.endsWith('*') && pattern.startsWith(call.text.slice(0, -1)) && pattern.includes('*'));
+    parts.length === own.length && parts.every((part, at) => part === own[at] || part.startsWith('*'));
   return same && (call.method === undefined || call.method === method);
 };
 const rows = operations.map((operation) => {
