@@ -90,6 +90,9 @@ async fn engine_console_shows_hostile_strings_as_text() {
         "/admin/users",
         "/admin/users/victim",
         "/admin/users/victim/log",
+        "/admin/containers",
+        "/admin/reconcile/container/victim",
+        "/admin/images",
         "/admin/events",
         "/admin/audit",
     ] {

@@ -44,6 +44,14 @@ async fn engine_console_opens_dialogs_without_a_violation() {
     viewer.sign_in("admin", service.password()).await;
     viewer.wait_for_path("/admin/dashboard").await;
     viewer
-        .use_all_controls(&[("/admin/users", "Delete…"), ("/admin/users/ann", "Delete…")])
+        .use_all_controls(&[
+            ("/admin/users", "Delete…"),
+            ("/admin/users/ann", "Delete…"),
+            ("/admin/containers", "Disabled"),
+            ("/admin/superadmins", "Create administrator"),
+            ("/admin/images", "Pull an image…"),
+            ("/admin/reconcile", "Pause all reconcilers…"),
+            ("/admin/reconcile/container/ann", "Pause…"),
+        ])
         .await;
 }
