@@ -49,7 +49,7 @@ pub(super) struct Wanted {
 }
 
 /// Fetches a file into its conversation's folder; the outcome says why when it could not.
-pub(super) async fn fetch(deps: &Dependencies, account: &Account, wanted: Wanted) -> SentFile {
+pub(super) async fn fetch_file(deps: &Dependencies, account: &Account, wanted: Wanted) -> SentFile {
     let mut file = wanted.file.clone();
     let fetched = match timeout(TIME, fetch_to_folder(deps, account, &wanted)).await {
         Ok(fetched) => fetched,
@@ -86,13 +86,12 @@ async fn fetch_to_folder(
     if !has_address(deps, &account.uid, place.address.ip()).await {
         return Err(GONE.to_owned());
     }
-    let mut body =
-        request(&deps.tasks, &place, &wanted.path)
-            .await
-            .map_err(|error| match error {
-                Refusal::Status(status) => format!("the agent answered {status}"),
-                Refusal::Io(error) => format!("the agent could not be asked: {error}"),
-            })?;
+    let mut body = request_file(&deps.tasks, &place, &wanted.path)
+        .await
+        .map_err(|error| match error {
+            Refusal::Status(status) => format!("the agent answered {status}"),
+            Refusal::Io(error) => format!("the agent could not be asked: {error}"),
+        })?;
     let mut room = Room::of(deps, &account.uid)
         .await
         .map_err(|error| said(&error))?;
@@ -182,7 +181,7 @@ enum Refusal {
     Io(io::Error),
 }
 
-async fn request(
+async fn request_file(
     tasks: &TaskTracker,
     place: &ChatPlace,
     path: &str,

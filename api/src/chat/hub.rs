@@ -70,7 +70,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Gives the task of the user a frame of the page. `Err`: cause and sentence of a refusal.
-    pub(super) async fn send(&self, frame: PageFrame) -> Result<(), (RefusalCode, String)> {
+    pub(super) async fn send_frame(&self, frame: PageFrame) -> Result<(), (RefusalCode, String)> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Frame {
             id: self.id.clone(),
@@ -83,7 +83,7 @@ impl Opened {
         };
         let chats = &self.deps.chats;
         chats
-            .post(&self.deps, &self.account, command)
+            .post_command(&self.deps, &self.account, command)
             .map_err(|_| busy())?;
         answer.await.unwrap_or_else(|_| Err(busy()))
     }
@@ -95,7 +95,7 @@ impl Chats {
     }
 
     /// Gives a user's task a command; a task is begun when there is none.
-    fn post(&self, deps: &Deps, account: &Account, command: Command) -> Result<()> {
+    fn post_command(&self, deps: &Deps, account: &Account, command: Command) -> Result<()> {
         let mut users = self.users();
         let known = users.get(&account.uid).map(|(_, sender)| sender);
         if let Some(sender) = known.filter(|sender| !sender.is_closed()) {
@@ -143,7 +143,7 @@ impl Chats {
             id: id.clone(),
             reply,
         };
-        self.post(deps, account, command)?;
+        self.post_command(deps, account, command)?;
         let room = answer.await.map_err(|_| BUSY)??;
         Ok(Opened {
             room,
@@ -159,7 +159,7 @@ impl Chats {
     pub(crate) fn rename(&self, deps: &Deps, account: &Account, id: ConversationId, title: String) {
         let known = self.users().contains_key(&account.uid);
         if known {
-            let _ = self.post(deps, account, Command::Rename { id, title });
+            let _ = self.post_command(deps, account, Command::Rename { id, title });
         }
     }
 
@@ -177,7 +177,7 @@ impl Chats {
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
-        self.post(deps, account, Command::Close { id, reply })?;
+        self.post_command(deps, account, Command::Close { id, reply })?;
         answer.await.map_err(|_| BUSY)
     }
 }

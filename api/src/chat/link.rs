@@ -109,7 +109,7 @@ pub(super) async fn keep_link(
         if let Some(place) = place
             && has_address(&deps, &uid, place.address.ip()).await
         {
-            match connect(&place, &id).await {
+            match connect_agent(&place, &id).await {
                 Ok(socket) => {
                     let link = Link {
                         deps: &deps,
@@ -166,7 +166,7 @@ pub(super) async fn keep_link(
 
 type Socket = WebSocketStream<TcpStream>;
 
-async fn connect(place: &ChatPlace, id: &ConversationId) -> Result<Socket, Error> {
+async fn connect_agent(place: &ChatPlace, id: &ConversationId) -> Result<Socket, Error> {
     let connecting = async {
         let stream = TcpStream::connect(place.address).await?;
         stream.set_nodelay(true)?;
@@ -286,7 +286,7 @@ impl Link<'_> {
 }
 
 /// Sends a message over a link; false when it has too many waiting or is gone.
-pub(super) fn post(link: &mpsc::Sender<Outgoing>, message: Outgoing) -> bool {
+pub(super) fn post_message(link: &mpsc::Sender<Outgoing>, message: Outgoing) -> bool {
     link.try_send(message).is_ok()
 }
 

@@ -22,6 +22,6 @@ pub use hub::Chats;
 pub(crate) use protocol::{Body, Conversation, Entry};
 pub(crate) use schema_document::schema_document;
 pub(crate) use socket::serve;
-pub(crate) use store::{head, held_elsewhere, picture_type};
+pub(crate) use store::{held_elsewhere, picture_type, read_head};
 pub(crate) use talk::Log;
 pub(crate) use target::chat_of_user;

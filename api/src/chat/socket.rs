@@ -91,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
             let next = tokio::select! {
                 message = reader.next() => {
                     self.heard = Instant::now();
-                    self.take(message?).await
+                    self.take_message(message?).await
                 }
                 changed = changes.changed() => {
                     changed.ok()?;
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
                 }
                 _ = ping.tick() => match self.heard.elapsed() > SILENT {
                     true => Some(None),
-                    false => self.send(Message::Ping(Bytes::new())).await,
+                    false => self.send_message(Message::Ping(Bytes::new())).await,
                 },
             };
             if let Some(end) = next {
@@ -122,14 +122,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
             .talk()
             .frames_after(&mut self.cursor, hello);
         for frame in frames {
-            if let Some(end) = self.send(Message::text(frame)).await {
+            if let Some(end) = self.send_message(Message::text(frame)).await {
                 return Some(end);
             }
         }
         None
     }
 
-    async fn send(&mut self, message: Message) -> Option<Option<EndCode>> {
+    async fn send_message(&mut self, message: Message) -> Option<Option<EndCode>> {
         match timeout(SLOW, self.writer.send(message)).await {
             Ok(Ok(())) => None,
             Ok(Err(_)) => Some(None),
@@ -139,11 +139,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
 
     async fn send_frame(&mut self, frame: &ServerFrame<'_>) -> Option<Option<EndCode>> {
         let text = serde_json::to_string(frame).ok()?;
-        self.send(Message::text(text)).await
+        self.send_message(Message::text(text)).await
     }
 
     /// Takes a message of the page. `Some` at the end.
-    async fn take(&mut self, message: Result<Message, Error>) -> Option<Option<EndCode>> {
+    async fn take_message(&mut self, message: Result<Message, Error>) -> Option<Option<EndCode>> {
         let text = match message {
             Ok(Message::Text(text)) => text,
             Ok(Message::Ping(_) | Message::Pong(_)) => return None,
@@ -161,9 +161,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
                     PageFrame::Send { client_id, .. } => Some(client_id.clone()),
                     _ => None,
                 };
-                match self.opened.send(frame).await {
+                match self.opened.send_frame(frame).await {
                     Ok(()) => None,
-                    Err((code, message)) => self.refuse(client_id, code, message).await,
+                    Err((code, message)) => self.refuse_frame(client_id, code, message).await,
                 }
             }
             Err(_) => {
@@ -175,11 +175,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
 
     async fn refuse_unreadable(&mut self, cause: &str) -> Option<Option<EndCode>> {
         let message = format!("the frame cannot be read: {cause}");
-        self.refuse(None, RefusalCode::InvalidMessage, message)
+        self.refuse_frame(None, RefusalCode::InvalidMessage, message)
             .await
     }
 
-    async fn refuse(
+    async fn refuse_frame(
         &mut self,
         client_id: Option<String>,
         code: RefusalCode,

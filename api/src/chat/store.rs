@@ -33,7 +33,11 @@ pub(super) struct Loaded {
 ///
 /// # Errors
 /// 404 without it; 409 `held_elsewhere` when another process has it.
-pub(super) async fn hold(files: &Files, account: &Account, id: &ConversationId) -> Result<Loaded> {
+pub(super) async fn hold_conversation(
+    files: &Files,
+    account: &Account,
+    id: &ConversationId,
+) -> Result<Loaded> {
     let workspace = files.open(account).await?;
     let wanted = id.clone();
     let held = files.run(move || {
@@ -75,7 +79,7 @@ pub(super) struct Changes {
 ///
 /// # Errors
 /// Those of the file system; the folder is lost only when the work could not be begun.
-pub(super) async fn write(
+pub(super) async fn write_changes(
     files: &Files,
     mut folder: HeldFolder,
     changes: Changes,
@@ -83,10 +87,10 @@ pub(super) async fn write(
     let work = move || {
         let mut written = Ok(());
         if !changes.lines.is_empty() {
-            if let Err(error) = folder.compact() {
+            if let Err(error) = folder.compact_entries() {
                 tracing::warn!(%error, "a conversation's file cannot be compacted");
             }
-            written = folder.append(&changes.lines);
+            written = folder.append_lines(&changes.lines);
         }
         if let Some(meta) = changes.meta {
             // A title that another process gives meanwhile stays.
@@ -105,7 +109,7 @@ pub(super) async fn write(
 ///
 /// # Errors
 /// A sentence that names the file and says what is wrong with it.
-pub(super) async fn look_up(
+pub(super) async fn look_up_attachments(
     files: &Files,
     account: &Account,
     asked: Vec<(String, bool)>,
@@ -135,7 +139,7 @@ pub(super) async fn look_up(
                         "{path:?}: pictures may have 20 MiB each and 40 MiB together; send it as a file instead"
                     ));
                 }
-                if picture_type(&head(&file)).is_none() {
+                if picture_type(&read_head(&file)).is_none() {
                     return Err(format!(
                         "{path:?} is not a JPEG, PNG, GIF, WebP or BMP picture; send it as a file instead"
                     ));
@@ -187,7 +191,7 @@ pub(super) async fn read_pictures(
 }
 
 /// The beginning of a file.
-pub(crate) fn head(file: &OpenFile) -> Vec<u8> {
+pub(crate) fn read_head(file: &OpenFile) -> Vec<u8> {
     let mut bytes = vec![0; MAGIC];
     let length = file.read_at(0, &mut bytes).unwrap_or_default();
     bytes.truncate(length);

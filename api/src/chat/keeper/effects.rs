@@ -5,14 +5,14 @@ use std::sync::Arc;
 use schema::home::conversations::ConversationId;
 
 use super::Keeper;
-use crate::chat::link::{Outgoing, post};
+use crate::chat::link::{Outgoing, post_message};
 use crate::chat::pico::message_frame;
 use crate::chat::store;
 use crate::chat::talk::{Effect, Now, Talk};
 
 impl Keeper {
     /// Tells conversations of each other's turns, gives the agent what may go, and carries out what that asks for.
-    pub(super) async fn settle(&mut self, now: Now) {
+    pub(super) async fn settle_rooms(&mut self, now: Now) {
         let ids: Vec<ConversationId> = self.rooms.keys().cloned().collect();
         for id in &ids {
             let waits = self.waits_for_another(id);
@@ -20,10 +20,10 @@ impl Keeper {
                 let (agent, message) = (used.agent, used.message.clone());
                 used.room.change(|talk| {
                     talk.set_agent(agent, message, waits);
-                    talk.dispatch(now);
+                    talk.dispatch_messages(now);
                 });
             }
-            self.carry_out(id, now).await;
+            self.carry_out_effects(id, now).await;
         }
     }
 
@@ -44,7 +44,7 @@ impl Keeper {
         }
     }
 
-    async fn carry_out(&mut self, id: &ConversationId, now: Now) {
+    async fn carry_out_effects(&mut self, id: &ConversationId, now: Now) {
         let Some(used) = self.rooms.get(id) else {
             return;
         };
@@ -53,7 +53,7 @@ impl Keeper {
         let mut saved = true;
         for effect in effects {
             match effect {
-                Effect::Save => saved = self.save(id, true, now).await,
+                Effect::Save => saved = self.save_room(id, true, now).await,
                 Effect::SaveMeta { titled } => {
                     if let Some(used) = self.rooms.get_mut(id) {
                         used.meta_changed = true;
@@ -66,7 +66,7 @@ impl Keeper {
                     pictures,
                 } => {
                     let outcome = match saved {
-                        true => self.deliver(id, entry, &text, pictures).await,
+                        true => self.deliver_message(id, entry, &text, pictures).await,
                         false => Err("The message could not be saved, so it was not sent: the disk is full, this conversation has reached 64 MiB, or the agent keeps the service from writing. Begin a new conversation, or ask your administrator.".to_owned()),
                     };
                     if let Err(cause) = outcome {
@@ -76,17 +76,17 @@ impl Keeper {
                 Effect::Stop => {
                     if let Some(used) = self.rooms.get(id) {
                         let text = message_frame("stop", "/stop", &[]);
-                        if !post(&used.link, Outgoing { entry: None, text }) {
+                        if !post_message(&used.link, Outgoing { entry: None, text }) {
                             room.change(Talk::lose_stop);
                         }
                     }
                 }
-                Effect::Fetch { entry, index, path } => self.fetch(id, entry, index, path),
+                Effect::Fetch { entry, index, path } => self.begin_fetch(id, entry, index, path),
             }
         }
     }
 
-    async fn deliver(
+    async fn deliver_message(
         &self,
         id: &ConversationId,
         entry: u64,
@@ -99,7 +99,7 @@ impl Keeper {
             text: message_frame(&entry.to_string(), text, &pictures),
         };
         let link = self.rooms.get(id).map(|used| &used.link);
-        match link.is_some_and(|link| post(link, frame)) {
+        match link.is_some_and(|link| post_message(link, frame)) {
             true => Ok(()),
             false => Err("The agent takes no messages at the moment. Send it again.".to_owned()),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schema::home::conversations::ConversationId;
 
 use super::Keeper;
-use crate::chat::fetch::{Wanted, fetch};
+use crate::chat::fetch::{Wanted, fetch_file};
 use crate::chat::protocol::SentFile;
 
 /// A file that was fetched, or could not be.
@@ -33,10 +33,10 @@ impl Keeper {
             used.room
                 .change(|talk| talk.set_file(entry, index, file, now));
         }
-        self.save(&id, true, now).await;
+        self.save_room(&id, true, now).await;
     }
 
-    pub(super) fn fetch(&self, id: &ConversationId, entry: u64, index: usize, path: String) {
+    pub(super) fn begin_fetch(&self, id: &ConversationId, entry: u64, index: usize, path: String) {
         let Some(used) = self.rooms.get(id) else {
             return;
         };
@@ -68,7 +68,7 @@ impl Keeper {
             let (id, entry, index) = (wanted.id.clone(), wanted.entry, wanted.index);
             let fetched = tokio::select! {
                 () = stopped.cancelled() => return,
-                file = fetch(&deps, &account, wanted) => Fetched { id, entry, index, file },
+                file = fetch_file(&deps, &account, wanted) => Fetched { id, entry, index, file },
             };
             let _ = sender.send(fetched).await;
         });

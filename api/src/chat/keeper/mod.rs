@@ -144,7 +144,7 @@ impl Keeper {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 command = self.commands.recv() => match command {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => self.obey_command(command).await,
                     None => break,
                 },
                 Some((id, news)) = self.news.recv() => self.take_news(&id, news).await,
@@ -165,7 +165,7 @@ impl Keeper {
         let now = self.now();
         let ids: Vec<ConversationId> = self.rooms.keys().cloned().collect();
         for id in &ids {
-            self.save(id, true, now).await;
+            self.save_room(id, true, now).await;
             if let Some(used) = self.rooms.get(id) {
                 used.room.end(EndCode::ServiceStopping);
             }
@@ -174,10 +174,10 @@ impl Keeper {
         self.count_messages().await;
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn obey_command(&mut self, command: Command) {
         match command {
             Command::Open { id, reply } => {
-                let opened = self.open(&id).await;
+                let opened = self.open_room(&id).await;
                 let _ = reply.send(opened);
             }
             Command::Frame { id, frame, reply } => {
@@ -198,7 +198,7 @@ impl Keeper {
         }
     }
 
-    async fn open(&mut self, id: &ConversationId) -> Result<Arc<Room>> {
+    async fn open_room(&mut self, id: &ConversationId) -> Result<Arc<Room>> {
         if let Some(used) = self.rooms.get(id) {
             return Ok(Arc::clone(&used.room));
         }
@@ -207,7 +207,7 @@ impl Keeper {
                 retry_after: Duration::from_secs(30),
             });
         }
-        let loaded = store::hold(&self.deps.files, &self.account, id).await?;
+        let loaded = store::hold_conversation(&self.deps.files, &self.account, id).await?;
         let Loaded {
             folder,
             meta,
@@ -242,10 +242,10 @@ impl Keeper {
         for used in self.rooms.values() {
             used.room.change(|talk| talk.tick(now));
         }
-        self.settle(now).await;
+        self.settle_rooms(now).await;
         let ids: Vec<ConversationId> = self.rooms.keys().cloned().collect();
         for id in &ids {
-            self.save(id, false, now).await;
+            self.save_room(id, false, now).await;
         }
         let mut idle = Vec::new();
         for (id, used) in &mut self.rooms {
@@ -267,7 +267,7 @@ impl Keeper {
             }
         }
         for id in idle {
-            self.save(&id, true, now).await;
+            self.save_room(&id, true, now).await;
             self.rooms.remove(&id);
         }
         if self.rooms.is_empty() || self.counted.elapsed() >= COUNT {

@@ -30,7 +30,7 @@ impl Keeper {
                 (used.agent, used.message) = (state, message);
                 used.room.change(|talk| talk.agent_disconnected(now));
                 if state == AgentState::Off {
-                    self.close(id, EndCode::ChatOff).await;
+                    self.close_room(id, EndCode::ChatOff).await;
                     return;
                 }
             }
@@ -43,16 +43,16 @@ impl Keeper {
             }
             LinkNews::TooLong => used.room.change(|talk| {
                 let text = "The agent sent a message that is longer than 2 MiB; it is left out.";
-                talk.remark(NoticeCode::Cut, text, now);
+                talk.add_remark(NoticeCode::Cut, text, now);
             }),
         }
-        self.settle(now).await;
+        self.settle_rooms(now).await;
     }
 
     /// Writes a conversation and lets it go, with its pages.
-    async fn close(&mut self, id: &ConversationId, code: EndCode) {
+    async fn close_room(&mut self, id: &ConversationId, code: EndCode) {
         let now = self.now();
-        self.save(id, true, now).await;
+        self.save_room(id, true, now).await;
         if let Some(used) = self.rooms.remove(id) {
             used.room.end(code);
         }

@@ -28,20 +28,23 @@ impl Keeper {
         let outcome = match frame {
             PageFrame::Ping => Ok(()),
             PageFrame::Stop => match self.rooms.get(id) {
-                Some(used) => used.room.change(|talk| talk.stop(now)),
+                Some(used) => used.room.change(|talk| talk.stop_turn(now)),
                 None => Err(gone()),
             },
             PageFrame::Send {
                 client_id,
                 text,
                 attachments,
-            } => self.accept(id, client_id, text, attachments, now).await,
+            } => {
+                self.accept_message(id, client_id, text, attachments, now)
+                    .await
+            }
         };
-        self.settle(now).await;
+        self.settle_rooms(now).await;
         outcome
     }
 
-    async fn accept(
+    async fn accept_message(
         &mut self,
         id: &ConversationId,
         client_id: String,
@@ -67,7 +70,7 @@ impl Keeper {
             return Err(gone());
         };
         let room = Arc::clone(&used.room);
-        if room.change(|talk| talk.acknowledge(&client_id, now)) {
+        if room.change(|talk| talk.acknowledge_message(&client_id, now)) {
             return Ok(());
         }
         while self
@@ -98,9 +101,10 @@ impl Keeper {
             .map(|file| (file.path, file.picture))
             .collect();
         let pictures = room.talk().sends_pictures();
-        let looked = store::look_up(&self.deps.files, &self.account, asked, pictures).await;
+        let looked =
+            store::look_up_attachments(&self.deps.files, &self.account, asked, pictures).await;
         let attachments = looked.map_err(|cause| (RefusalCode::BadAttachment, cause))?;
-        room.change(|talk| talk.accept(client_id, text, attachments, now))?;
+        room.change(|talk| talk.accept_message(client_id, text, attachments, now))?;
         self.sent.push_back(now.instant);
         self.uncounted += 1;
         Ok(())

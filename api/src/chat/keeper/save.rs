@@ -11,7 +11,7 @@ use crate::chat::talk::Now;
 
 impl Keeper {
     /// Writes the entries that have changed: all, or those at rest. False when they could not be written.
-    pub(super) async fn save(&mut self, id: &ConversationId, all: bool, now: Now) -> bool {
+    pub(super) async fn save_room(&mut self, id: &ConversationId, all: bool, now: Now) -> bool {
         let Some(used) = self.rooms.get_mut(id) else {
             return false;
         };
@@ -32,7 +32,8 @@ impl Keeper {
             meta,
             titled: used.titled,
         };
-        let (folder, written) = match store::write(&self.deps.files, folder, changes).await {
+        let (folder, written) = match store::write_changes(&self.deps.files, folder, changes).await
+        {
             Ok(written) => written,
             Err(error) => {
                 tracing::warn!(%error, "a conversation cannot be written");
@@ -58,7 +59,7 @@ impl Keeper {
                 if !matches!(error, FileError::Full(_)) {
                     tracing::warn!(user = %self.account.name, %error, "a conversation cannot be written");
                 }
-                limit(&mut used.unwritten);
+                drop_oldest_lines(&mut used.unwritten);
                 false
             }
         }
@@ -66,7 +67,7 @@ impl Keeper {
 }
 
 /// Keeps the newest lines of those that could not be written.
-fn limit(lines: &mut Vec<String>) {
+fn drop_oldest_lines(lines: &mut Vec<String>) {
     /// Most bytes of lines that wait to be written.
     const MOST: usize = 8 * 1024 * 1024;
     while lines.iter().map(String::len).sum::<usize>() > MOST {

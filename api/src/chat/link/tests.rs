@@ -55,7 +55,7 @@ async fn long_frames_keep_their_order() {
         news: &news,
     };
     let relay = async {
-        let socket = connect(&place, &id).await.unwrap();
+        let socket = connect_agent(&place, &id).await.unwrap();
         link.run(socket, place.clone(), &mut receiver).await
     };
     let ((), ended) = tokio::join!(agent, relay);

@@ -39,11 +39,11 @@ pub(in crate::chat) fn classify_failure(text: &str) -> (FailureCode, String) {
     } else {
         FailureCode::Agent
     };
-    (code, mask(text))
+    (code, mask_text(text))
 }
 
 /// Replaces addresses and keys in a text.
-pub(super) fn mask(text: &str) -> String {
+pub(super) fn mask_text(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
     let mut before = "";

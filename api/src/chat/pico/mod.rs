@@ -128,8 +128,8 @@ impl AgentFrame {
         match kind.as_str().unwrap_or_default() {
             "typing.start" => Self::TypingStart,
             "typing.stop" => Self::TypingStop,
-            "message.create" => Self::Create(Message::read(&payload)),
-            "message.update" => Self::Update(Message::read(&payload)),
+            "message.create" => Self::Create(Message::from_payload(&payload)),
+            "message.update" => Self::Update(Message::from_payload(&payload)),
             "message.delete" => match text_of(&payload, "message_id") {
                 Some(id) => Self::Delete(id),
                 None => Self::Other,
@@ -138,7 +138,7 @@ impl AgentFrame {
                 let part = |name| text_of(&payload, name).unwrap_or_default();
                 Self::Refused {
                     request: text_of(&payload, "request_id"),
-                    message: shorten(&format!("{}: {}", part("code"), part("message"))),
+                    message: shorten_text(&format!("{}: {}", part("code"), part("message"))),
                 }
             }
             "pong" => Self::Pong,
@@ -148,9 +148,9 @@ impl AgentFrame {
 }
 
 impl Message {
-    fn read(payload: &Value) -> Self {
+    fn from_payload(payload: &Value) -> Self {
         let content = payload.get("content").and_then(Value::as_str);
-        let (text, cut) = cut(content.unwrap_or_default());
+        let (text, cut) = cut_text(content.unwrap_or_default());
         let usage = payload.get("context_usage").filter(|it| it.is_object());
         Self {
             id: text_of(payload, "message_id").filter(|id| !id.is_empty()),
@@ -213,9 +213,9 @@ fn tool_of_text(text: &str) -> Option<ToolCall> {
     let block = rest.split_once("```").map_or(rest, |(_, block)| block);
     let block = block.strip_prefix("json").unwrap_or(block);
     let arguments = block.split_once("```").map_or(block, |(inner, _)| inner);
-    let arguments = shorten(arguments.trim());
+    let arguments = shorten_text(arguments.trim());
     Some(ToolCall {
-        name: shorten(name),
+        name: shorten_text(name),
         cut: serde_json::from_str::<Value>(&arguments).is_err(),
         arguments,
         explanation: None,
@@ -232,14 +232,14 @@ fn agent_file(file: &Value) -> AgentFile {
 }
 
 fn text_of(value: &Value, name: &str) -> Option<String> {
-    value.get(name).and_then(Value::as_str).map(shorten)
+    value.get(name).and_then(Value::as_str).map(shorten_text)
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     text.chars().take(LONGEST_NAME).collect()
 }
 
-fn cut(text: &str) -> (String, bool) {
+fn cut_text(text: &str) -> (String, bool) {
     if text.len() <= LONGEST_TEXT {
         return (text.to_owned(), false);
     }

@@ -33,16 +33,16 @@ impl Talk {
             && let Some(file) = files.get_mut(index)
         {
             *file = fetched;
-            self.touch(id, now);
+            self.touch_entry(id, now);
         }
     }
 
-    pub(super) fn notice(&mut self, code: NoticeCode, text: impl Into<String>, now: Now) {
+    pub(super) fn add_notice(&mut self, code: NoticeCode, text: impl Into<String>, now: Now) {
         let text = text.into();
-        self.add(Body::Notice { code, text }, now);
+        self.add_entry(Body::Notice { code, text }, now);
     }
 
-    pub(super) fn add(&mut self, body: Body, now: Now) -> u64 {
+    pub(super) fn add_entry(&mut self, body: Body, now: Now) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         self.n += 1;
@@ -65,7 +65,7 @@ impl Talk {
         id
     }
 
-    pub(super) fn touch(&mut self, id: u64, now: Now) {
+    pub(super) fn touch_entry(&mut self, id: u64, now: Now) {
         self.n += 1;
         if let Some(item) = self.items.get_mut(&id) {
             item.n = self.n;
@@ -74,7 +74,7 @@ impl Talk {
         }
     }
 
-    pub(super) fn remove(&mut self, id: u64) {
+    pub(super) fn remove_entry(&mut self, id: u64) {
         let Some(item) = self.items.remove(&id) else {
             return;
         };
@@ -93,7 +93,11 @@ impl Talk {
 
     /// Forgets the oldest entries that are written and at rest.
     pub(super) fn forget_old(&mut self) {
-        let mut bytes: usize = self.items.values().map(|item| weigh(&item.entry)).sum();
+        let mut bytes: usize = self
+            .items
+            .values()
+            .map(|item| weigh_entry(&item.entry))
+            .sum();
         while self.items.len() > KEPT || bytes > KEPT_BYTES {
             let crowded = self.items.len() > 2 * KEPT || bytes > 2 * KEPT_BYTES;
             let Some(first) = self.items.first_entry() else {
@@ -118,7 +122,7 @@ impl Talk {
             if evicted > KEPT_BYTES && !self.effects.contains(&Effect::Save) {
                 self.effects.push(Effect::Save);
             }
-            bytes = bytes.saturating_sub(weigh(&item.entry));
+            bytes = bytes.saturating_sub(weigh_entry(&item.entry));
             if let Some(message) = item.message {
                 self.messages.remove(&message);
             }
@@ -154,7 +158,7 @@ pub(super) fn is_open(body: &Body) -> bool {
     }
 }
 
-pub(super) fn weigh(entry: &Entry) -> usize {
+pub(super) fn weigh_entry(entry: &Entry) -> usize {
     let text = match &entry.body {
         Body::User { text, .. }
         | Body::Answer { text, .. }

@@ -22,15 +22,15 @@ impl Talk {
                 self.sign_of_life(false, now);
             }
             AgentFrame::TypingStop => self.typing_stopped(now),
-            AgentFrame::Create(message) => self.create(message, now),
-            AgentFrame::Update(message) => self.update(message, now),
+            AgentFrame::Create(message) => self.create_message(message, now),
+            AgentFrame::Update(message) => self.update_message(message, now),
             AgentFrame::Delete(id) => {
                 self.sign_of_life(false, now);
                 if let Some(id) = self.messages.get(&id).copied() {
-                    self.remove(id);
+                    self.remove_entry(id);
                 }
             }
-            AgentFrame::Refused { request, message } => self.refused(request, message, now),
+            AgentFrame::Refused { request, message } => self.note_refusal(request, message, now),
             AgentFrame::Pong | AgentFrame::Other => return,
         }
         self.publish();
@@ -45,7 +45,7 @@ impl Talk {
         }
     }
 
-    fn create(&mut self, message: Message, now: Now) {
+    fn create_message(&mut self, message: Message, now: Now) {
         if self.stops > 0 && is_stop_answer(&message.text) {
             self.stops -= 1;
             if self.is_stopping() {
@@ -55,7 +55,7 @@ impl Talk {
         }
         let known = message.id.as_ref().and_then(|id| self.messages.get(id));
         if known.is_some() {
-            self.update(message, now);
+            self.update_message(message, now);
             return;
         }
         let works = matches!(
@@ -66,7 +66,7 @@ impl Talk {
         let Some(id) = self.add_message(&message, now) else {
             return;
         };
-        self.conclude(&message, false, now);
+        self.conclude_message(&message, false, now);
         self.note_cut(id, &message, now);
         if let MessageKind::Files(files) = &message.kind {
             self.fetch_files(id, files);
@@ -79,11 +79,11 @@ impl Talk {
             if self.made == MOST_MADE + 1 {
                 let text =
                     format!("The agent sent more than {MOST_MADE} messages; the rest is left out.");
-                self.notice(NoticeCode::Cut, text, now);
+                self.add_notice(NoticeCode::Cut, text, now);
             }
             return None;
         }
-        let id = self.add(self.body_of(message), now);
+        let id = self.add_entry(self.body_of(message), now);
         if let Some(item) = self.items.get_mut(&id) {
             item.message.clone_from(&message.id);
             item.placeholder = message.kind == MessageKind::Placeholder;
@@ -94,13 +94,13 @@ impl Talk {
         Some(id)
     }
 
-    fn update(&mut self, message: Message, now: Now) {
+    fn update_message(&mut self, message: Message, now: Now) {
         let known = message.id.as_ref().and_then(|id| self.messages.get(id));
         let Some(id) = known.copied() else {
             // It was made while no connection stood.
             self.sign_of_life(true, now);
             if self.add_message(&message, now).is_some() {
-                self.conclude(&message, false, now);
+                self.conclude_message(&message, false, now);
             }
             return;
         };
@@ -124,14 +124,14 @@ impl Talk {
             item.entry.body = body;
         }
         if changed {
-            self.touch(id, now);
+            self.touch_entry(id, now);
         }
-        self.conclude(&message, replaces_placeholder, now);
+        self.conclude_message(&message, replaces_placeholder, now);
         self.note_cut(id, &message, now);
     }
 
     /// Ends the turn after its last message, or notes that this may have been the last.
-    fn conclude(&mut self, message: &Message, replaces_placeholder: bool, now: Now) {
+    fn conclude_message(&mut self, message: &Message, replaces_placeholder: bool, now: Now) {
         match &message.kind {
             MessageKind::Failure => self.end_answered(now),
             MessageKind::Answer if message.usage.is_some() || replaces_placeholder => {
@@ -158,7 +158,7 @@ impl Talk {
                 calls: calls.clone(),
             },
             MessageKind::Files(files) => Body::Files {
-                files: files.iter().map(announced).collect(),
+                files: files.iter().map(announced_file).collect(),
                 text: Some(text).filter(|text| !text.trim().is_empty()),
             },
             MessageKind::Failure => {
@@ -184,11 +184,11 @@ impl Talk {
         let item = self.items.get_mut(&id).filter(|_| message.cut);
         if item.is_some_and(|item| !std::mem::replace(&mut item.cut, true)) {
             let text = "The agent sent a longer text than is kept; its end is left out.";
-            self.notice(NoticeCode::Cut, text, now);
+            self.add_notice(NoticeCode::Cut, text, now);
         }
     }
 
-    fn refused(&mut self, request: Option<String>, message: String, now: Now) {
+    fn note_refusal(&mut self, request: Option<String>, message: String, now: Now) {
         self.sign_of_life(false, now);
         let request = request.and_then(|id| id.parse().ok());
         match request.filter(|id| self.is_sent(*id)) {
@@ -215,7 +215,7 @@ fn is_media(path: &str) -> bool {
 }
 
 /// A file before it is fetched.
-fn announced(file: &AgentFile) -> SentFile {
+fn announced_file(file: &AgentFile) -> SentFile {
     let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name
         .chars()

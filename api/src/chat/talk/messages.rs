@@ -18,12 +18,12 @@ const STOP: &str = "/stop";
 
 impl Talk {
     /// Shows the message of this id again, if it was accepted.
-    pub(in crate::chat) fn acknowledge(&mut self, client_id: &str, now: Now) -> bool {
+    pub(in crate::chat) fn acknowledge_message(&mut self, client_id: &str, now: Now) -> bool {
         let known = self.accepted.iter().find(|(known, _)| known == client_id);
         let Some((_, id)) = known else {
             return false;
         };
-        self.touch(*id, now);
+        self.touch_entry(*id, now);
         true
     }
 
@@ -31,26 +31,26 @@ impl Talk {
     ///
     /// # Errors
     /// Cause and sentence of the refusal.
-    pub(in crate::chat) fn accept(
+    pub(in crate::chat) fn accept_message(
         &mut self,
         client_id: String,
         text: String,
         attachments: Vec<Attachment>,
         now: Now,
     ) -> Result<(), (RefusalCode, String)> {
-        if self.acknowledge(&client_id, now) {
+        if self.acknowledge_message(&client_id, now) {
             return Ok(());
         }
         if text.trim().eq_ignore_ascii_case(STOP) && attachments.is_empty() {
-            self.stop(now)?;
+            self.stop_turn(now)?;
             let body = Body::User {
                 text,
                 client_id: Some(client_id.clone()),
                 attachments,
                 status: MessageStatus::Sent,
             };
-            let id = self.add(body, now);
-            self.remember(client_id, id);
+            let id = self.add_entry(body, now);
+            self.remember_message(client_id, id);
             return Ok(());
         }
         if text.trim().is_empty() && attachments.is_empty() {
@@ -90,15 +90,15 @@ impl Talk {
             attachments,
             status: MessageStatus::Waiting,
         };
-        let id = self.add(body, now);
-        self.remember(client_id, id);
+        let id = self.add_entry(body, now);
+        self.remember_message(client_id, id);
         self.effects.push(Effect::Save);
         self.publish();
         Ok(())
     }
 
     /// Gives the agent the messages that wait, as far as they may go now.
-    pub(in crate::chat) fn dispatch(&mut self, now: Now) {
+    pub(in crate::chat) fn dispatch_messages(&mut self, now: Now) {
         if self.agent != AgentState::Connected || self.other && !self.has(ChatFeature::Parallel) {
             return;
         }
@@ -141,7 +141,11 @@ impl Talk {
             true => MessageStatus::Unanswered,
             false => MessageStatus::Waiting,
         };
-        if self.turn.as_mut().is_some_and(|turn| turn.forget(id)) {
+        if self
+            .turn
+            .as_mut()
+            .is_some_and(|turn| turn.forget_message(id))
+        {
             self.turn = None;
             self.typing = 0;
         }
@@ -152,8 +156,12 @@ impl Talk {
     /// Records that a message could not be given to the agent.
     pub(in crate::chat) fn fail_message(&mut self, id: u64, cause: String, now: Now) {
         self.set_status(id, MessageStatus::Failed, now);
-        self.notice(NoticeCode::RefusedByAgent, cause, now);
-        if self.turn.as_mut().is_some_and(|turn| turn.forget(id)) {
+        self.add_notice(NoticeCode::RefusedByAgent, cause, now);
+        if self
+            .turn
+            .as_mut()
+            .is_some_and(|turn| turn.forget_message(id))
+        {
             self.turn = None;
             self.typing = 0;
         }
@@ -203,11 +211,11 @@ impl Talk {
             && let Body::User { status, .. } = &mut item.entry.body
         {
             *status = new;
-            self.touch(id, now);
+            self.touch_entry(id, now);
         }
     }
 
-    pub(super) fn remember(&mut self, client_id: String, id: u64) {
+    pub(super) fn remember_message(&mut self, client_id: String, id: u64) {
         self.accepted.push_back((client_id, id));
         if self.accepted.len() > KNOWN_MESSAGES {
             self.accepted.pop_front();

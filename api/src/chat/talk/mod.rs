@@ -199,12 +199,12 @@ impl Talk {
     }
 
     /// Adds a remark of the service about what the agent sent.
-    pub(super) fn remark(&mut self, code: NoticeCode, text: &str, now: Now) {
+    pub(super) fn add_remark(&mut self, code: NoticeCode, text: &str, now: Now) {
         self.made += 1;
         if self.made > MOST_MADE {
             return;
         }
-        self.notice(code, text, now);
+        self.add_notice(code, text, now);
         self.publish();
     }
 

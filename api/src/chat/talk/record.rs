@@ -41,7 +41,7 @@ impl Log {
     }
 
     /// Takes the next line; one that cannot be read is left out.
-    pub(crate) fn take(&mut self, line: &str) {
+    pub(crate) fn take_line(&mut self, line: &str) {
         let before = self.newest.map_or(MOST_ID, |(before, _)| before);
         match serde_json::from_str::<Record>(line) {
             Ok(Record::Removed { id, removed: true }) => {
@@ -75,7 +75,7 @@ impl Log {
 impl Talk {
     pub(super) fn read_records(&mut self, lines: &[String], now: Now) {
         let mut log = Log::default();
-        lines.iter().for_each(|line| log.take(line));
+        lines.iter().for_each(|line| log.take_line(line));
         for entry in log.into_entries().0 {
             let id = entry.id;
             self.n += 1;
@@ -84,7 +84,7 @@ impl Talk {
                 ..
             } = &entry.body
             {
-                self.remember(client_id.clone(), id);
+                self.remember_message(client_id.clone(), id);
             }
             let item = Item {
                 n: self.n,
@@ -128,7 +128,7 @@ impl Talk {
                 }
                 _ => continue,
             }
-            self.touch(id, now);
+            self.touch_entry(id, now);
         }
         let unanswered = self
             .items
@@ -150,7 +150,7 @@ impl Talk {
             self.set_status(id, MessageStatus::Unanswered, now);
         }
         let text = "The service restarted before the agent had answered. An answer that still comes is shown here; otherwise send the message again.";
-        self.notice(NoticeCode::ServiceRestarted, text, now);
+        self.add_notice(NoticeCode::ServiceRestarted, text, now);
     }
 
     /// Takes the lines of entries that are to be written: all, or those that have not changed for a moment.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use tokio::time::Instant;
 
-use super::entries::{KEPT, KEPT_BYTES, weigh};
+use super::entries::{KEPT, KEPT_BYTES, weigh_entry};
 use super::*;
 use crate::chat::pico::AgentFrame;
 use crate::chat::protocol::{Body, MOST_WAITING, RefusalCode};
@@ -74,7 +74,7 @@ impl Scene {
         self.passed += Duration::from_secs(seconds);
         let now = self.now();
         self.talk.tick(now);
-        self.talk.dispatch(now);
+        self.talk.dispatch_messages(now);
     }
 
     fn say(&mut self, text: &str) -> Result<(), RefusalCode> {
@@ -87,8 +87,8 @@ impl Scene {
         let now = self.now();
         let said = self
             .talk
-            .accept(client_id.to_owned(), text.to_owned(), Vec::new(), now);
-        self.talk.dispatch(now);
+            .accept_message(client_id.to_owned(), text.to_owned(), Vec::new(), now);
+        self.talk.dispatch_messages(now);
         said.map_err(|(code, _)| code)
     }
 
@@ -96,7 +96,7 @@ impl Scene {
         let now = self.now();
         self.talk
             .take_frame(AgentFrame::from_json(&frame.to_string()), now);
-        self.talk.dispatch(now);
+        self.talk.dispatch_messages(now);
     }
 
     fn create(&mut self, id: &str, text: &str, more: Value) {
@@ -347,7 +347,7 @@ fn stop_without_an_answer_ends_by_itself() {
     let mut scene = Scene::newest();
     scene.say("long").unwrap();
     let now = scene.now();
-    scene.talk.stop(now).unwrap();
+    scene.talk.stop_turn(now).unwrap();
     scene.pass(10);
     assert_eq!(scene.shown(), ["user Unanswered: long", "notice Silent"]);
 }
@@ -543,7 +543,7 @@ fn late_answer_to_a_stop_is_left_out() {
     scene.say("one").unwrap();
     scene.typing("start");
     let now = scene.now();
-    scene.talk.stop(now).unwrap();
+    scene.talk.stop_turn(now).unwrap();
     scene.create("m1", "made meanwhile", usage());
     scene.say("two").unwrap();
     scene.create("m2", "No active task to stop.", usage());
@@ -577,7 +577,7 @@ fn stopped_message_is_not_sent_later() {
     scene.say("one").unwrap();
     scene.delivered();
     let now = scene.now();
-    scene.talk.stop(now).unwrap();
+    scene.talk.stop_turn(now).unwrap();
     scene.talk.take_back(1, now);
     scene.pass(0);
     assert_eq!(scene.delivered(), ["/stop"]);
@@ -597,7 +597,7 @@ fn long_texts_of_a_typing_agent_are_bounded() {
         .talk
         .items
         .values()
-        .map(|item| weigh(&item.entry))
+        .map(|item| weigh_entry(&item.entry))
         .sum();
     assert!(kept <= 2 * KEPT_BYTES + text.len(), "{kept} bytes");
     let now = scene.now();
@@ -728,7 +728,7 @@ pub(in crate::chat) fn frames_of_all_kinds() -> Vec<Value> {
     scene.create("m4", "Error processing message: x", json!({}));
     scene.create("m5", "answer", usage());
     let now = scene.now();
-    scene.talk.remark(NoticeCode::Cut, "left out", now);
+    scene.talk.add_remark(NoticeCode::Cut, "left out", now);
     scene.talk.rename("title".to_owned());
     let mut frames = scene.talk.frames_after(&mut Cursor::default(), true);
     frames.extend(scene.talk.frames_after(&mut early, false));

@@ -81,7 +81,7 @@ impl Running {
     }
 
     /// Takes a message out; returns true when none is left.
-    pub(super) fn forget(&mut self, id: u64) -> bool {
+    pub(super) fn forget_message(&mut self, id: u64) -> bool {
         self.messages.retain(|message| *message != id);
         self.messages.is_empty()
     }
@@ -148,7 +148,7 @@ impl Talk {
     ///
     /// # Errors
     /// Cause and sentence when there is nothing to stop, or this agent cannot.
-    pub(in crate::chat) fn stop(&mut self, now: Now) -> Result<(), (RefusalCode, String)> {
+    pub(in crate::chat) fn stop_turn(&mut self, now: Now) -> Result<(), (RefusalCode, String)> {
         let waiting = self.with_status(MessageStatus::Waiting);
         if self.turn.is_some() && !self.has(ChatFeature::Stop) {
             let text = "this version of the agent cannot stop a turn; wait for its end";
@@ -186,10 +186,10 @@ impl Talk {
     pub(super) fn end_stopped(&mut self, confirmed: bool, now: Now) {
         self.end_turn(TurnEnd::Unanswered, now);
         match confirmed {
-            true => self.notice(NoticeCode::Stopped, "You stopped the agent.", now),
+            true => self.add_notice(NoticeCode::Stopped, "You stopped the agent.", now),
             false => {
                 let text = "The agent did not confirm the stop; it may still be working.";
-                self.notice(NoticeCode::Silent, text, now);
+                self.add_notice(NoticeCode::Silent, text, now);
             }
         }
     }
@@ -217,7 +217,7 @@ impl Talk {
             .map(|(id, _)| *id)
             .collect();
         for id in open {
-            self.close(id, now);
+            self.close_entry(id, now);
         }
         if end == TurnEnd::Unanswered {
             for id in turn.into_iter().flat_map(|turn| turn.messages) {
@@ -228,12 +228,12 @@ impl Talk {
     }
 
     /// Closes an entry that more text was expected for; one that only held a place is removed.
-    fn close(&mut self, id: u64, now: Now) {
+    fn close_entry(&mut self, id: u64, now: Now) {
         let Some(item) = self.items.get_mut(&id) else {
             return;
         };
         if item.placeholder {
-            self.remove(id);
+            self.remove_entry(id);
             return;
         }
         if let Body::Answer { streaming, .. } | Body::Thought { streaming, .. } =
@@ -241,7 +241,7 @@ impl Talk {
         {
             *streaming = false;
         }
-        self.touch(id, now);
+        self.touch_entry(id, now);
     }
 
     /// The connection to the agent stands; with `restarted` to another start of it than before.
@@ -268,7 +268,7 @@ impl Talk {
         if self.turn.is_some() {
             self.end_turn(TurnEnd::Unanswered, now);
             let text = "The agent restarted before it had answered. Send the message again.";
-            self.notice(NoticeCode::AgentRestarted, text, now);
+            self.add_notice(NoticeCode::AgentRestarted, text, now);
             self.publish();
         }
     }
@@ -286,7 +286,7 @@ impl Talk {
         self.end_turn(TurnEnd::Unanswered, now);
         let text =
             "The connection to the agent broke before it had answered. Send the message again.";
-        self.notice(NoticeCode::Disconnected, text, now);
+        self.add_notice(NoticeCode::Disconnected, text, now);
     }
 
     /// Lets time pass.
@@ -308,7 +308,7 @@ impl Talk {
         } else if since(Some(turn.last_sign)).is_some_and(|time| time >= SILENCE) {
             self.end_turn(TurnEnd::Unanswered, now);
             let text = "The agent gave no sign of life for ten minutes. Send the message again, or ask your administrator.";
-            self.notice(NoticeCode::Silent, text, now);
+            self.add_notice(NoticeCode::Silent, text, now);
         } else {
             return;
         }

@@ -67,7 +67,7 @@ async fn export(
     let turn = deps.files.zip(&session.account)?;
     let read = |folder: &Folder| {
         let mut log = Log::default();
-        folder.read_lines(|line| log.take(line))?;
+        folder.read_lines(|line| log.take_line(line))?;
         Ok((folder.meta(), log))
     };
     let (meta, log) = read_folder(&deps, &session.account, id, read).await?;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{NO_CONVERSATION, no_conversation};
 use crate::answer::{Answer, Answers, Body};
 use crate::auth::Account;
-use crate::chat::{Entry, Log, head, picture_type};
+use crate::chat::{Entry, Log, picture_type, read_head};
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
@@ -80,7 +80,7 @@ async fn list(
     let before = before.unwrap_or(u64::MAX);
     let mut log = Log::newest_before(before, limit);
     let read = move |folder: &Folder| {
-        folder.read_lines(|line| log.take(line))?;
+        folder.read_lines(|line| log.take_line(line))?;
         Ok(log.into_entries())
     };
     let (entries, older) = read_folder(&deps, &session.account, id, read).await?;
@@ -161,7 +161,7 @@ async fn download(
     let wanted = name.clone();
     let open = move |folder: &Folder| {
         let file = folder.open_file(&wanted)?;
-        let kind = picture_type(&head(&file)).filter(|kind| *kind != "image/bmp");
+        let kind = picture_type(&read_head(&file)).filter(|kind| *kind != "image/bmp");
         Ok((file, kind))
     };
     let (file, kind) = read_folder(&deps, &session.account, id, open).await?;

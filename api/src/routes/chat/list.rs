@@ -164,7 +164,7 @@ async fn create(
         last_used_at: now,
     };
     let id = ConversationId::new();
-    record(&session, &input.meta, &deps, &id).await?;
+    record_change(&session, &input.meta, &deps, &id).await?;
     let workspace = deps.files.open(&session.account).await?;
     let (made, new) = (id.clone(), meta.clone());
     let create = move || workspace.create_conversation(&made, &new);
@@ -173,7 +173,7 @@ async fn create(
     Ok(Answer::ok("conversation created", One { conversation }))
 }
 
-async fn record(
+async fn record_change(
     session: &Session,
     meta: &crate::input::Meta,
     deps: &Deps,
@@ -206,7 +206,7 @@ async fn rename(
 ) -> Result<Answer<One>> {
     let account = &session.account;
     let NewTitle { id, title } = input.params;
-    record(&session, &input.meta, &deps, &id).await?;
+    record_change(&session, &input.meta, &deps, &id).await?;
     let workspace = deps
         .files
         .find(account)
@@ -238,13 +238,13 @@ async fn delete(
         .find(account)
         .await?
         .ok_or_else(no_conversation)?;
-    record(&session, &input.meta, &deps, &id).await?;
+    record_change(&session, &input.meta, &deps, &id).await?;
     deps.chats.close(&deps, account, id.clone()).await?;
-    let delete = move || remove(&workspace, &id);
+    let delete = move || remove_conversation(&workspace, &id);
     deps.files.run_long(account, delete).await?
 }
 
-fn remove(workspace: &Arc<Workspace>, id: &ConversationId) -> Result<Answer> {
+fn remove_conversation(workspace: &Arc<Workspace>, id: &ConversationId) -> Result<Answer> {
     let held = workspace.hold_conversation(id).map_err(refused)?;
     if matches!(held, Held::Elsewhere) {
         return Err(held_elsewhere());

@@ -36,7 +36,7 @@ impl HeldFolder {
     ///
     /// # Errors
     /// [`FileError::Full`]; otherwise as [`super::Folder::read_tail`]. The file is as it was then.
-    pub fn compact(&mut self) -> Result<(), FileError> {
+    pub fn compact_entries(&mut self) -> Result<(), FileError> {
         let path = self.path_of(ENTRIES);
         let failed = || FileError::of("writing", &path);
         let Some((file, stat)) = self.open_entries(READ, &path)? else {

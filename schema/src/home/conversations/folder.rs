@@ -72,7 +72,7 @@ impl Folder {
 
     /// Title and times; those of the folder, and no title, when there are none that can be read.
     pub fn meta(&self) -> Meta {
-        Meta::read(&self.dir).unwrap_or_else(|| match rustix::fs::fstat(&self.dir) {
+        Meta::from_file(&self.dir).unwrap_or_else(|| match rustix::fs::fstat(&self.dir) {
             Ok(stat) => Meta::from_folder(&stat),
             Err(_) => Meta {
                 title: String::new(),
@@ -246,7 +246,7 @@ impl HeldFolder {
     /// # Errors
     /// [`FileError::TooLarge`] when the file would be longer than [`LONGEST`] or a line is too long, [`FileError::Full`];
     /// otherwise as [`Folder::read_tail`]. Nothing is added then, as far as that can be undone.
-    pub fn append(&mut self, lines: &[String]) -> Result<(), FileError> {
+    pub fn append_lines(&mut self, lines: &[String]) -> Result<(), FileError> {
         let path = self.path_of(ENTRIES);
         let failed = || FileError::of("writing", &path);
         if lines.is_empty() {

@@ -42,7 +42,7 @@ impl Meta {
     }
 
     /// Reads the description in the open folder of a conversation; `None` when it is missing, too long or none.
-    pub(super) fn read(folder: &OwnedFd) -> Option<Self> {
+    pub(super) fn from_file(folder: &OwnedFd) -> Option<Self> {
         // Only errors name the path, and nothing shows these.
         let (file, _) = open_single(folder, META, READ, &WorkspacePath::default()).ok()?;
         let mut content = Vec::new();

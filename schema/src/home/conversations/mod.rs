@@ -258,7 +258,7 @@ fn read_ids(directory: &OwnedFd) -> Result<(Vec<ConversationId>, bool), FileErro
 /// Reads title and times of a conversation; `None` when it is gone, or is no directory any more.
 fn read_meta(directory: &OwnedFd, id: &ConversationId) -> Option<Meta> {
     let read = match beneath::open_dir(directory, Path::new(id.as_str())) {
-        Ok(folder) => Meta::read(&folder),
+        Ok(folder) => Meta::from_file(&folder),
         Err(_) => None,
     };
     read.or_else(|| {

@@ -32,9 +32,9 @@ fn size(yard: &Yard) -> u64 {
 fn last_line_of_each_entry_is_kept() {
     let yard = changed();
     let mut held = hold(&yard);
-    held.compact().unwrap();
+    held.compact_entries().unwrap();
     assert_eq!(lines(&yard.all()), [line(1, "first"), line(2, "32")]);
-    held.append(&[line(4, "")]).unwrap();
+    held.append_lines(&[line(4, "")]).unwrap();
     assert_eq!(yard.all().lines.len(), 3);
     assert_eq!(fs::read_dir(yard.file("")).unwrap().count(), 2);
     let stat = fs::metadata(yard.file("entries.jsonl")).unwrap();
@@ -45,23 +45,23 @@ fn last_line_of_each_entry_is_kept() {
 fn file_is_compacted_when_long_and_after_growth() {
     let yard = Yard::new();
     let mut held = yard.hold();
-    held.compact().unwrap();
+    held.compact_entries().unwrap();
     assert!(!yard.file("entries.jsonl").exists());
     let text = "x".repeat(1_000_000);
     let old: Vec<String> = (0..32).map(|id| line(id, &text)).collect();
-    held.append(&old).unwrap();
-    held.append(&[line(0, &text)]).unwrap();
+    held.append_lines(&old).unwrap();
+    held.append_lines(&[line(0, &text)]).unwrap();
     let before = size(&yard);
-    held.compact().unwrap();
+    held.compact_entries().unwrap();
     assert_eq!(size(&yard), before);
-    held.append(&[line(1, &text)]).unwrap();
+    held.append_lines(&[line(1, &text)]).unwrap();
     assert!(size(&yard) > SHORTEST);
-    held.compact().unwrap();
+    held.compact_entries().unwrap();
     let after = size(&yard);
     assert_eq!(yard.all().lines.len(), 32);
     assert_eq!(held.compact_from, after + GROWTH);
-    held.append(&[line(0, &text)]).unwrap();
-    held.compact().unwrap();
+    held.append_lines(&[line(0, &text)]).unwrap();
+    held.compact_entries().unwrap();
     assert_eq!(yard.all().lines.len(), 33);
 }
 
@@ -71,11 +71,11 @@ fn killed_compaction_leaves_the_file() {
         let yard = changed();
         let before = yard.all();
         let mut held = hold(&yard);
-        let killed = in_process::crash_at(nth, || held.compact().unwrap());
+        let killed = in_process::crash_at(nth, || held.compact_entries().unwrap());
         assert!(killed.is_none(), "{nth}");
         assert_eq!(yard.all(), before, "{nth}");
         drop(held);
-        hold(&yard).compact().unwrap();
+        hold(&yard).compact_entries().unwrap();
         assert_eq!(yard.all().lines.len(), 2, "{nth}");
     }
 }
@@ -87,7 +87,7 @@ fn flood_of_entries_is_not_compacted() {
         .map(|id| format!("{{\"id\":{id}}}\n{{\"id\":{id}}}\n"))
         .collect();
     yard.write_entries(&flood);
-    hold(&yard).compact().unwrap();
+    hold(&yard).compact_entries().unwrap();
     assert_eq!(size(&yard), flood.len() as u64);
 }
 
@@ -95,7 +95,7 @@ fn flood_of_entries_is_not_compacted() {
 fn link_in_place_of_entries_is_not_compacted() {
     let yard = Yard::new();
     symlink(yard.outside().join("secret"), yard.file("entries.jsonl")).unwrap();
-    let refused = hold(&yard).compact();
+    let refused = hold(&yard).compact_entries();
     assert!(matches!(refused, Err(FileError::Link { .. })));
     yard.assert_outside_is_untouched();
 }

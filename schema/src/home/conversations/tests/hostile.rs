@@ -303,10 +303,10 @@ fn file_longer_than_the_limit_is_refused_or_read_at_its_end() {
 fn entries_that_the_agent_replaces_are_written_by_name() {
     let yard = Yard::new();
     let mut held = yard.hold();
-    held.append(&["1".to_owned()]).unwrap();
+    held.append_lines(&["1".to_owned()]).unwrap();
     fs::rename(yard.file("entries.jsonl"), yard.at("moved")).unwrap();
     yard.write_entries("agent\n");
-    held.append(&["2".to_owned()]).unwrap();
+    held.append_lines(&["2".to_owned()]).unwrap();
     assert_eq!(lines(&yard.all()), ["agent", "2"]);
     assert_eq!(fs::read_to_string(yard.at("moved")).unwrap(), "1\n");
 }

@@ -77,7 +77,7 @@ impl Yard {
 
     fn append(&self, lines: &[&str]) -> Result<(), FileError> {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        self.hold().append(&lines)
+        self.hold().append_lines(&lines)
     }
 
     fn write_entries(&self, content: impl AsRef<[u8]>) {
@@ -179,10 +179,10 @@ fn conversation_is_made_used_renamed_and_removed() {
     let again = yard.work.create_conversation(&id(), &meta("x"));
     assert!(matches!(again, Err(FileError::Exists { .. })));
     let mut held = yard.hold();
-    held.append(&["{\"a\":1}".to_owned(), "2".to_owned()])
+    held.append_lines(&["{\"a\":1}".to_owned(), "2".to_owned()])
         .unwrap();
-    held.append(&[]).unwrap();
-    held.append(&["\"é\"".to_owned()]).unwrap();
+    held.append_lines(&[]).unwrap();
+    held.append_lines(&["\"é\"".to_owned()]).unwrap();
     assert_eq!(lines(&yard.all()), ["{\"a\":1}", "2", "\"é\""]);
     let later = Timestamp::from_secs(NOW.as_secs() + 5);
     held.write_last_use(later).unwrap();
@@ -199,7 +199,7 @@ fn conversation_is_made_used_renamed_and_removed() {
     assert!(yard.work.remove_conversation(&id()).unwrap());
     assert!(!yard.file("").exists());
     assert!(!yard.at(".trash").exists());
-    let gone = held.append(&["1".to_owned()]);
+    let gone = held.append_lines(&["1".to_owned()]);
     assert!(matches!(gone, Err(FileError::NotFound { .. })), "{gone:?}");
     assert!(matches!(
         yard.work.hold_conversation(&id()).unwrap(),
@@ -295,14 +295,14 @@ fn append_refuses_what_could_not_be_read() {
     let line = "x".repeat(LINE);
     let mut held = yard.hold();
     for _ in 0..63 {
-        held.append(std::slice::from_ref(&line)).unwrap();
+        held.append_lines(std::slice::from_ref(&line)).unwrap();
     }
     let before = fs::metadata(yard.file("entries.jsonl")).unwrap().len();
-    let refused = held.append(&[line.clone(), "1".to_owned()]);
+    let refused = held.append_lines(&[line.clone(), "1".to_owned()]);
     assert!(matches!(refused, Err(FileError::TooLarge { .. })));
     let after = fs::metadata(yard.file("entries.jsonl")).unwrap().len();
     assert_eq!(after, before);
-    held.append(&["1".to_owned()]).unwrap();
+    held.append_lines(&["1".to_owned()]).unwrap();
 }
 
 #[test]
