@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::output::cell::cleaned;
+use super::output::cell::{cleaned, counted, number};
+use super::output::clean::clean;
 use super::output::screen;
 use super::server::Server;
 use super::{Result, failed};
@@ -25,7 +26,7 @@ pub enum AdapterCommand {
     Show,
     /// Activate a package; it stays active when the server restarts
     #[command(
-        after_help = "Examples:\n  agentyard adapter upload picoclaw-1.4.zip\n  agentyard adapter upload ./my-adapter"
+        after_help = "Examples:\n  agentyard adapter upload picoclaw-1.4.zip --dry-run\n  agentyard adapter upload picoclaw-1.4.zip\n  agentyard adapter upload ./my-adapter"
     )]
     Upload(UploadArgs),
     /// Check the configured source for a newer package
@@ -42,6 +43,9 @@ pub struct UploadArgs {
     /// ZIP file, or folder to pack
     #[arg(value_name = "ZIP|FOLDER")]
     package: PathBuf,
+    /// Check the package and show what it would change, without activating it
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Runs a command on adapter packages.
@@ -51,7 +55,7 @@ pub struct UploadArgs {
 pub async fn adapter(server: &Server, command: AdapterCommand) -> Result {
     match command {
         AdapterCommand::Show => show(server).await,
-        AdapterCommand::Upload(args) => upload(server, &args.package).await,
+        AdapterCommand::Upload(args) => upload(server, &args).await,
         AdapterCommand::Refresh => post(server, "refresh").await,
         AdapterCommand::Rollback => post(server, "rollback").await,
     }
@@ -97,15 +101,40 @@ async fn post(server: &Server, what: &str) -> Result {
     screen::print(&format!("{}\n", cleaned(&answer, "message")))
 }
 
-async fn upload(server: &Server, package: &Path) -> Result {
-    let path = package.to_owned();
+async fn upload(server: &Server, args: &UploadArgs) -> Result {
+    let path = args.package.clone();
     let read = tokio::task::spawn_blocking(move || read(&path)).await;
     let zip = read.map_err(failed)??;
     let part = Part::bytes(zip).file_name("adapter.zip");
-    let form = Form::new().part("file", part);
+    let mut form = Form::new();
+    if args.dry_run {
+        form = form.text("dry_run", "true");
+    }
+    let form = form.part("file", part);
     let request = server.request(Method::POST, &format!("{RULES}/upload"));
     let answer = server.json(request.multipart(form)).await?;
-    screen::print(&format!("{}\n", cleaned(&answer, "message")))
+    screen::print(&format!("{}\n", cleaned(&answer, "message")))?;
+    match args.dry_run {
+        true => screen::print(&describe_preview(&answer)),
+        false => Ok(()),
+    }
+}
+
+/// What a package would change for agents.
+fn describe_preview(answer: &Value) -> String {
+    let containers = counted(number(answer, "restarts"), "container");
+    let users = cleaned(answer, "restarted_users");
+    let users = match users.is_empty() {
+        true => String::new(),
+        false => format!(" ({users})"),
+    };
+    let changes = cleaned(answer, "changes");
+    let mut text = format!("changes: {changes}\nwould recreate: {containers}{users}\n");
+    let warnings = answer["warnings"].as_array().into_iter().flatten();
+    for warning in warnings.filter_map(Value::as_str) {
+        text.push_str(&format!("warning: {}\n", clean(warning)));
+    }
+    text
 }
 
 /// The zip, or the folder as one. A folder is checked here already: what lies in it beside a package would be left
@@ -128,6 +157,15 @@ fn read(package: &Path) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn preview_names_changes_and_users() {
+        let answer = json!({
+            "changes": "command", "restarts": 1, "restarted_users": ["alice"], "warnings": ["older"],
+        });
+        let expected = "changes: command\nwould recreate: 1 container (alice)\nwarning: older\n";
+        assert_eq!(describe_preview(&answer), expected);
+    }
 
     #[test]
     fn a_folder_is_packed_to_the_same_package() {

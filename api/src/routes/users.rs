@@ -36,6 +36,7 @@ mod list;
 mod removal;
 mod sessions;
 
+pub(super) use bulk::Skipped;
 pub(super) use list::Standing;
 
 /// The routes of this file, and of those below it.

@@ -14,8 +14,8 @@ pub use model::{
     RolloutRow, RolloutTarget, TargetContainer, TargetFiles, TargetState,
 };
 pub use query::{
-    cancel, create, finish_target, finish_targets, get, head, list, move_target, newest_of_image,
-    pause, put_back, release_target, resume, roll_back, save_facts, unfinished,
+    cancel, check_free, create, finish_target, finish_targets, get, head, list, move_target,
+    newest_of_image, pause, put_back, release_target, resume, roll_back, save_facts, unfinished,
     unfinished_of_image, unsettled,
 };
 

@@ -1,6 +1,6 @@
 //! Statements on rollouts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::held;
 use super::model::{
@@ -86,6 +86,10 @@ statements! {
                  JOIN rollout_facts f ON f.uid = t.rollout_uid AND f.finished_at IS NULL \
                  JOIN rollouts r ON r.uid = t.rollout_uid AND r.type IN ('migrate', 'upgrade') \
                  WHERE mine.rollout_uid = $1 ORDER BY t.position LIMIT 20";
+    /// Users of all rollouts of an image that have not ended.
+    TAKEN = "SELECT t.uid, t.name, t.rollout_uid FROM rollout_targets t \
+             JOIN rollout_facts f ON f.uid = t.rollout_uid AND f.finished_at IS NULL \
+             JOIN rollouts r ON r.uid = t.rollout_uid AND r.type IN ('migrate', 'upgrade') ORDER BY t.rollout_uid, t.position";
     /// Records a rollout.
     INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, min_ready_ms, desired) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'run')";
@@ -192,6 +196,32 @@ async fn no_conflict(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
             users: conflicts.iter().map(|(name, _)| name.clone()).collect(),
         }),
     }
+}
+
+/// Most users that a conflict names.
+const NAMED: usize = 20;
+
+/// Checks that none of `users` is in a rollout of an image that has not ended. Nothing is written.
+///
+/// # Errors
+/// [`DbError::InRollout`], as [`create`] returns it.
+pub async fn check_free(connection: &mut Connection, users: &[Uid]) -> Result<(), DbError> {
+    let taken: Vec<(Uid, String, String)> = fetch_all!(connection, TAKEN)?;
+    let wanted: HashSet<&Uid> = users.iter().collect();
+    let mut conflicts = taken
+        .iter()
+        .filter(|(uid, ..)| wanted.contains(uid))
+        .peekable();
+    let Some((_, _, rollout)) = conflicts.peek() else {
+        return Ok(());
+    };
+    Err(DbError::InRollout {
+        rollout: rollout.clone(),
+        users: conflicts
+            .take(NAMED)
+            .map(|(_, name, _)| name.clone())
+            .collect(),
+    })
 }
 
 /// Reads one rollout with its users.

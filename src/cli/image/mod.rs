@@ -3,11 +3,11 @@
 mod pull;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Result;
 use super::kinds::LOCAL_IMAGES;
-use super::output::cell::text;
+use super::output::cell::{cleaned, text};
 use super::output::clean::clean;
 use super::output::screen;
 use super::pages::{ListArgs, Pages};
@@ -28,7 +28,7 @@ pub enum ImageCommand {
     List(ImageListArgs),
     /// Delete an image from the engine; refused while in use
     #[command(
-        after_help = "Examples:\n  agentyard image delete v0.2.4\n  agentyard image delete --force docker.io/library/busybox:latest"
+        after_help = "Examples:\n  agentyard image delete v0.2.4 --dry-run\n  agentyard image delete v0.2.4\n  agentyard image delete --force docker.io/library/busybox:latest"
     )]
     Delete(DeleteArgs),
 }
@@ -52,6 +52,9 @@ pub struct DeleteArgs {
     /// Allow an image of another repository than the configured one
     #[arg(long)]
     force: bool,
+    /// Show which references would go, without deleting them
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Pulls, lists or deletes.
@@ -74,10 +77,22 @@ async fn list(server: &Server, args: ImageListArgs) -> Result {
     pages.print(args.list.output, |_| {}).await
 }
 
+/// An image that would be deleted, with its references when it goes by its id.
+fn describe_doomed(answer: &Value) -> String {
+    let (image, references) = (cleaned(answer, "image"), cleaned(answer, "references"));
+    match references.is_empty() || references == image {
+        true => image,
+        false => format!("{image} ({references})"),
+    }
+}
+
 async fn delete(server: &Server, args: &DeleteArgs) -> Result {
-    let body = json!({ "image": args.image, "force": args.force });
+    let body = json!({ "image": args.image, "force": args.force, "dry_run": args.dry_run });
     let path = "/api/admin/images/delete";
     let answer = server.post(path, &body).await?;
+    if args.dry_run {
+        return screen::print(&format!("would delete: {}\n", describe_doomed(&answer)));
+    }
     let object = text(&answer, "object");
     let image = clean(object.strip_prefix("image/").unwrap_or(&args.image));
     let done = match text(&answer, "state").as_str() {
@@ -85,4 +100,17 @@ async fn delete(server: &Server, args: &DeleteArgs) -> Result {
         _ => "deleted",
     };
     screen::print(&format!("{image} {done}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_named_when_an_id_goes() {
+        let by_name = json!({"image": "a:1", "references": ["a:1"]});
+        assert_eq!(describe_doomed(&by_name), "a:1");
+        let by_id = json!({"image": "sha256:ab", "references": ["a:1", "a:2"]});
+        assert_eq!(describe_doomed(&by_id), "sha256:ab (a:1, a:2)");
+    }
 }

@@ -20,7 +20,7 @@ use super::{Failure, Result};
 pub enum RolloutCommand {
     /// Start a rollout and show its progress
     #[command(
-        after_help = "Examples:\n  agentyard rollout start v0.2.9 --all --max-unavailable 5\n  agentyard rollout start v0.2.9 --user alice --user bob --detach\n  agentyard rollout start v0.2.9 --from v0.2.8"
+        after_help = "Examples:\n  agentyard rollout start v0.2.9 --all --max-unavailable 5\n  agentyard rollout start v0.2.9 --user alice --user bob --detach\n  agentyard rollout start v0.2.9 --from v0.2.8 --dry-run\n  agentyard rollout start v0.2.9 --from v0.2.8"
     )]
     Start(start::StartArgs),
     /// Show the progress of a rollout

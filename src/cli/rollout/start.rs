@@ -47,6 +47,9 @@ pub struct StartArgs {
     /// Return immediately
     #[arg(short, long)]
     detach: bool,
+    /// Show whom the rollout would move, without starting it
+    #[arg(long, conflicts_with_all = ["detach", "set_default"])]
+    dry_run: bool,
 }
 
 impl StartArgs {
@@ -58,6 +61,9 @@ impl StartArgs {
         });
         if let Some(min_ready) = self.min_ready {
             body["min_ready"] = json!(format!("{}s", min_ready.as_secs()));
+        }
+        if self.dry_run {
+            body["dry_run"] = json!(true);
         }
         if self.all {
             body["all"] = json!(true);
@@ -106,6 +112,10 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
     };
     let (path, body) = args.request();
     let answer = server.post(path, &body).await?;
+    if args.dry_run {
+        screen::print(&describe_plan(&answer))?;
+        return print_warnings(&answer);
+    }
     let id = text(&answer, "task_id");
     let (shown, users) = (clean(&id), counted(number(&answer, "total"), "user"));
     screen::print(&format!("rollout/{shown} started: {users}\n"))?;
@@ -136,6 +146,35 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
     screen::print(&format!("new users get this image, too: {changed}\n"))
 }
 
+/// Whom a rollout would move, and whom not.
+fn describe_plan(answer: &Value) -> String {
+    let line = |what: &str, count: &str, names: &str| {
+        let users = counted(number(answer, count), "user");
+        match names.is_empty() {
+            true => format!("{what}: {users}\n"),
+            false => format!("{what}: {users} ({names})\n"),
+        }
+    };
+    let mut text = line("would move", "moves", &cleaned(answer, "users"));
+    let restarts = counted(number(answer, "restarts"), "container");
+    text.push_str(&format!("would recreate: {restarts}\n"));
+    let skipped = answer["skipped"].as_array().into_iter().flatten();
+    let skipped: Vec<String> = skipped
+        .map(|user| {
+            format!(
+                "  {}: {}\n",
+                cleaned(user, "username"),
+                cleaned(user, "reason")
+            )
+        })
+        .collect();
+    if !skipped.is_empty() {
+        text.push_str(&line("unchanged", "skipped_total", ""));
+        text.extend(skipped);
+    }
+    text
+}
+
 /// Prints what the rollout leaves as it is.
 fn print_warnings(answer: &Value) -> Result {
     let warnings = answer["warnings"].as_array().into_iter().flatten();
@@ -148,6 +187,16 @@ fn print_warnings(answer: &Value) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plan_names_users_who_move_and_who_stay() {
+        let answer = json!({
+            "moves": 2, "users": ["alice", "bob"], "restarts": 1, "skipped_total": 1,
+            "skipped": [{"username": "carol", "code": "has_image", "reason": "has it"}],
+        });
+        let expected = "would move: 2 users (alice, bob)\nwould recreate: 1 container\nunchanged: 1 user\n  carol: has it\n";
+        assert_eq!(describe_plan(&answer), expected);
+    }
 
     #[test]
     fn default_image_is_a_tag_or_a_tagged_reference() {

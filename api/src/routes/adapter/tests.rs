@@ -226,6 +226,46 @@ async fn what_is_no_upload_is_told_so() {
 }
 
 #[tokio::test]
+async fn dry_run_of_an_upload_says_what_changes() {
+    let yard = yard().await;
+    let alice = yard.user("alice").await;
+    yard.user("bob").await;
+    let dry_run = async |file: &[u8]| {
+        let field = "--X\r\nContent-Disposition: form-data; name=\"dry_run\"\r\n\r\ntrue\r\n";
+        let request = warp::test::request()
+            .path(UPLOAD)
+            .header("content-type", "multipart/form-data; boundary=X")
+            .body([field.as_bytes(), &body(file)].concat());
+        yard.request("POST", request, "root").await
+    };
+    let before = active(&yard).await;
+    let plan = dry_run(&version("0.1")).await.is(200);
+    assert_eq!(
+        (&plan["adapter_version"], &plan["changed"]),
+        (&json!("0.1"), &json!(true))
+    );
+    assert_eq!(plan["restarts"], 2);
+    assert_eq!(plan["restarted_users"], json!(["alice", "bob"]));
+    let warning = plan["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("older than the active one"), "{warning}");
+    let changes = plan["changes"].as_str().unwrap();
+    assert!(changes.starts_with("neither command"), "{changes}");
+    assert_eq!(plan["generation"], before["generation"]);
+    dry_run(b"PK").await.fails(422, "invalid_adapter");
+    assert_eq!(active(&yard).await, before);
+    let known = yard.get("/api/admin/adapters").await.is(200);
+    assert_eq!(known["adapters"].as_array().unwrap().len(), 1);
+    let container = yard.object(Kind::Container, &alice).await.unwrap();
+    assert_eq!(container.generation.0, 1);
+    upload(&yard, &version("9.0")).await.is(200);
+    let same = dry_run(&version("9.0")).await.is(200);
+    assert_eq!(
+        (&same["changed"], &same["restarts"]),
+        (&json!(false), &json!(0))
+    );
+}
+
+#[tokio::test]
 async fn any_version_may_be_uploaded_and_the_same_again_changes_nothing() {
     let yard = yard().await;
     let alice = yard.user("alice").await;

@@ -675,6 +675,19 @@ async fn what_changes_nothing_leaves_no_entry() {
     let dry = [("config", r#"{"image.tag":"2"}"#), ("dry_run", "1")];
     let ask = yard.post("/api/config", &dry).with("root", &root);
     assert_eq!(yard.no_entry_of(ask.send()).await.status, 200);
+    let dry_runs: [(&str, &[(&str, &str)]); 2] = [
+        ("upgrade", &[("tag", "v2"), ("all", "1"), ("dry_run", "1")]),
+        (
+            "migrate",
+            &[("image", "echo:1"), ("target", "v2"), ("dry_run", "1")],
+        ),
+    ];
+    for (path, form) in dry_runs {
+        let path = format!("/api/admin/images/{path}");
+        let ask = yard.post(&path, form).with("root", &root);
+        let answer = yard.no_entry_of(ask.send()).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
     let answer = yard.no_entry_of(yard.post("/api/logout", &[]).send()).await;
     assert_eq!(answer.status, 200, "without a session");
     let csrf = yard.post("/api/admin/users/delete", &[("username", "bob")]);

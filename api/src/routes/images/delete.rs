@@ -1,10 +1,10 @@
 //! `POST /api/admin/images/delete`: an image leaves the engine.
 
-use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::Kind;
 use schema::image::{self, ImageReference, ImageRow, ImageUse};
-use serde::Deserialize;
+use schema::reader::Connection;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::local::{is_managed, known_as, managed_tags, meant};
@@ -16,7 +16,7 @@ use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
 use crate::route::{Area, Failure, Route};
-use crate::wait::{self, Change, Converging, Until};
+use crate::wait::{self, Change, Changed, Converging, State, Until};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -25,7 +25,8 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Images, "Delete an image")
             .about(
                 "Removes a reference, or for an id the image with all its references. While the \
-                 engine cannot be reached, references of `image.name` are accepted unchecked.",
+                 engine cannot be reached, references of `image.name` are accepted unchecked. With `dry_run` nothing is \
+                 deleted, and the same is refused.",
             )
             .waits()
             .fails(&[
@@ -61,6 +62,28 @@ pub struct Doomed {
     /// Allow an image of another repository than `image.name`.
     #[serde(default)]
     force: bool,
+    /// Report what would be deleted, without deleting it.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// An image that is deleted, or would be.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImageDeleted)]
+pub struct Deleted {
+    /// Progress; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
+    /// With `dry_run`: the image, by its full reference or its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "docker.io/sipeed/picoclaw:v1.1")]
+    image: Option<String>,
+    /// With `dry_run`: the references that would go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = json!(["docker.io/sipeed/picoclaw:v1.1"]))]
+    references: Option<Vec<String>>,
 }
 
 /// What is to be removed, and what is known of it.
@@ -83,8 +106,13 @@ struct Target {
 /// # Errors
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
 /// only when the engine would have to say what is meant, or to whom it belongs.
-async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answer<Converging>> {
+async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answer<Deleted>> {
     let target = target(&deps, &input.params).await?;
+    if input.params.dry_run {
+        let mut snapshot = deps.db.snapshot().await?;
+        refuse_used(&target, &mut snapshot).await?;
+        return Ok(target.preview());
+    }
     let mut tx = input.meta.begin(&deps).await?;
     refuse_used(&target, &mut tx).await?;
     let now = deps.clock.now();
@@ -99,12 +127,14 @@ async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answe
     tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let done = format!("image {} deleted", change.name);
-    wait::reply(
-        &change,
-        settled,
-        done,
-        "requested; the image is being deleted",
-    )
+    let under_way = "requested; the image is being deleted";
+    let answer = wait::reply(&change, settled, done, under_way)?;
+    Ok(answer.map(|Converging { state, changed }| Deleted {
+        state: Some(state),
+        changed: Some(changed),
+        image: None,
+        references: None,
+    }))
 }
 
 /// Finds out what is meant. No connection is held while the engine is asked.
@@ -144,6 +174,20 @@ impl Target {
             managed: reference.same_repository(managed),
             alternatives: Vec::new(),
         }
+    }
+
+    fn preview(self) -> Answer<Deleted> {
+        let mut references: Vec<String> = self.references.iter().map(ToString::to_string).collect();
+        references.sort();
+        references.dedup();
+        let message = format!("nothing was deleted; image {} would be", self.name);
+        let deleted = Deleted {
+            state: None,
+            changed: None,
+            image: Some(self.name),
+            references: Some(references),
+        };
+        Answer::ok(message, deleted)
     }
 
     fn is_whole_image(&self) -> bool {
@@ -264,7 +308,7 @@ fn blindly(named: &Named, managed: &ImageReference, force: bool) -> Known {
 }
 
 /// Refuses while somebody has the image, by id or by reference, or may yet get it from a rollout.
-async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<()> {
+async fn refuse_used(target: &Target, connection: &mut Connection) -> Result<()> {
     let names = |all: Vec<ImageUse>| {
         let used = all.into_iter().filter(|one| target.is_of(one));
         let mut names: Vec<String> = used.map(|one| one.name).collect();
@@ -272,10 +316,10 @@ async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<()> {
         names.dedup();
         names
     };
-    let mut users = names(image::uses(tx).await?);
+    let mut users = names(image::uses(connection).await?);
     let mut is_there = true;
     if users.is_empty() {
-        users = names(image::needs(tx).await?);
+        users = names(image::needs(connection).await?);
         is_there = false;
     }
     if users.is_empty() {

@@ -5,10 +5,12 @@ mod delete;
 mod list;
 mod local;
 mod names;
+mod preview;
 mod progress;
 mod pull;
 mod registry;
 mod rollouts;
+mod select;
 mod start;
 #[cfg(test)]
 mod tests;

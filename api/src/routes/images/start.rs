@@ -1,14 +1,12 @@
 //! `POST /api/admin/images/migrate` and `…/upgrade`: users move to another image, as a rollout.
 
-use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use http::header::ACCEPT;
 use schema::audit::{About, Audited};
 use schema::config::{Config, keys};
-use schema::group;
-use schema::ids::{Kind, Uid, UserName};
+use schema::ids::{Kind, Uid};
 use schema::image::ImageReference;
 use schema::operation::Progress;
 use schema::reader::Connection;
@@ -18,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::names::{Named, reference, settings};
+use super::preview::preview;
+use super::select::{Selection, members};
 use super::{IN_ROLLOUT, progress, users};
 use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
@@ -26,8 +26,8 @@ use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
-use crate::routes::groups;
 use crate::routes::params::names;
+use crate::routes::users::Skipped;
 use crate::wait::{self, State};
 
 const NO_USERS: Failure = Failure(422, "no_users", "no users to move");
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Images, "Move users of one image to another")
             .about(
                 "Starts a rollout of all users of `image`, ordered by name, or of the users \
-                 named. The new image is pulled if it is missing.",
+                 named. The new image is pulled if it is missing. With `dry_run` nothing is started.",
             )
             .waits_for_task()
             .fails(&[IN_ROLLOUT, NO_USERS]),
@@ -52,7 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
                  `task_id`, `total`, `done`, `failed`, `running`, `pending`, `message`; the last \
                  one is `{\"status\":\"done\",\"task_id\",\"total\"}` or, if the rollout failed or \
                  paused, `{\"status\":\"error\",\"error\",\"task_id\"}`. Closing the stream does not stop \
-                 the rollout.",
+                 the rollout. With `dry_run` nothing is started, and there is no stream.",
             )
             .waits_for_task()
             .fails(&[
@@ -71,9 +71,6 @@ const HEALTH_TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_secs(5)..=Duration::from_secs(3600);
 const MIN_READY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
 const MAX_UNAVAILABLE: RangeInclusive<u32> = 1..=1000;
-/// Most names in a refusal.
-const NAMED: usize = 20;
-
 /// Users of one image move to another.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Migration {
@@ -94,6 +91,9 @@ pub struct Migration {
     health_timeout: Option<String>,
     /// Time for which it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
     min_ready: Option<String>,
+    /// Report whom the rollout would move, without starting it.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 /// Users move to an image.
@@ -121,6 +121,23 @@ pub struct Upgrade {
     health_timeout: Option<String>,
     /// Time for which it must have been ready before its user counts as moved: 0s to 1h; default: `container.min_ready`.
     min_ready: Option<String>,
+    /// Report whom the rollout would move, without starting it.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// A rollout, and what is known of its users.
+pub(super) struct Plan {
+    pub(super) new: NewRollout,
+    pub(super) selection: Selection,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn uids(&self) -> Vec<Uid> {
+        let users = self.selection.users.iter();
+        users.map(|user| user.uid.clone()).collect()
+    }
 }
 
 /// How careful a rollout is.
@@ -174,21 +191,46 @@ fn parse_duration(
     }
 }
 
-/// A rollout that has begun.
+/// A rollout that has begun, or would with `dry_run`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RolloutStarted)]
 pub struct Started {
-    /// The rollout, and its task.
-    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
-    task_id: String,
-    /// How many users it moves.
-    total: usize,
-    /// How far it is.
-    state: State,
-    /// How many users are in which state.
-    progress: Progress,
+    /// The rollout, and its task; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    pub(super) task_id: Option<String>,
+    /// How many users are in it.
+    pub(super) total: usize,
+    /// How far it is; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub(super) state: Option<State>,
+    /// How many users are in which state; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub(super) progress: Option<Progress>,
+    /// With `dry_run`: number of users who would get the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub(super) moves: Option<usize>,
+    /// With `dry_run`: the first 100 of them, in the order of the rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, example = json!(["alice", "bob"]))]
+    pub(super) users: Option<Vec<String>>,
+    /// With `dry_run`: number of running agents that would be replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub(super) restarts: Option<usize>,
+    /// With `dry_run`: the first 100 selected users who would keep what they have, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub(super) skipped: Option<Vec<Skipped>>,
+    /// With `dry_run`: number of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub(super) skipped_total: Option<usize>,
     /// Warnings about settings that the rollout leaves unchanged, each with its remedy.
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// `POST /api/admin/images/migrate`: users of one image move to another; it is pulled if it is missing.
@@ -202,18 +244,17 @@ async fn migrate(
     deps: Deps,
 ) -> Result<Answer<Started>> {
     let asked = &input.params;
-    let (care, whom) = (asked.care()?, asked.whom()?);
+    if asked.dry_run {
+        let mut snapshot = deps.db.snapshot().await?;
+        let plan = asked.plan(&mut snapshot, &deps).await?;
+        return preview(&mut snapshot, plan).await;
+    }
+    asked.check()?;
     let mut tx = input.meta.begin(&deps).await?;
-    let (config, _, managed) = settings(&mut tx, &deps).await?;
-    let source = Named::read("image", &asked.image, &managed)?;
-    let target = reference("target", &asked.target, &managed)?.to_string();
-    let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
-    let has_it = |user: &UserListing| users::has(user, &source);
-    let wanted = chosen(everybody, &whom, has_it)?;
-    let source = Some(asked.image.trim().to_owned());
-    let new = new_rollout(RolloutKind::Migrate, target, source, &care, &config);
-    let id = create(tx, &deps, &actor, &new, &wanted, |about| about).await?;
-    started(&deps, id, wanted.len(), Vec::new(), input.wait).await
+    let plan = asked.plan(&mut tx, &deps).await?;
+    let uids = plan.uids();
+    let id = create(tx, &deps, &actor, &plan.new, &uids, |about| about).await?;
+    started(&deps, id, uids.len(), plan.warnings, input.wait).await
 }
 
 /// `POST /api/admin/images/upgrade`: users move to an image that is pulled first. With
@@ -227,35 +268,49 @@ async fn upgrade(
     deps: Deps,
 ) -> Result<Live<Started>> {
     let asked = &input.params;
-    let (care, whom) = (asked.care()?, asked.whom()?);
+    if asked.dry_run {
+        let mut snapshot = deps.db.snapshot().await?;
+        let plan = asked.plan(&mut snapshot, &deps).await?;
+        return preview(&mut snapshot, plan).await.map(Live::Now);
+    }
+    asked.check()?;
     let viewing = viewing(&deps, &input.meta, &actor)?;
     let mut tx = input.meta.begin(&deps).await?;
-    let (config, _, managed) = settings(&mut tx, &deps).await?;
-    let target = reference("tag", &asked.tag, &managed)?.to_string();
-    let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
-    let members = members(&mut tx, &names(&asked.groups)).await?;
-    let mut wanted = match whom.is_empty() && !asked.all {
-        true => Vec::new(),
-        false => chosen(everybody.clone(), &whom, |_| true)?,
-    };
-    let by_group = chosen(everybody, &[], |user| members.contains(&user.uid))?;
-    let named: HashSet<Uid> = wanted.iter().cloned().collect();
-    wanted.extend(by_group.into_iter().filter(|uid| !named.contains(uid)));
-    let warnings = match asked.all {
-        true => list_default_warnings(&config, &managed, &target),
-        false => Vec::new(),
-    };
-    let new = new_rollout(RolloutKind::Upgrade, target, None, &care, &config);
-    let id = create(tx, &deps, &actor, &new, &wanted, |about| about).await?;
+    let plan = asked.plan(&mut tx, &deps).await?;
+    let uids = plan.uids();
+    let id = create(tx, &deps, &actor, &plan.new, &uids, |about| about).await?;
     match viewing {
         Some(viewing) => Ok(Live::Stream(progress::stream(&deps, &actor, id, viewing))),
-        None => started(&deps, id, wanted.len(), warnings, input.wait)
+        None => started(&deps, id, uids.len(), plan.warnings, input.wait)
             .await
             .map(Live::Now),
     }
 }
 
 impl Migration {
+    /// Checks what needs no database.
+    fn check(&self) -> Result<()> {
+        self.care()?;
+        self.whom().map(drop)
+    }
+
+    /// The rollout that is asked for.
+    async fn plan(&self, connection: &mut Connection, deps: &Deps) -> Result<Plan> {
+        let (care, whom) = (self.care()?, self.whom()?);
+        let (config, _, managed) = settings(connection, deps).await?;
+        let source = Named::read("image", &self.image, &managed)?;
+        let target = reference("target", &self.target, &managed)?.to_string();
+        let everybody = user::list(connection, "", i64::MAX, 0).await?.0;
+        let has_it = |user: &UserListing| users::has(user, &source);
+        let selection = Selection::choose(everybody, &whom, has_it)?;
+        let source = Some(self.image.trim().to_owned());
+        Ok(Plan {
+            new: new_rollout(RolloutKind::Migrate, target, source, &care, &config),
+            selection,
+            warnings: Vec::new(),
+        })
+    }
+
     fn care(&self) -> Result<Care> {
         let (timeout, min_ready) = (self.health_timeout.as_deref(), self.min_ready.as_deref());
         Care::read(
@@ -280,6 +335,38 @@ impl Migration {
 }
 
 impl Upgrade {
+    /// Checks what needs no database.
+    fn check(&self) -> Result<()> {
+        self.care()?;
+        self.whom().map(drop)
+    }
+
+    /// The rollout that is asked for.
+    async fn plan(&self, connection: &mut Connection, deps: &Deps) -> Result<Plan> {
+        let (care, whom) = (self.care()?, self.whom()?);
+        let (config, _, managed) = settings(connection, deps).await?;
+        let target = reference("tag", &self.tag, &managed)?.to_string();
+        let everybody = user::list(connection, "", i64::MAX, 0).await?.0;
+        let members = members(connection, &names(&self.groups)).await?;
+        let mut selection = match whom.is_empty() && !self.all {
+            true => Selection::default(),
+            false => Selection::choose(everybody.clone(), &whom, |_| true)?,
+        };
+        if !members.is_empty() {
+            let is_member = |user: &UserListing| members.contains(&user.uid);
+            selection.append(Selection::choose(everybody, &[], is_member)?);
+        }
+        let warnings = match self.all {
+            true => list_default_warnings(&config, &managed, &target),
+            false => Vec::new(),
+        };
+        Ok(Plan {
+            new: new_rollout(RolloutKind::Upgrade, target, None, &care, &config),
+            selection,
+            warnings,
+        })
+    }
+
     fn care(&self) -> Result<Care> {
         let (timeout, min_ready) = (self.health_timeout.as_deref(), self.min_ready.as_deref());
         Care::read(
@@ -311,70 +398,6 @@ fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>>
     }
     let account = actor.session().map(|session| &session.account.uid);
     deps.viewers.begin(account).map(Some)
-}
-
-/// The users who are in one of these groups, or in one below.
-async fn members(tx: &mut Audited, names: &[&str]) -> Result<HashSet<Uid>> {
-    let mut members = HashSet::new();
-    for name in names {
-        let name = name
-            .parse()
-            .map_err(|rule| ApiError::invalid("groups", format!("groups: {rule}")))?;
-        let group = groups::find(tx, &name).await?;
-        members.extend(group::with_descendants(tx, &group.uid).await?);
-    }
-    Ok(members)
-}
-
-/// The users of these names, in this order, each once; without names everybody who fits, by name. A refusal
-/// names all who cannot be meant. Users who are being removed count as unknown.
-fn chosen(
-    mut everybody: Vec<UserListing>,
-    names: &[&str],
-    fits: impl Fn(&UserListing) -> bool,
-) -> Result<Vec<Uid>> {
-    everybody.retain(|user| user.deleted_at.is_none() && user.desired.is_some());
-    if names.is_empty() {
-        let fitting = everybody.into_iter().filter(fits);
-        return Ok(fitting.map(|user| user.uid).collect());
-    }
-    let by_key: HashMap<String, &UserListing> = everybody
-        .iter()
-        .map(|user| (user.name.to_ascii_lowercase(), user))
-        .collect();
-    let (mut seen, mut uids) = (HashSet::new(), Vec::new());
-    let (mut unknown, mut unfit) = (Vec::new(), Vec::new());
-    for name in names {
-        match by_key.get(&name.to_ascii_lowercase()) {
-            Some(user) if !fits(user) => unfit.push(user.name.clone()),
-            Some(user) if seen.insert(&user.uid) => uids.push(user.uid.clone()),
-            Some(_) => {}
-            None => unknown.push(shown(name)),
-        }
-    }
-    let refusal = match (unknown.as_slice(), unfit.as_slice()) {
-        ([], []) => return Ok(uids),
-        ([], unfit) => format!("users: the image is not that of {}", listed(unfit)),
-        (unknown, _) => format!("users: there is no user {}", listed(unknown)),
-    };
-    Err(ApiError::invalid("users", refusal))
-}
-
-/// A name as it may be shown: what is none, the client made up.
-fn shown(name: &str) -> String {
-    let valid: Result<UserName, _> = name.parse();
-    valid.map_or_else(|_| "(no user name)".to_owned(), |name| name.to_string())
-}
-
-fn listed(names: &[String]) -> String {
-    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
-    let more = names.len().saturating_sub(NAMED);
-    let rest = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    format!("{}{rest}", first.join(", "))
 }
 
 /// Warns that users who are created from now on get another image.
@@ -447,6 +470,11 @@ pub(in crate::routes) async fn roll_out(
     create(tx, deps, actor, &new, &uids, named).await
 }
 
+pub(super) fn no_users() -> ApiError {
+    let message = "there is nobody to move: no user has this image, or there are no users";
+    ApiError::unprocessable("no_users", message)
+}
+
 /// Records the rollout and gives its id. `complete` adds to the audit entry.
 async fn create(
     mut tx: Audited,
@@ -457,8 +485,7 @@ async fn create(
     complete: impl FnOnce(About) -> About,
 ) -> Result<String> {
     if users.is_empty() {
-        let message = "there is nobody to move: no user has this image, or there are no users";
-        return Err(ApiError::unprocessable("no_users", message));
+        return Err(no_users());
     }
     let now = deps.clock.now();
     let uid = rollout::create(&mut tx, new, users, &actor.to_string(), now).await?;
@@ -482,10 +509,15 @@ async fn started(
     let sentences: Vec<&str> = std::iter::once(&*message).chain(warned).collect();
     let message = sentences.join("; ");
     let started = Started {
-        task_id: id,
+        task_id: Some(id),
         total,
-        state,
-        progress,
+        state: Some(state),
+        progress: Some(progress),
+        moves: None,
+        users: None,
+        restarts: None,
+        skipped: None,
+        skipped_total: None,
         warnings,
     };
     Ok(Answer::ok(message, started).status(status))

@@ -150,8 +150,8 @@ fn counted(users: &[UserListing], names: &Names) -> Vec<Group> {
 /// The groups that users are in themselves.
 type Names = BTreeMap<Uid, Vec<PlainName>>;
 
-/// Whether a user has something else than the target, as far as is known.
-fn differs(user: &UserListing, target: &str, pulled: Option<&str>) -> bool {
+/// Returns true if a user has something else than the target, as far as is known.
+pub(super) fn differs(user: &UserListing, target: &str, pulled: Option<&str>) -> bool {
     let older = matches!((user.image_id.as_deref(), pulled), (Some(has), Some(new)) if has != new);
     older || full(&user.image_ref) != target
 }

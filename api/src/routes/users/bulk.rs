@@ -150,19 +150,19 @@ pub struct Form {
     dry_run: bool,
 }
 
-/// A user to whom an action does not apply.
+/// A user to whom an action does not apply, or whom a rollout leaves as it is.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SkippedUser)]
 pub struct Skipped {
     /// The user.
     #[schema(example = "bob")]
-    username: String,
+    pub(in crate::routes) username: String,
     /// Reason, stable for programs.
     #[schema(example = "account_disabled")]
-    code: &'static str,
+    pub(in crate::routes) code: &'static str,
     /// Reason, as a clause.
     #[schema(example = "the account is disabled; enable it first")]
-    reason: &'static str,
+    pub(in crate::routes) reason: &'static str,
 }
 
 /// Result of a change of several users, and its progress.

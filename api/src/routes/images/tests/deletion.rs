@@ -77,6 +77,32 @@ async fn what_somebody_has_stays_and_says_who_and_what_else_there_is() {
 }
 
 #[tokio::test]
+async fn dry_run_of_a_deletion_names_what_would_go() {
+    let both = ["registry:5000/agent:v2", "registry:5000/agent:stable"];
+    let shelf = vec![
+        local('1', &["registry:5000/agent:v1"], 300),
+        local('2', &both, 200),
+    ];
+    let yard = stocked(Some(shelf)).await;
+    yard.user("alice").await;
+    let dry = async |image: &str| {
+        let body = format!("image={image}&dry_run=true");
+        yard.post(DELETE, &body).await
+    };
+    let plan = dry("v2").await.is(200);
+    assert_eq!(plan["image"], both[0]);
+    assert_eq!(plan["references"], json!([both[0]]));
+    assert_eq!(plan["state"], serde_json::Value::Null);
+    let plan = dry(&id('2')).await.is(200);
+    assert_eq!(plan["references"], json!([both[1], both[0]]));
+    let refused = dry("v1").await.fails(409, "image_in_use");
+    assert_eq!(refused["users"], json!(["alice"]));
+    dry("busybox:1").await.fails(404, "not_found");
+    let mut connection = yard.world.deps.db.read().await.unwrap();
+    assert!(image::all(&mut connection).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn what_a_user_has_by_name_only_stays_when_the_id_is_named() {
     let yard = stocked(Some(shelf())).await;
     yard.user("alice").await;

@@ -105,6 +105,103 @@ async fn an_upgrade_moves_those_named_in_their_order_or_everybody_by_name() {
     );
 }
 
+/// Records that the engine has an image by this reference.
+async fn pulled(yard: &Yard, reference: &str, image_id: String) {
+    let mut tx = yard.world.db.begin().await.unwrap();
+    let (uid, _) = schema::image::request_pull(&mut tx, reference, "1", None, NOW)
+        .await
+        .unwrap();
+    let facts = schema::image::ImageFacts {
+        image_id: Some(image_id),
+        ..Default::default()
+    };
+    schema::image::save_facts(&mut tx, &uid, &facts)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn count_rollouts(yard: &Yard) -> u64 {
+    let listed = yard.get(ROLLOUTS).await.is(200);
+    listed["total"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn dry_run_of_an_upgrade_names_whom_it_would_move() {
+    let yard = with_users(&["carol", "alice", "Bob", "dan"]).await;
+    let target = "registry:5000/agent:v2";
+    give(&yard, "carol", target, Some(id('2'))).await;
+    pulled(&yard, target, id('2')).await;
+    yard.post("/api/admin/users/disable", "username=alice&wait=0")
+        .await
+        .is(202);
+    yard.post("/api/admin/users/delete", "username=dan&wait=0")
+        .await
+        .is(202);
+    let before = count_rollouts(&yard).await;
+    let plan = yard
+        .post(UPGRADE, "tag=v2&all=1&dry_run=true")
+        .await
+        .is(200);
+    assert_eq!(plan["task_id"], Value::Null);
+    assert_eq!(plan["state"], Value::Null);
+    assert_eq!((&plan["total"], &plan["moves"]), (&json!(3), &json!(2)));
+    assert_eq!(plan["users"], json!(["alice", "Bob"]));
+    assert_eq!(plan["restarts"], 1, "an account is disabled");
+    let skipped = plan["skipped"].as_array().unwrap().iter();
+    let skipped: Vec<_> = skipped
+        .map(|user| {
+            (
+                user["username"].as_str().unwrap(),
+                user["code"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        skipped,
+        [("carol", "has_image"), ("dan", "name_being_removed")]
+    );
+    assert_eq!(plan["skipped_total"], 2);
+    assert_eq!(plan["warnings"].as_array().unwrap().len(), 1);
+    let named = "tag=v3&users=bob,carol%0ABOB&dry_run=1";
+    let plan = yard.post(UPGRADE, named).await.is(200);
+    assert_eq!(plan["users"], json!(["Bob", "carol"]));
+    assert_eq!(plan["skipped"], json!([]));
+    assert_eq!(count_rollouts(&yard).await, before);
+}
+
+#[tokio::test]
+async fn dry_run_refuses_what_the_start_refuses() {
+    let yard = with_users(&["alice", "bob"]).await;
+    for (path, body, status, code) in [
+        (UPGRADE, "tag=v2&users=eve", 400, "invalid_parameter"),
+        (UPGRADE, "tag=v2", 400, "invalid_parameter"),
+        (UPGRADE, "tag=v2&groups=none", 404, "not_found"),
+        (MIGRATE, "image=v7&target=v2", 422, "no_users"),
+        (
+            MIGRATE,
+            "image=v7&target=v2&users=bob",
+            400,
+            "invalid_parameter",
+        ),
+    ] {
+        for dry_run in ["", "&dry_run=1"] {
+            let body = format!("{body}{dry_run}");
+            yard.post(path, &body).await.fails(status, code);
+        }
+    }
+    yard.post(UPGRADE, "tag=v2&users=bob").await.is(202);
+    let mut errors = Vec::new();
+    for dry_run in ["", "&dry_run=1"] {
+        let body = format!("tag=v3&all=1{dry_run}");
+        let refused = yard.post(UPGRADE, &body).await.fails(409, "in_rollout");
+        errors.push(refused["error"].clone());
+    }
+    assert_eq!(errors[0], errors[1]);
+    let plan = yard.post(MIGRATE, "image=v1&target=v3&users=alice&dry_run=1");
+    assert_eq!(plan.await.is(200)["users"], json!(["alice"]));
+}
+
 #[tokio::test]
 async fn a_migration_moves_those_who_have_the_image() {
     let yard = with_users(&["alice", "bob", "carol"]).await;
