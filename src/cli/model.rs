@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::config::{read_hidden, report};
+use super::config::{note_warnings, read_hidden, report};
 use super::output::cell::cleaned;
 use super::output::screen;
 use super::server::Server;
@@ -170,12 +170,17 @@ async fn try_model(server: &Server, args: TryArgs) -> Result {
     let body = body(&current, &provider, &model, more).await?;
     let answer = server.post(TRY, &body).await?;
     let message = cleaned(&answer, "message");
-    if answer["ok"] == true {
-        return screen::print(&format!("ok: {message}\n"));
-    }
+    let is_ok = answer["ok"] == true;
     let (reason, remedy) = (cleaned(&answer, "reason"), cleaned(&answer, "remedy"));
-    screen::print(&format!("failed ({reason}): {message}\n{remedy}\n"))?;
-    Err(Failure::Reported)
+    screen::print(&match is_ok {
+        true => format!("ok: {message}\n"),
+        false => format!("failed ({reason}): {message}\n{remedy}\n"),
+    })?;
+    note_warnings(&answer);
+    match is_ok {
+        true => Ok(()),
+        false => Err(Failure::Reported),
+    }
 }
 
 /// The form of a choice, with a key if one is given or needed.

@@ -1,5 +1,7 @@
 //! Answers of providers of models to a test.
 
+use std::net::IpAddr;
+
 use secrecy::SecretString;
 use serde::Serialize;
 use url::Url;
@@ -17,6 +19,15 @@ pub struct ModelQuestion {
     pub model: String,
     /// The key.
     pub key: Option<SecretString>,
+}
+
+/// An address of the host of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelHost {
+    /// The address.
+    pub ip: IpAddr,
+    /// The service's own host has it.
+    pub is_own: bool,
 }
 
 /// Fault of a model.

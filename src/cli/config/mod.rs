@@ -228,11 +228,16 @@ pub(super) fn report(server: &Server, answer: &Value, dry_run: bool) -> Result {
             server.command
         ));
     }
+    note_warnings(answer);
+    Ok(())
+}
+
+/// Shows the warnings of an answer.
+pub(super) fn note_warnings(answer: &Value) {
     let warnings = answer["warnings"].as_array().into_iter().flatten();
     for warning in warnings.filter_map(Value::as_str) {
-        screen::note(&format!("warning: {warning}"));
+        screen::note(&format!("warning: {}", clean(warning)));
     }
-    Ok(())
 }
 
 async fn history(server: &Server, args: ListArgs) -> Result {

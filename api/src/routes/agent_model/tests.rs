@@ -1,6 +1,11 @@
 //! The model that agents use, on a real database, with the echo adapter and a provider that gives verdicts.
 
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::history::SavedBy;
+use schema::ids::Epoch;
+use schema::kind::Kind;
+use schema::live::ModelHost;
+use schema::object;
 use serde_json::{Value, json};
 
 use super::*;
@@ -270,19 +275,30 @@ async fn test_says_what_is_wrong_and_saves_nothing() {
 }
 
 #[tokio::test]
-async fn address_of_this_machine_is_another_to_agents() {
+async fn address_that_agents_do_not_reach_is_warned_of() {
     let desk = desk().await;
-    for address in [
-        "http://localhost:1/v1",
-        "http://127.0.0.1:1",
-        "http://[::1]:1",
-    ] {
-        let body = json!({"provider": "compatible", "address": address, "model": "m"});
-        let message = desk.post(TRY, body).await.body["message"].clone();
-        assert!(
-            message.as_str().unwrap().contains("in containers"),
-            "{message}"
-        );
+    let own = "agents cannot reach services of this host (10.1.2.3): set container.host_access=open, or run the model on another machine";
+    let body = json!({"provider": "compatible", "address": ADDRESS, "model": "m-1"});
+    assert_eq!(
+        desk.post(TRY, body.clone()).await.body["warnings"],
+        json!([])
+    );
+    let host = ModelHost {
+        ip: [10, 1, 2, 3].into(),
+        is_own: true,
+    };
+    *desk.yard.world.models.hosts.lock().unwrap() = vec![host];
+    let tried = desk.post(TRY, body.clone()).await;
+    assert_eq!(
+        (&tried.body["ok"], &tried.body["warnings"]),
+        (&json!(true), &json!([own]))
+    );
+    let mut dry = body.clone();
+    dry["dry_run"] = json!(true);
+    for (body, status) in [(dry, 200), (body.clone(), 202)] {
+        let saved = desk.post(PATH, body).await;
+        assert_eq!(saved.status, status, "{saved:?}");
+        assert_eq!(saved.body["warnings"], json!([own]));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The question to a provider of models whether it answers with these settings.
 
 mod judge;
+mod locate;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Host;
 
-use self::judge::{Reply, failed, judge, takes_other_limit};
+use self::judge::{Reply, failed, judge, takes_other_limit, wrong_scheme};
+pub use self::locate::locate;
 use crate::drivers::{shown, trust};
 
 /// The version of Anthropic's protocol.
