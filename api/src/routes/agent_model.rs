@@ -234,6 +234,19 @@ struct Checked<'a> {
     written: String,
     model: &'a str,
     key: Option<SecretString>,
+    /// The address of a stored key that does not stay.
+    left_behind: Option<String>,
+}
+
+impl Checked<'_> {
+    /// Says that a stored key does not stay.
+    fn removed_key(&self, dry_run: bool) -> Option<String> {
+        let address = self.left_behind.as_ref()?;
+        let is = if dry_run { "would be" } else { "was" };
+        Some(format!(
+            "the stored key {is} removed: it belongs to {address}; give one for this address (`agentyard model set … --key -`)"
+        ))
+    }
 }
 
 impl ModelForm {
@@ -262,8 +275,13 @@ impl ModelForm {
             .map_err(|rule| ApiError::invalid("address", format!("address {rule}")))?;
         check_model_name(&self.model)
             .map_err(|rule| ApiError::invalid("model", format!("model {rule}")))?;
+        let stored = chosen(adapter, config);
+        let has_key = stored.as_ref().is_some_and(|one| one.key.is_some());
+        let stored_address = stored.as_ref().and_then(|one| one.address.clone());
+        let key = self.key(provider, &address, stored)?;
         Ok(Checked {
-            key: self.key(provider, &address, chosen(adapter, config))?,
+            left_behind: stored_address.filter(|_| has_key && key.is_none()),
+            key,
             provider,
             address,
             written: written.to_owned(),
@@ -348,7 +366,8 @@ async fn save(
     let terms = Terms::plain(input.params.dry_run, input.if_generation, input.wait);
     let present = Present::read(&deps).await?;
     let checked = input.params.check(&present.adapter, &present.config)?;
-    let warnings = present.list_warnings(&deps, &checked.address).await;
+    let mut warnings = present.list_warnings(&deps, &checked.address).await;
+    warnings.extend(checked.removed_key(input.params.dry_run));
     let wanted = Wanted::Model(Box::new(input.params), warnings);
     make_change(&deps, &actor, &input.meta, &wanted, terms).await
 }

@@ -128,7 +128,12 @@ async fn stored_key_stays_with_its_provider_and_address() {
     let moved = json!({"provider": "compatible", "address": "http://evil.example", "model": "m-2"});
     assert_eq!(desk.post(TRY, moved.clone()).await.status, 200);
     assert_eq!(desk.asked().2, None);
-    assert_eq!(desk.post(PATH, moved).await.status, 202);
+    let saved = desk.post(PATH, moved).await;
+    assert_eq!(saved.status, 202);
+    let warning = format!(
+        "the stored key was removed: it belongs to {ADDRESS}; give one for this address (`agentyard model set … --key -`)"
+    );
+    assert_eq!(saved.body["warnings"], json!([warning]));
     assert_eq!(desk.get(PATH).await["key_set"], false);
     assert!(
         !desk
@@ -300,6 +305,25 @@ async fn address_that_agents_do_not_reach_is_warned_of() {
         assert_eq!(saved.status, status, "{saved:?}");
         assert_eq!(saved.body["warnings"], json!([own]));
     }
+
+    // Without rights to the packet filter nothing is closed.
+    let mut tx = desk.yard.world.db.begin().await.unwrap();
+    object::ensure_singles(&mut tx, NOW).await.unwrap();
+    let open = Condition::new(
+        ConditionType::HostRestricted,
+        ConditionStatus::False,
+        Reason::HostOpen,
+        "no rights",
+    );
+    let status = object::StatusRow {
+        conditions: vec![open],
+        ..object::StatusRow::default()
+    };
+    let engine = config::query::engine_uid();
+    let saved = object::save_status(&mut tx, Kind::Engine, &engine, &status, Epoch(1)).await;
+    assert!(saved.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(desk.post(TRY, body).await.body["warnings"], json!([]));
 }
 
 #[tokio::test]
