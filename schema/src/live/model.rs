@@ -36,6 +36,10 @@ pub struct ModelHost {
 pub enum ModelFault {
     /// No provider is reached at the address.
     Address,
+    /// A server answers there, and not where it has its API.
+    Path,
+    /// `https://` is written for a server without TLS, or `http://` for one with TLS.
+    Scheme,
     /// Its certificate is not trusted.
     Certificate,
     /// It refuses the key.

@@ -38,6 +38,10 @@ export const model = {
   'model.unreached': 'Agents do not reach this address.',
   'model.fault.address': 'No provider is reached at this address.',
   'model.fault.address.help': 'Check the address, its port, and that this server may reach it.',
+  'model.fault.path': 'The address answers, but has no such API there.',
+  'model.fault.path.help': 'Check its path: it usually ends in /v1.',
+  'model.fault.scheme': 'The address begins with the wrong scheme.',
+  'model.fault.scheme.help': 'Write http:// in place of https://, or the other way round.',
   'model.fault.certificate': 'The certificate of the provider is not trusted.',
   'model.fault.certificate.help':
     'Check the host in the address, or have the provider’s certificate renewed.',
