@@ -179,6 +179,8 @@ pub enum AgentState {
     Connected,
     /// It runs; the connection is being made.
     Connecting,
+    /// It runs, and its chat has not answered for 30 seconds.
+    Unreachable,
     /// It starts.
     Starting,
     /// An administrator stopped it, or the account is being removed.

@@ -132,6 +132,9 @@ export const chat = {
   'chat.state.stopped': 'Your agent is stopped.',
   'chat.state.stopped.help': 'Ask an administrator to start it. What you send waits until then.',
   'chat.state.failed': 'Your agent does not work.',
+  'chat.state.unreachable': 'Your agent runs, but its chat does not answer.',
+  'chat.state.unreachable.help':
+    'Restart your agent. If that does not help, ask your administrator. What you send waits until then.',
   'chat.state.restart': 'Restart my agent',
   'chat.state.other': 'Your agent is busy in another conversation. This one comes next.',
   'chat.state.no.model': 'No model is configured: your agent cannot answer.',

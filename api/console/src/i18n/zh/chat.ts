@@ -128,6 +128,8 @@ export const chat = {
   'chat.state.stopped': '智能体已停止。',
   'chat.state.stopped.help': '请联系管理员启动它。你发送的消息会等到那时。',
   'chat.state.failed': '智能体无法工作。',
+  'chat.state.unreachable': '智能体正在运行，但它的对话没有回应。',
+  'chat.state.unreachable.help': '请重启智能体；若仍无效，请联系管理员。你发送的消息会等到那时。',
   'chat.state.restart': '重启我的智能体',
   'chat.state.other': '智能体正忙于另一个对话，接着就轮到这里。',
   'chat.state.no.model': '尚未配置模型：智能体无法回答。',
