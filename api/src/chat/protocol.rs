@@ -312,6 +312,10 @@ pub enum MessageStatus {
     Joined,
     /// The turn was stopped or lost before an answer.
     Unanswered,
+    /// The user stopped the turn.
+    Stopped,
+    /// The user stopped the agent before the message went to it.
+    Withdrawn,
     /// The agent refused it.
     Failed,
 }
@@ -376,6 +380,8 @@ pub enum FailureCode {
 pub enum NoticeCode {
     /// The user stopped the turn.
     Stopped,
+    /// The user stopped the turn, and the agent did not confirm it.
+    StopUnconfirmed,
     /// The agent gave no sign of life for too long.
     Silent,
     /// The agent restarted during the turn.

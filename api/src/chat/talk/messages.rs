@@ -138,7 +138,7 @@ impl Talk {
             return;
         }
         let status = match self.is_stopping() {
-            true => MessageStatus::Unanswered,
+            true => MessageStatus::Withdrawn,
             false => MessageStatus::Waiting,
         };
         if self.turn.as_mut().is_some_and(|turn| turn.forget(id)) {

@@ -334,7 +334,7 @@ fn stop_takes_messages_back_and_ends_the_turn() {
     assert_eq!(
         scene.shown(),
         [
-            "user Unanswered: long",
+            "user Stopped: long",
             "answer: part",
             "user Sent: /stop",
             "notice Stopped"
@@ -349,7 +349,10 @@ fn stop_without_an_answer_ends_by_itself() {
     let now = scene.now();
     scene.talk.stop(now).unwrap();
     scene.pass(10);
-    assert_eq!(scene.shown(), ["user Unanswered: long", "notice Silent"]);
+    assert_eq!(
+        scene.shown(),
+        ["user Stopped: long", "notice StopUnconfirmed"]
+    );
 }
 
 #[test]
@@ -581,7 +584,7 @@ fn stopped_message_is_not_sent_later() {
     scene.talk.take_back(1, now);
     scene.pass(0);
     assert_eq!(scene.delivered(), ["/stop"]);
-    assert_eq!(scene.shown(), ["user Unanswered: one"]);
+    assert_eq!(scene.shown(), ["user Withdrawn: one"]);
 }
 
 #[test]
