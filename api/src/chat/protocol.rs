@@ -82,7 +82,7 @@ pub enum ServerFrame<'a> {
         /// The state.
         state: &'a State,
     },
-    /// The conversation has another title.
+    /// The conversation has another title, or a new message.
     Conversation {
         /// Number of the change.
         n: u64,
@@ -310,7 +310,7 @@ pub enum MessageStatus {
     Sent,
     /// With the agent while a turn ran: it has one answer with the message before.
     Joined,
-    /// The turn was stopped or lost before an answer.
+    /// The turn was lost before an answer.
     Unanswered,
     /// The user stopped the turn.
     Stopped,

@@ -322,6 +322,21 @@ fn message_of_a_known_id_is_sent_once() {
 }
 
 #[test]
+fn message_shows_the_conversation_again() {
+    let mut scene = Scene::newest();
+    scene.say("one").unwrap();
+    let mut cursor = Cursor::default();
+    scene.talk.frames_after(&mut cursor, true);
+    scene.pass(90);
+    scene.say("two").unwrap();
+    let frames = scene.talk.frames_after(&mut cursor, false);
+    let used = Timestamp::from_secs(90).to_rfc3339();
+    let shown = |frame: &&String| frame.contains("\"type\":\"conversation\"");
+    let frame = frames.iter().find(shown).cloned().unwrap_or_default();
+    assert!(frame.contains(&used), "{frames:?}");
+}
+
+#[test]
 fn stop_takes_messages_back_and_ends_the_turn() {
     let mut scene = Scene::newest();
     scene.say("long").unwrap();
