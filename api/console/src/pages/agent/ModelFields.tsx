@@ -52,6 +52,7 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
             }
             value={entry('address') ?? shown.address}
             error={errors.address}
+            placeholder={provider.address ?? 'http://10.0.0.5:8000/v1'}
             required={provider.address === null}
             autoComplete="off"
             spellCheck={false}
@@ -71,10 +72,11 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
                       ? t('model.key.optional')
                       : undefined,
                 secret: true,
-                // A key leaves with its provider or address, not alone.
-                required: true,
+                required: provider.key === 'required',
                 set: shown.keepsKey,
               }}
+              // A key leaves with its provider or address, not alone.
+              isKept
               entry={draft.secrets.key}
               error={errors.key}
               onChange={(key) => onChange({ ...draft, secrets: key === undefined ? {} : { key } })}
@@ -85,6 +87,7 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
             description={t('model.model.hint')}
             value={entry('model') ?? shown.model}
             error={errors.model}
+            placeholder="gpt-5.4"
             required
             autoComplete="off"
             spellCheck={false}
