@@ -17,6 +17,8 @@ interface Props {
   onChange: (draft: Draft) => void;
 }
 
+const EXAMPLES = { address: 'http://10.0.0.5:8000/v1', model: 'gpt-5.4' };
+
 /** Provider, address, key and model. */
 export function ModelFields({ stored, draft, shown, errors, disabled, onChange }: Props): ReactNode {
   const t = useT();
@@ -52,7 +54,7 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
             }
             value={entry('address') ?? shown.address}
             error={errors.address}
-            placeholder={provider.address ?? 'http://10.0.0.5:8000/v1'}
+            placeholder={provider.address ?? EXAMPLES.address}
             required={provider.address === null}
             autoComplete="off"
             spellCheck={false}
@@ -87,7 +89,7 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
             description={t('model.model.hint')}
             value={entry('model') ?? shown.model}
             error={errors.model}
-            placeholder="gpt-5.4"
+            placeholder={EXAMPLES.model}
             required
             autoComplete="off"
             spellCheck={false}
