@@ -8,6 +8,9 @@ use rstest::rstest;
 use schema::adapter::ModelProtocol;
 use schema::live::{ModelFault, ModelQuestion, ModelVerdict};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
 const KEY: &str = "sk-hunter2";
 
@@ -182,12 +185,27 @@ async fn server_without_the_api_is_told_from_none(#[case] path: &str, #[case] ha
     assert_eq!(verdict.message.contains(&hint), has_hint, "{verdict:?}");
 }
 
+/// A server that takes everything for bad HTTP. Lives as long as the runtime.
+async fn refuse_all() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    TaskTracker::new().spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut begin = [0; 1024];
+            let _ = stream.read(&mut begin).await;
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    port
+}
+
 #[tokio::test]
 async fn wrong_scheme_is_named() {
     let server = Scripted::new(|_, _| answered()).await;
     let (_, config) = crate::oidc::tls::certified(false);
     let port = crate::oidc::tls::in_front_of(&server.address, config).await;
-    let plain = server.address.rsplit_once(':').unwrap().1;
+    let plain = refuse_all().await;
     for (address, other) in [
         (
             format!("https://127.0.0.1:{plain}/v1"),
