@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::base_adapter;
+use crate::cli::suggest;
 use crate::settings::Settings;
 
 /// The first superadmin.
@@ -322,7 +323,12 @@ fn parse_sets(sets: &[String]) -> Result<Vec<(String, Value)>, PrepareError> {
             let (key, text) = set
                 .split_once('=')
                 .ok_or_else(|| wrong(set, "use KEY=VALUE"))?;
-            let def = find(key).ok_or_else(|| wrong(key, "unknown key"))?;
+            let unknown = || {
+                let guess = suggest::did_you_mean(&suggest::closest_keys(key));
+                let rule = format!("unknown key{guess}; `agentyard config schema` lists the keys");
+                wrong(key, &rule)
+            };
+            let def = find(key).ok_or_else(unknown)?;
             let value = def.value_of_text(text);
             parse_patch(&json!({ key: value.clone() })).map_err(|problems| refused(&problems))?;
             Ok((key.to_owned(), value))

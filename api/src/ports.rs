@@ -15,12 +15,13 @@ use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryPerson,
-    DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelQuestion, ModelVerdict,
-    Network, NextReconciliation, PendingSignIn, ProvidedIdentity, ProviderFailure,
+    DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelHost, ModelQuestion,
+    ModelVerdict, Network, NextReconciliation, PendingSignIn, ProvidedIdentity, ProviderFailure,
     RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
+use url::Url;
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, Cause};
@@ -269,6 +270,9 @@ pub trait Directory: Send + Sync + 'static {
 pub trait Models: Send + Sync + 'static {
     /// Returns the outcome of asking a model for one token, within 15 seconds.
     async fn try_model(&self, question: &ModelQuestion) -> ModelVerdict;
+
+    /// Returns the addresses of a provider's host; none for a name that is not resolved within two seconds.
+    async fn locate(&self, address: &Url) -> Vec<ModelHost>;
 }
 
 /// Asks the identity provider through which users sign in.

@@ -26,6 +26,7 @@ use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use url::Url;
 
 use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
@@ -46,9 +47,10 @@ use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
     DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DirectoryWanted, DryRun,
     EngineHealth, EngineState, Health, IdentityProvider, Images, LeaderState, Leadership,
-    LiveNumbers, LocalImage, LogOptions, LogStream, ModelQuestion, ModelVerdict, Models, Network,
-    NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity, ProviderFailure,
-    Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
+    LiveNumbers, LocalImage, LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models,
+    Network, NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity,
+    ProviderFailure, Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space,
+    SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
@@ -210,6 +212,8 @@ pub(crate) struct ToldModels {
     pub(crate) fault: Mutex<Option<ModelFault>>,
     /// Address, model and key of each question.
     pub(crate) asked: Mutex<Vec<(String, String, Option<String>)>>,
+    /// The addresses of every host.
+    pub(crate) hosts: Mutex<Vec<ModelHost>>,
 }
 
 #[async_trait]
@@ -229,6 +233,10 @@ impl Models for ToldModels {
                 .to_owned(),
             remedy: fault.map_or("", |_| "mend it"),
         }
+    }
+
+    async fn locate(&self, _: &Url) -> Vec<ModelHost> {
+        self.hosts.lock().unwrap().clone()
     }
 }
 

@@ -206,7 +206,7 @@ reasons! {
     MassRemoval => MANUAL, "Check the directory and the ldap settings; if the removal is right, run `auth sync --confirm` with the digest of the message.",
         "nothing is removed until it is confirmed, or the directory has the users again";
     /// An object of the same name exists that Agentyard does not own.
-    NameConflict => MANUAL, "Rename or remove the foreign object; Agentyard never touches what it does not own.",
+    NameConflict => MANUAL, "Rename or remove the foreign object; Agentyard never touches what it does not own. If it belongs to another Agentyard that is in use, give this one an engine of its own.",
         "the name is checked again";
     /// The store does not have the files of a skill.
     SkillMissing => MANUAL, "Upload or install the skill again, or roll it back to a version that is there.",

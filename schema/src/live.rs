@@ -22,7 +22,7 @@ pub use directory::{
     CheckStep, CheckedGroup, DirectoryCheck, DirectoryPerson, DirectoryUser, SyncPlan,
 };
 pub use identity::{PendingSignIn, ProvidedIdentity, ProviderFailure};
-pub use model::{ModelFault, ModelQuestion, ModelVerdict};
+pub use model::{ModelFault, ModelHost, ModelQuestion, ModelVerdict};
 
 use crate::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use crate::ids::{Generation, Timestamp};

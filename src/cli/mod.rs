@@ -32,7 +32,7 @@ mod server;
 mod skill;
 mod sse;
 mod status;
-mod suggest;
+pub(crate) mod suggest;
 mod switches;
 mod target;
 mod user;

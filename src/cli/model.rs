@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::config::{read_hidden, report};
+use super::config::{note_warnings, read_hidden, report};
 use super::output::cell::cleaned;
 use super::output::screen;
 use super::server::Server;
@@ -23,7 +23,7 @@ pub enum ModelCommand {
     Show,
     /// Choose the model that agents use
     #[command(
-        after_help = "Without --key the stored key is kept if provider and address are unchanged; else it is prompted for.\n\nExamples:\n  agentyard model set openai --model gpt-5.4\n  agentyard model set compatible --address http://10.0.0.5:8000/v1 --model qwen3 --key - < key.txt\n  agentyard model set ollama --address http://10.0.0.5:11434/v1 --model qwen3:8b --dry-run"
+        after_help = "Without --address the stored one is kept if the provider is unchanged. Without --key the stored key is kept if\nprovider and address are unchanged; else it is removed, and a terminal prompts for the new one.\n\nExamples:\n  agentyard model set openai --model gpt-5.4\n  agentyard model set compatible --address http://10.0.0.5:8000/v1 --model qwen3 --key - < key.txt\n  agentyard model set ollama --address http://10.0.0.5:11434/v1 --model qwen3:8b --dry-run"
     )]
     Set {
         #[command(flatten)]
@@ -68,7 +68,7 @@ pub struct TryArgs {
 /// Where a model is, and what it asks for.
 #[derive(Debug, Args)]
 pub struct MoreArgs {
-    /// Address of the provider [default: its usual one]
+    /// Address of the provider [default: the stored one if the provider is unchanged, else its usual one]
     #[arg(long, value_name = "URL")]
     address: Option<String>,
     /// `-` prompts for the key, or reads it from standard input
@@ -108,7 +108,11 @@ pub async fn model(server: &Server, command: ModelCommand) -> Result {
             } = choice;
             let mut body = body(&current, &provider, &model, more).await?;
             body["dry_run"] = json!(dry_run);
-            report(server, &server.post(PATH, &body).await?, dry_run)
+            report(server, &server.post(PATH, &body).await?, dry_run)?;
+            match dry_run {
+                true => Ok(()),
+                false => screen::print(&describe_use(&server.get(PATH).await?)),
+            }
         }
         ModelCommand::Try(args) => try_model(server, args).await,
     }
@@ -129,12 +133,7 @@ fn show(current: &Value) -> Result {
         }
     }
     if !current["model"].is_null() {
-        let key = if current["key_set"] == true {
-            "set"
-        } else {
-            "not set"
-        };
-        text += &format!("key: {key}\n");
+        text += &format!("key: {}\n", describe_key(current));
     }
     text += "providers:\n";
     for provider in current["providers"].as_array().into_iter().flatten() {
@@ -152,6 +151,25 @@ fn show(current: &Value) -> Result {
     screen::print(&text)
 }
 
+/// Says which model agents use, and whether with a key.
+fn describe_use(current: &Value) -> String {
+    let of = |name: &str| cleaned(current, name);
+    format!(
+        "agents use {} of {} at {}; key: {}\n",
+        of("model"),
+        of("provider"),
+        of("address"),
+        describe_key(current)
+    )
+}
+
+fn describe_key(current: &Value) -> &'static str {
+    match current["key_set"] == true {
+        true => "set",
+        false => "not set",
+    }
+}
+
 async fn try_model(server: &Server, args: TryArgs) -> Result {
     let current = server.get(PATH).await?;
     let stored = |key: &str| current[key].as_str().map(str::to_owned);
@@ -159,31 +177,34 @@ async fn try_model(server: &Server, args: TryArgs) -> Result {
         let why = "no provider was chosen for the model in use; name PROVIDER and --model";
         Failure::Usage(why.to_owned())
     };
-    let is_other = args.provider.is_some();
     let provider = args.provider.or_else(|| stored("provider"));
     let provider = provider.ok_or_else(missing)?;
     let model = args.model.or_else(|| stored("model")).ok_or_else(missing)?;
-    let mut more = args.more;
-    if !is_other && more.address.is_none() {
-        more.address = stored("address");
-    }
-    let body = body(&current, &provider, &model, more).await?;
+    let body = body(&current, &provider, &model, args.more).await?;
     let answer = server.post(TRY, &body).await?;
     let message = cleaned(&answer, "message");
-    if answer["ok"] == true {
-        return screen::print(&format!("ok: {message}\n"));
-    }
+    let is_ok = answer["ok"] == true;
     let (reason, remedy) = (cleaned(&answer, "reason"), cleaned(&answer, "remedy"));
-    screen::print(&format!("failed ({reason}): {message}\n{remedy}\n"))?;
-    Err(Failure::Reported)
+    screen::print(&match is_ok {
+        true => format!("ok: {message}\n"),
+        false => format!("failed ({reason}): {message}\n{remedy}\n"),
+    })?;
+    note_warnings(&answer);
+    match is_ok {
+        true => Ok(()),
+        false => Err(Failure::Reported),
+    }
 }
 
 /// The form of a choice, with a key if one is given or needed.
 async fn body(current: &Value, provider: &str, model: &str, more: MoreArgs) -> Result<Value> {
     let mut body = json!({ "provider": provider, "model": model });
-    if let Some(address) = &more.address {
+    let address = more.address.or_else(|| stored_address(current, provider));
+    if let Some(address) = &address {
         body["address"] = json!(address);
     }
+    let is_terminal = std::io::stdin().is_terminal();
+    let need = find_need(current, provider, address.as_deref());
     let is_wanted = match &more.key {
         Some(Hidden(text)) if text.expose_secret() != "-" => {
             let why = "--key takes only `-`, because other users of this machine can see arguments: \
@@ -191,14 +212,18 @@ async fn body(current: &Value, provider: &str, model: &str, more: MoreArgs) -> R
             return Err(Failure::Usage(why.to_owned()));
         }
         Some(_) => true,
-        None => needs_key(current, provider, more.address.as_deref()),
+        None if need == Need::Required && !is_terminal => {
+            let why = format!("{provider} needs a key; `--key -` reads it from standard input");
+            return Err(Failure::Usage(why));
+        }
+        None => need != Need::None && is_terminal,
     };
-    if more.key.is_none() && is_wanted && !std::io::stdin().is_terminal() {
-        let why = format!("{provider} needs a key; `--key -` reads it from standard input");
-        return Err(Failure::Usage(why));
-    }
     if is_wanted {
-        let typed = tokio::task::spawn_blocking(|| read_hidden("key")).await;
+        let label = match need {
+            Need::Optional => "key, empty for none",
+            Need::None | Need::Required => "key",
+        };
+        let typed = tokio::task::spawn_blocking(move || read_hidden(label)).await;
         let typed = typed.map_err(failed)?;
         let typed =
             typed.map_err(|error| Failure::Failed(format!("the key cannot be read: {error}")))?;
@@ -207,17 +232,36 @@ async fn body(current: &Value, provider: &str, model: &str, more: MoreArgs) -> R
     Ok(body)
 }
 
-/// Returns true when a provider takes a key that the server has not for this address.
-fn needs_key(current: &Value, provider: &str, address: Option<&str>) -> bool {
+/// The stored address, if it is that of this provider.
+fn stored_address(current: &Value, provider: &str) -> Option<String> {
+    let address = current["address"].as_str();
+    let address = address.filter(|_| current["provider"] == provider);
+    address.map(str::to_owned)
+}
+
+/// Need of a key that is given now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// The provider takes none, or the stored choice is for this address.
+    None,
+    /// The provider may want one.
+    Optional,
+    /// The provider wants one.
+    Required,
+}
+
+fn find_need(current: &Value, provider: &str, address: Option<&str>) -> Need {
     let mut listed = current["providers"].as_array().into_iter().flatten();
     let Some(listed) = listed.find(|one| one["id"] == provider) else {
-        return false;
+        return Need::None;
     };
     let address = address.or(listed["address"].as_str());
-    let is_stored = current["key_set"] == true
-        && current["provider"] == provider
-        && current["address"].as_str() == address;
-    listed["key"] == "required" && !is_stored
+    let is_stored = current["provider"] == provider && current["address"].as_str() == address;
+    match listed["key"].as_str() {
+        Some("required") if !is_stored || current["key_set"] != true => Need::Required,
+        Some("optional") if !is_stored => Need::Optional,
+        _ => Need::None,
+    }
 }
 
 #[cfg(test)]
@@ -234,18 +278,32 @@ mod tests {
             "provider": "openai", "address": "https://a/v1", "key_set": true,
         });
         for (provider, address, expected) in [
-            ("openai", None, false),
-            ("openai", Some("https://a/v1"), false),
-            ("openai", Some("https://b/v1"), true),
-            ("ollama", Some("https://b/v1"), false),
-            ("unknown", None, false),
+            ("openai", None, Need::None),
+            ("openai", Some("https://a/v1"), Need::None),
+            ("openai", Some("https://b/v1"), Need::Required),
+            ("ollama", Some("https://b/v1"), Need::Optional),
+            ("unknown", None, Need::None),
         ] {
-            let needed = needs_key(&current, provider, address);
-            assert_eq!(needed, expected, "{provider} {address:?}");
+            let need = find_need(&current, provider, address);
+            assert_eq!(need, expected, "{provider} {address:?}");
         }
         let mut none = current;
         none["key_set"] = json!(false);
-        assert!(needs_key(&none, "openai", None));
+        assert_eq!(find_need(&none, "openai", None), Need::Required);
+        (none["provider"], none["address"]) = (json!("ollama"), json!("http://c/v1"));
+        assert_eq!(find_need(&none, "ollama", Some("http://c/v1")), Need::None);
+    }
+
+    #[test]
+    fn stored_address_stays_with_its_provider() {
+        let current = json!({"provider": "ollama", "address": "http://c/v1", "model": "m-1", "key_set": true});
+        let stored = stored_address(&current, "ollama");
+        assert_eq!(stored.as_deref(), Some("http://c/v1"));
+        assert_eq!(stored_address(&current, "openai"), None);
+        assert_eq!(
+            describe_use(&current),
+            "agents use m-1 of ollama at http://c/v1; key: set\n"
+        );
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! What somebody may have meant.
 
+use schema::config::KEYS;
+
 /// Similar enough to be a slip of the finger, from 0 to 1.
 const SIMILAR: f64 = 0.8;
 /// Guesses shown.
@@ -27,6 +29,19 @@ pub fn closest<S: AsRef<str>>(given: &str, names: impl IntoIterator<Item = S>) -
     guesses.into_iter().map(|(_, name)| name).collect()
 }
 
+/// The keys of the configuration most like `given`, best first; else those that end like it.
+pub fn closest_keys(given: &str) -> Vec<String> {
+    let guesses = closest(given, KEYS.keys().copied());
+    if !guesses.is_empty() {
+        return guesses;
+    }
+    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_lowercase();
+    let end = last(given);
+    let is_like = |key: &&&str| end.len() > 2 && last(key).contains(&end);
+    let keys = KEYS.keys().filter(is_like).take(GUESSES);
+    keys.map(|key| (*key).to_owned()).collect()
+}
+
 /// ` (did you mean "a" or "b"?)`, or nothing.
 pub fn did_you_mean(guesses: &[String]) -> String {
     if guesses.is_empty() {
@@ -39,6 +54,15 @@ pub fn did_you_mean(guesses: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn key_is_found_by_its_end() {
+        for given in ["container.subnet", "network.subnet", "subnet"] {
+            let guesses = closest_keys(given);
+            assert_eq!(guesses[0], "container.network_subnet", "{guesses:?}");
+        }
+        assert_eq!(closest_keys("no.such"), Vec::<String>::new());
+    }
 
     #[test]
     fn slips_are_recognised_and_the_rest_is_not() {

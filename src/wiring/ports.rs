@@ -6,14 +6,14 @@ use std::time::Duration;
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogOptions, LogStream, ModelQuestion, ModelVerdict, Models, Network, NextReconciliation,
-    PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials, RegistryError, RegistryTags,
-    Usage,
+    LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
+    NextReconciliation, PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials,
+    RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
 use reconcilers::drivers::docker::{Container, ContainerState, EngineError};
-use reconcilers::drivers::model_probe::ModelProbe;
+use reconcilers::drivers::model_probe::{self, ModelProbe};
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
@@ -21,6 +21,7 @@ use reconcilers::shared::pulls::Pulls;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
 use schema::ids::Uid;
 use schema::image::{ImageReference, PullLog, RunningPull};
+use url::Url;
 
 use super::health::Health;
 
@@ -142,6 +143,10 @@ pub struct ModelProviders(pub ModelProbe);
 impl Models for ModelProviders {
     async fn try_model(&self, question: &ModelQuestion) -> ModelVerdict {
         self.0.ask(question).await
+    }
+
+    async fn locate(&self, address: &Url) -> Vec<ModelHost> {
+        model_probe::locate(address).await
     }
 }
 

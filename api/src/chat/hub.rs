@@ -8,6 +8,7 @@ use std::time::Duration;
 use schema::home::conversations::ConversationId;
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::keeper::{Command, Keeper};
 use super::protocol::{PageFrame, RefusalCode};
@@ -26,6 +27,9 @@ const COMMANDS: usize = 128;
 /// Wait before the next attempt, for a client that was turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// Shortest time between two warnings about the agent of one user.
+const WARN_EVERY: Duration = Duration::from_secs(10 * 60);
+
 const BUSY: ApiError = ApiError::Busy {
     retry_after: RETRY_AFTER,
 };
@@ -39,6 +43,8 @@ pub struct Chats {
     sockets: Arc<Semaphore>,
     sockets_of_users: Tally<Uid>,
     numbers: Arc<AtomicU64>,
+    /// Times of the newest warnings about agents of users.
+    warned: Arc<Mutex<HashMap<Uid, Instant>>>,
 }
 
 impl std::fmt::Debug for Chats {
@@ -54,6 +60,7 @@ impl Default for Chats {
             sockets: Arc::new(Semaphore::new(ALL_SOCKETS)),
             sockets_of_users: Tally::default(),
             numbers: Arc::default(),
+            warned: Arc::default(),
         }
     }
 }
@@ -92,6 +99,17 @@ impl Opened {
 impl Chats {
     fn users(&self) -> MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true when the log may have a warning about a user's agent: one in ten minutes.
+    pub(super) fn may_warn(&self, uid: &Uid) -> bool {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        warned.retain(|_, at| at.elapsed() < WARN_EVERY);
+        let is_first = !warned.contains_key(uid);
+        if is_first {
+            warned.insert(uid.clone(), Instant::now());
+        }
+        is_first
     }
 
     /// Gives a user's task a command; a task is begun when there is none.
@@ -179,5 +197,21 @@ impl Chats {
         let (reply, answer) = oneshot::channel();
         self.post_command(deps, account, Command::Close { id, reply })?;
         answer.await.map_err(|_| BUSY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn warning_about_a_user_is_rare() {
+        let chats = Chats::default();
+        let [alice, bob] = ["a", "b"].map(|one| Uid::from(one.repeat(32)));
+        assert!(chats.may_warn(&alice));
+        assert!(!chats.may_warn(&alice));
+        assert!(chats.may_warn(&bob));
+        tokio::time::advance(WARN_EVERY).await;
+        assert!(chats.may_warn(&alice));
     }
 }

@@ -27,6 +27,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use super::pico::{AgentFrame, LONGEST_FRAME, parse_frame};
 use super::protocol::AgentState;
 use super::target::{ChatPlace, find_target, has_address};
+use crate::auth::Account;
 use crate::deps::Deps;
 
 /// Longest time to connect.
@@ -37,6 +38,8 @@ const SEND: Duration = Duration::from_secs(30);
 const PING: Duration = Duration::from_secs(25);
 /// A connection without a byte for this time is given up.
 const SILENT: Duration = Duration::from_secs(90);
+/// Time without a connection after which the chat of a ready agent counts as unreachable.
+const UNREACHABLE: Duration = Duration::from_secs(30);
 /// Shortest and longest wait before the next attempt.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
 /// Longest time between two looks at the state of an agent that is not connected, and of one that is.
@@ -82,19 +85,43 @@ pub(super) enum LinkNews {
     Unsent(Option<u64>),
 }
 
+/// The time for which the chat of an agent that is ready has not answered.
+#[derive(Debug, Default)]
+struct Silence {
+    since: Option<Instant>,
+}
+
+impl Silence {
+    /// Returns the state to report before the next attempt; `ready`: the agent can be connected to.
+    fn judge(&mut self, state: AgentState, ready: bool) -> AgentState {
+        if !ready {
+            self.since = None;
+            return state;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        match since.elapsed() >= UNREACHABLE {
+            true => AgentState::Unreachable,
+            false => state,
+        }
+    }
+}
+
 /// Keeps the connection of one conversation until `outgoing` closes.
-pub(super) async fn keep_link(
+async fn keep_link(
     deps: Deps,
-    uid: Uid,
+    account: Account,
     id: ConversationId,
     mut outgoing: mpsc::Receiver<Outgoing>,
     news: mpsc::Sender<(ConversationId, LinkNews)>,
 ) {
     let mut wait = BACK_OFF[0];
     let mut ticks = deps.status_ticks.clone();
+    let uid = &account.uid;
+    let mut silence = Silence::default();
+    let mut failure = String::new();
     loop {
         ticks.borrow_and_update();
-        let target = find_target(&deps, &uid).await;
+        let target = find_target(&deps, uid).await;
         let (state, message, place) = match target {
             Ok(target) => (target.state, target.message, target.place),
             Err(error) => {
@@ -102,18 +129,30 @@ pub(super) async fn keep_link(
                 (AgentState::Connecting, None, None)
             }
         };
+        let state = silence.judge(state, place.is_some());
+        if state == AgentState::Unreachable && deps.chats.may_warn(uid) {
+            let user = &account.name;
+            tracing::warn!(
+                %user,
+                error = failure,
+                "the chat of an agent that is ready does not answer; `agentyard restart container/{user}` may help"
+            );
+        }
         let away = LinkNews::Away { state, message };
         if news.send((id.clone(), away)).await.is_err() {
             return;
         }
-        if let Some(place) = place
-            && has_address(&deps, &uid, place.address.ip()).await
-        {
-            match connect_agent(&place, &id).await {
+        if let Some(place) = place {
+            let connected = match has_address(&deps, uid, place.address.ip()).await {
+                true => connect_agent(&place, &id).await,
+                false => Err(Error::Io(std::io::ErrorKind::AddrNotAvailable.into())),
+            };
+            match connected {
                 Ok(socket) => {
+                    silence = Silence::default();
                     let link = Link {
                         deps: &deps,
-                        uid: &uid,
+                        uid,
                         id: &id,
                         news: &news,
                     };
@@ -132,11 +171,14 @@ pub(super) async fn keep_link(
                         wait = BACK_OFF[0];
                     }
                 }
-                Err(error) => tracing::debug!(%error, "the agent's chat cannot be connected to"),
+                Err(error) => {
+                    failure = error.to_string();
+                    tracing::debug!(%error, "the agent's chat cannot be connected to");
+                }
             }
         }
         let waited = match state {
-            AgentState::Connecting => wait,
+            AgentState::Connecting | AgentState::Unreachable => wait,
             _ => LOOK,
         };
         wait = (wait * 2).min(BACK_OFF[1]);
@@ -293,7 +335,7 @@ pub(super) fn post_message(link: &mpsc::Sender<Outgoing>, message: Outgoing) -> 
 /// A link's end for the conversation: dropping it ends the link.
 pub(super) fn open_link(
     deps: &Deps,
-    uid: &Uid,
+    account: &Account,
     id: &ConversationId,
     news: &mpsc::Sender<(ConversationId, LinkNews)>,
 ) -> mpsc::Sender<Outgoing> {
@@ -302,7 +344,7 @@ pub(super) fn open_link(
     let (sender, receiver) = mpsc::channel(ON_THE_WAY);
     let work = keep_link(
         Arc::clone(deps),
-        uid.clone(),
+        account.clone(),
         id.clone(),
         receiver,
         news.clone(),

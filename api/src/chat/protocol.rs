@@ -82,7 +82,7 @@ pub enum ServerFrame<'a> {
         /// The state.
         state: &'a State,
     },
-    /// The conversation has another title.
+    /// The conversation has another title, or a new message.
     Conversation {
         /// Number of the change.
         n: u64,
@@ -179,6 +179,8 @@ pub enum AgentState {
     Connected,
     /// It runs; the connection is being made.
     Connecting,
+    /// It runs, and its chat has not answered for 30 seconds.
+    Unreachable,
     /// It starts.
     Starting,
     /// An administrator stopped it, or the account is being removed.
@@ -308,8 +310,12 @@ pub enum MessageStatus {
     Sent,
     /// With the agent while a turn ran: it has one answer with the message before.
     Joined,
-    /// The turn was stopped or lost before an answer.
+    /// The turn was lost before an answer.
     Unanswered,
+    /// The user stopped the turn.
+    Stopped,
+    /// The user stopped the agent before the message went to it.
+    Withdrawn,
     /// The agent refused it.
     Failed,
 }
@@ -374,6 +380,8 @@ pub enum FailureCode {
 pub enum NoticeCode {
     /// The user stopped the turn.
     Stopped,
+    /// The user stopped the turn, and the agent did not confirm it.
+    StopUnconfirmed,
     /// The agent gave no sign of life for too long.
     Silent,
     /// The agent restarted during the turn.

@@ -1,5 +1,7 @@
 //! The model that agents use by default: shown, chosen and tested.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use schema::adapter::{
     Adapter, ChosenModel, KeyNeed, ModelChoice, Provider, check_model_name, parse_model_address,
@@ -7,13 +9,13 @@ use schema::adapter::{
 use schema::config::{self, Config, Patch, keys};
 use schema::db::Tx;
 use schema::live::{ModelFault, ModelQuestion};
-use schema::zone::Zone;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use url::{Host, Url};
+use url::Url;
 use utoipa::ToSchema;
 
+use self::reach::Reach;
 use super::auth::record;
 use super::config::{Saved, Terms, Wanted, make_change, parse_document};
 use crate::answer::Answer;
@@ -23,6 +25,7 @@ use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 
+mod reach;
 #[cfg(test)]
 mod tests;
 
@@ -47,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             .about(
                 "Writes the entry of the provider, the default model and the key into `agent` and `security`, as a save of the \
                  configuration does; entries written by hand stay. Without `key` the stored one is kept if provider and address \
-                 are unchanged. `if_generation` is compared with the configuration's generation.",
+                 are unchanged, else removed. An address that agents cannot reach is saved, with a warning. `if_generation` is compared with the configuration's generation.",
             )
             .guarded()
             .waits()
@@ -64,7 +67,8 @@ pub(super) fn routes() -> Vec<Route> {
             .about(
                 "Asks the provider for one token, from this service, within 15 s. Private addresses are asked; link-local ones \
                  and metadata services are not, and redirects are not followed. Without `key` the stored one is sent if provider \
-                 and address are unchanged. Nothing is saved. A test that fails is part of the answer.",
+                 and address are unchanged. Nothing is saved. A test that fails is part of the answer. `warnings` say why agents cannot \
+                 reach the address from their containers, though this service can.",
             )
             .fails(&[KEY_REQUIRED]),
     ]
@@ -196,6 +200,32 @@ pub struct ModelForm {
     dry_run: bool,
 }
 
+/// The adapter and the stored settings that a form is checked against.
+struct Present {
+    adapter: Arc<Adapter>,
+    config: Config,
+    reach: Reach,
+}
+
+impl Present {
+    async fn read(deps: &Dependencies) -> Result<Self> {
+        let mut connection = deps.db.read().await?;
+        let (values, _) = config::query::load(&mut connection, &deps.master_key).await?;
+        let config = Config::from_stored(values);
+        Ok(Self {
+            adapter: deps.adapter.current_in(&mut connection).await?,
+            reach: Reach::read(&mut connection, deps, &config).await?,
+            config,
+        })
+    }
+
+    /// Says why agents do not reach an address.
+    async fn list_warnings(&self, deps: &Dependencies, address: &Url) -> Vec<String> {
+        let hosts = deps.models.locate(address).await;
+        self.reach.list_warnings(address, &hosts)
+    }
+}
+
 /// A form that was checked against the adapter and the stored settings.
 struct Checked<'a> {
     provider: &'a Provider,
@@ -204,6 +234,19 @@ struct Checked<'a> {
     written: String,
     model: &'a str,
     key: Option<SecretString>,
+    /// The address of a stored key that does not stay.
+    left_behind: Option<String>,
+}
+
+impl Checked<'_> {
+    /// Says that a stored key does not stay.
+    fn removed_key(&self, dry_run: bool) -> Option<String> {
+        let address = self.left_behind.as_ref()?;
+        let is = if dry_run { "would be" } else { "was" };
+        Some(format!(
+            "the stored key {is} removed: it belongs to {address}; give one for this address (`agentyard model set … --key -`)"
+        ))
+    }
 }
 
 impl ModelForm {
@@ -232,8 +275,13 @@ impl ModelForm {
             .map_err(|rule| ApiError::invalid("address", format!("address {rule}")))?;
         check_model_name(&self.model)
             .map_err(|rule| ApiError::invalid("model", format!("model {rule}")))?;
+        let stored = chosen(adapter, config);
+        let has_key = stored.as_ref().is_some_and(|one| one.key.is_some());
+        let stored_address = stored.as_ref().and_then(|one| one.address.clone());
+        let key = self.key(provider, &address, stored)?;
         Ok(Checked {
-            key: self.key(provider, &address, chosen(adapter, config))?,
+            left_behind: stored_address.filter(|_| has_key && key.is_none()),
+            key,
             provider,
             address,
             written: written.to_owned(),
@@ -316,7 +364,11 @@ async fn save(
     deps: Deps,
 ) -> Result<Answer<Saved>> {
     let terms = Terms::plain(input.params.dry_run, input.if_generation, input.wait);
-    let wanted = Wanted::Model(Box::new(input.params));
+    let present = Present::read(&deps).await?;
+    let checked = input.params.check(&present.adapter, &present.config)?;
+    let mut warnings = present.list_warnings(&deps, &checked.address).await;
+    warnings.extend(checked.removed_key(input.params.dry_run));
+    let wanted = Wanted::Model(Box::new(input.params), warnings);
     make_change(&deps, &actor, &input.meta, &wanted, terms).await
 }
 
@@ -332,6 +384,9 @@ pub struct Tried {
     /// Remedy; empty when the model answered.
     #[schema(example = "check the key, and that it may use this model")]
     remedy: String,
+    /// Why agents cannot reach the address from their containers, a sentence each.
+    #[schema(example = json!([]))]
+    warnings: Vec<String>,
 }
 
 /// `POST /api/admin/agent/model/try`: whether the model answers, and else why not.
@@ -339,16 +394,12 @@ pub struct Tried {
 /// # Errors
 /// 400 for a field that breaks its rule, 422 `key_required`.
 async fn try_model(_: Superadmin, input: Input<ModelForm>, deps: Deps) -> Result<Answer<Tried>> {
-    let mut connection = deps.db.read().await?;
-    let (values, _) = config::query::load(&mut connection, &deps.master_key).await?;
-    let adapter = deps.adapter.current_in(&mut connection).await?;
-    drop(connection);
-    let config = Config::from_stored(values);
-    let checked = input.params.check(&adapter, &config)?;
+    let present = Present::read(&deps).await?;
+    let checked = input.params.check(&present.adapter, &present.config)?;
     // A key is sent to a host that the caller names.
     let host = Some(host_of(&checked.address));
     record(&deps, &input.meta, "agent", host).await?;
-    let is_own = is_of_this_machine(&checked.address);
+    let warnings = present.list_warnings(&deps, &checked.address).await;
     let question = ModelQuestion {
         protocol: checked.provider.protocol,
         model: checked.model.to_owned(),
@@ -356,30 +407,17 @@ async fn try_model(_: Superadmin, input: Input<ModelForm>, deps: Deps) -> Result
         key: checked.key,
     };
     let verdict = deps.models.try_model(&question).await;
-    let mut message = verdict.message;
-    if verdict.fault.is_none() && is_own {
-        message.push_str("; to agents, which are in containers, this address is another machine");
-    }
     let tried = Tried {
         ok: verdict.fault.is_none(),
         reason: verdict.fault,
         remedy: verdict.remedy.to_owned(),
+        warnings,
     };
-    Ok(Answer::ok(message, tried).status(StatusCode::OK))
+    Ok(Answer::ok(verdict.message, tried).status(StatusCode::OK))
 }
 
 fn host_of(address: &Url) -> String {
     let port = address.port().map(|port| format!(":{port}"));
     let host = address.host_str().unwrap_or_default();
     format!("{}://{host}{}", address.scheme(), port.unwrap_or_default())
-}
-
-fn is_of_this_machine(address: &Url) -> bool {
-    let loopback = |ip| Zone::from_address(ip) == Zone::Loopback;
-    match address.host() {
-        Some(Host::Ipv4(ip)) => loopback(ip.into()),
-        Some(Host::Ipv6(ip)) => loopback(ip.into()),
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        None => false,
-    }
 }

@@ -208,7 +208,7 @@ pub struct Saved {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     purge: Option<Purging>,
-    /// Changes that have no effect for now, and why, a sentence each; `message` repeats them.
+    /// Changes that have no effect for now, and other effects that may not be expected, a sentence each; `message` repeats them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!([]))]
     warnings: Vec<String>,
@@ -249,8 +249,8 @@ pub(in crate::routes) enum Wanted {
     Patch(Patch),
     /// The values as of a revision.
     Revision(i64),
-    /// A model for all agents.
-    Model(Box<ModelForm>),
+    /// A model for all agents, and why they do not reach it.
+    Model(Box<ModelForm>, Vec<String>),
 }
 
 impl Wanted {
@@ -262,7 +262,15 @@ impl Wanted {
                 let patch = history::read_revision(tx, deps, *revision).await?;
                 Ok((patch, format!("to revision {revision}; ")))
             }
-            Self::Model(form) => form.resolve(tx, deps).await,
+            Self::Model(form, _) => form.resolve(tx, deps).await,
+        }
+    }
+
+    /// Effects that a caller may not expect, a sentence each.
+    fn warnings(&self) -> &[String] {
+        match self {
+            Self::Patch(_) | Self::Revision(_) => &[],
+            Self::Model(_, warnings) => warnings,
         }
     }
 }
@@ -318,6 +326,7 @@ pub(in crate::routes) async fn make_change(
         config::query::lock(&mut tx).await?;
         let (patch, mut detail) = wanted.resolve(&mut tx, deps).await?;
         let mut draft = draft(&mut tx, deps, patch, terms.if_generation).await?;
+        draft.warnings = wanted.warnings().to_vec();
         detail += &described(&draft.changes);
         if let Some(purge) = &mut draft.purge {
             match tested.take() {
@@ -503,6 +512,8 @@ struct Draft {
     before: AuthMode,
     /// What a change of that takes away.
     purge: Option<Purging>,
+    /// Effects that a caller may not expect.
+    warnings: Vec<String>,
 }
 
 impl Draft {
@@ -542,7 +553,7 @@ impl Draft {
         Answer::ok(sentences.join("; "), saved)
     }
 
-    /// What is saved, and not obeyed.
+    /// Effects that a caller may not expect, such as a value that is saved and not obeyed.
     fn warnings(&self, deps: &Dependencies) -> Vec<String> {
         let by = deps
             .log_override
@@ -552,7 +563,9 @@ impl Draft {
                 "log.level has no effect while the environment variable {by} of the server is set"
             )
         };
-        by.map(warning).into_iter().collect()
+        let mut warnings = self.warnings.clone();
+        warnings.extend(by.map(warning));
+        warnings
     }
 }
 
@@ -614,6 +627,7 @@ async fn draft(
         changes,
         generation,
         skills: Vec::new(),
+        warnings: Vec::new(),
     })
 }
 

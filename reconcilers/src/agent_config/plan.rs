@@ -15,7 +15,7 @@ use schema::image::ImageReference;
 use super::back;
 use super::observe::{NoAddress, Seen, Snapshot, World};
 use crate::runtime::Plan;
-use crate::shared::network::{NetworkState, foreign_network};
+use crate::shared::network::{NetworkState, describe_foreign_network};
 
 /// Who may read the files, unless the configuration file says otherwise itself: nobody else.
 pub(super) const MODE: u32 = 0o600;
@@ -121,7 +121,9 @@ fn no_address(why: NoAddress) -> Plan<Action> {
             Reason::EngineUnavailable,
             "the service's address on the agent network is known once the engine can be reached",
         )),
-        NoAddress::Network(NetworkState::Foreign) => wait(Reason::NameConflict, &foreign_network()),
+        NoAddress::Network(NetworkState::Foreign(owner)) => {
+            wait(Reason::NameConflict, &describe_foreign_network(owner))
+        }
         NoAddress::Network(_) => wait(
             Reason::NetworkMissing,
             "the agent network, on which agents reach the service, does not exist yet",

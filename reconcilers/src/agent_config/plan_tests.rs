@@ -16,6 +16,7 @@ use crate::agent_config::ConfigError;
 use crate::agent_config::observe::{NoAddress, Seen, Snapshot, World, is_unreadable};
 use crate::agent_config::plan::{Action, Why, plan};
 use crate::runtime::{Classify, Plan, Requeue};
+use crate::shared::foreign::ForeignOwner;
 use crate::shared::network::NetworkState;
 
 static ECHO: LazyLock<Arc<Adapter>> =
@@ -366,7 +367,10 @@ fn nothing_is_said_of_files_that_could_not_be_looked_at_yet() {
         ),
         (network(NetworkState::Missing), Reason::NetworkMissing),
         (network(NetworkState::Outdated), Reason::NetworkMissing),
-        (network(NetworkState::Foreign), Reason::NameConflict),
+        (
+            network(NetworkState::Foreign(ForeignOwner::Unknown)),
+            Reason::NameConflict,
+        ),
         (World::NoHome(HomeState::Missing), Reason::HomeMissing),
         (
             World::NoHome(HomeState::Conflict("taken".to_owned())),

@@ -14,6 +14,7 @@ use super::settings;
 use crate::drivers::docker::{ContainerSettings, EngineError};
 use crate::drivers::firewall::FirewallError;
 use crate::runtime::{Classify, ErrorClass};
+use crate::shared::foreign::ForeignOwner;
 use crate::shared::probe::ProbeError;
 
 /// How long an agent may take to end by itself before it is killed.
@@ -38,10 +39,12 @@ pub enum ContainerError {
     #[error("the replacement cannot be started: {0}")]
     ReplacementRefused(String),
     /// A container of that name exists that is not ours.
-    #[error("a container named {name} exists that Agentyard does not own")]
+    #[error("{}", .owner.describe("container", .name))]
     NameConflict {
         /// The name.
         name: String,
+        /// Its owner.
+        owner: ForeignOwner,
     },
     /// The user's directory cannot be observed.
     #[error("the user's directory cannot be read")]
@@ -161,8 +164,9 @@ impl ContainerReconciler {
             {
                 Err(ContainerError::Vanished)
             }
-            Some(_) => Err(ContainerError::NameConflict {
+            Some(details) => Err(ContainerError::NameConflict {
                 name: name.to_owned(),
+                owner: ForeignOwner::of(&details.container.labels, self.shared.view.owner()),
             }),
         }
     }
@@ -180,6 +184,7 @@ impl ContainerReconciler {
             Some(found) if !settings::owned_by(&found.labels, self.shared.view.owner(), uid) => {
                 return Err(ContainerError::NameConflict {
                     name: container.to_owned(),
+                    owner: ForeignOwner::of(&found.labels, self.shared.view.owner()),
                 });
             }
             Some(found) => found.id,

@@ -28,7 +28,7 @@ use super::observe::{Pin, Seen, Snapshot, Source, World};
 use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
 use crate::runtime::Plan;
 use crate::shared::network::NETWORK;
-use crate::shared::network::{NetworkState, foreign_network};
+use crate::shared::network::{NetworkState, describe_foreign_network};
 use crate::shared::probe::ProbeState;
 use crate::shared::pulls::{self, PullState};
 
@@ -456,8 +456,9 @@ impl Running<'_> {
                 let message = "the agent network has to be recreated first";
                 return for_engine(wait(Reason::NetworkMissing, message));
             }
-            NetworkState::Foreign => {
-                return for_engine(wait(Reason::NameConflict, &foreign_network()));
+            NetworkState::Foreign(owner) => {
+                let message = describe_foreign_network(owner);
+                return for_engine(wait(Reason::NameConflict, &message));
             }
         }
         // One proof for all: the engine reconciler tries it again.

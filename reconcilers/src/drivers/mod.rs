@@ -8,6 +8,7 @@ pub mod git;
 pub mod ldap;
 pub mod model_probe;
 pub mod oidc;
+mod own_address;
 pub mod registry;
 mod trust;
 pub mod zone;

@@ -6,7 +6,7 @@ use schema::ids::Generation;
 use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
 use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::Plan;
-use crate::shared::network::{NETWORK, NetworkState, foreign_network};
+use crate::shared::network::{NETWORK, NetworkState, describe_foreign_network};
 use crate::shared::probe::ProbeState;
 use crate::shared::view::Connection;
 
@@ -100,10 +100,10 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
         return act(Action::CreateNetwork(settings), "creating the network");
     };
     let state = NetworkState::of(Some(network), &snapshot.owner, &snapshot.subnet);
-    if state == NetworkState::Foreign {
+    if let NetworkState::Foreign(owner) = state {
         return say(Condition::not_ready(
             Reason::NameConflict,
-            foreign_network(),
+            describe_foreign_network(owner),
         ));
     }
     if let Some(action) = host_access(&snapshot.host) {

@@ -2,6 +2,7 @@
 //! It knows no reconciler.
 
 pub mod clones;
+pub mod foreign;
 pub mod host_access;
 pub mod network;
 pub mod probe;

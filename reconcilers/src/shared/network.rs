@@ -1,5 +1,6 @@
 //! The agents' network: its name, and how one of that name compares with the desired one.
 
+use super::foreign::ForeignOwner;
 use crate::drivers::docker::{LABEL_OWNER, Network};
 
 /// Name of the agents' network.
@@ -11,7 +12,7 @@ pub enum NetworkState {
     /// There is none.
     Missing,
     /// There is one of that name, but it is not ours.
-    Foreign,
+    Foreign(ForeignOwner),
     /// It is ours, and has to be recreated.
     Outdated,
     /// It is ours and as configured.
@@ -25,7 +26,7 @@ impl NetworkState {
             return Self::Missing;
         };
         if network.labels.get(LABEL_OWNER).map(String::as_str) != Some(owner) {
-            return Self::Foreign;
+            return Self::Foreign(ForeignOwner::of(&network.labels, owner));
         }
         let as_wanted = network.subnet.as_deref() == Some(subnet)
             && network.driver == "bridge"
@@ -38,7 +39,7 @@ impl NetworkState {
     }
 }
 
-/// What is wrong with a network that only bears our name.
-pub fn foreign_network() -> String {
-    format!("a network named {NETWORK} exists that Agentyard does not own")
+/// Says whose a network is that only bears our name.
+pub fn describe_foreign_network(owner: ForeignOwner) -> String {
+    owner.describe("network", NETWORK)
 }

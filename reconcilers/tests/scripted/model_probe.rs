@@ -8,6 +8,9 @@ use rstest::rstest;
 use schema::adapter::ModelProtocol;
 use schema::live::{ModelFault, ModelQuestion, ModelVerdict};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
 const KEY: &str = "sk-hunter2";
 
@@ -88,7 +91,8 @@ async fn newer_name_of_the_limit_is_tried() {
 #[case::broken(500, json!({"error": "sk-hunter2 at fault"}), ModelFault::Answer)]
 #[case::page(200, json!("<html>"), ModelFault::Answer)]
 #[case::other(200, json!({"status": "ok"}), ModelFault::Answer)]
-#[case::method(405, json!({}), ModelFault::Address)]
+#[case::method(405, json!({}), ModelFault::Path)]
+#[case::tls(400, json!("Client sent an HTTP request to an HTTPS server."), ModelFault::Scheme)]
 #[tokio::test]
 async fn failures_are_told_apart(
     #[case] status: u16,
@@ -101,7 +105,7 @@ async fn failures_are_told_apart(
 
 #[rstest]
 #[case::list_of_models(200, ModelFault::Model)]
-#[case::nothing(404, ModelFault::Address)]
+#[case::nothing(404, ModelFault::Path)]
 #[tokio::test]
 async fn bare_404_is_judged_by_the_list_of_models(
     #[case] models: u16,
@@ -163,6 +167,59 @@ async fn untrusted_certificate_is_named() {
     let port = crate::oidc::tls::in_front_of(&server.address, config).await;
     let verdict = ask(&question(&format!("https://localhost:{port}/v1"))).await;
     assert_eq!(verdict.fault, Some(ModelFault::Certificate), "{verdict:?}");
+    assert!(server.asked().is_empty());
+}
+
+#[rstest]
+#[case("", true)]
+#[case("/api/v1", false)]
+#[tokio::test]
+async fn server_without_the_api_is_told_from_none(#[case] path: &str, #[case] has_hint: bool) {
+    let server = Scripted::new(|_, _| reply(404, "nothing here")).await;
+    let address = format!("http://{}{path}", server.address);
+    let verdict = ask(&question(&address)).await;
+    assert_eq!(verdict.fault, Some(ModelFault::Path), "{verdict:?}");
+    let hint = format!("; it usually ends in /v1: {address}/v1");
+    let start = format!("{address} answers, but has no such API there");
+    assert!(verdict.message.starts_with(&start), "{verdict:?}");
+    assert_eq!(verdict.message.contains(&hint), has_hint, "{verdict:?}");
+}
+
+/// A server that takes everything for bad HTTP. Lives as long as the runtime.
+async fn refuse_all() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    TaskTracker::new().spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut begin = [0; 1024];
+            let _ = stream.read(&mut begin).await;
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn wrong_scheme_is_named() {
+    let server = Scripted::new(|_, _| answered()).await;
+    let (_, config) = crate::oidc::tls::certified(false);
+    let port = crate::oidc::tls::in_front_of(&server.address, config).await;
+    let plain = refuse_all().await;
+    for (address, other) in [
+        (
+            format!("https://127.0.0.1:{plain}/v1"),
+            format!("http://127.0.0.1:{plain}/v1?"),
+        ),
+        (
+            format!("http://localhost:{port}/v1"),
+            format!("https://localhost:{port}/v1?"),
+        ),
+    ] {
+        let verdict = ask(&question(&address)).await;
+        assert_eq!(verdict.fault, Some(ModelFault::Scheme), "{verdict:?}");
+        assert!(verdict.message.ends_with(&other), "{verdict:?}");
+    }
     assert!(server.asked().is_empty());
 }
 

@@ -1,5 +1,7 @@
 //! Answers of providers of models to a test.
 
+use std::net::IpAddr;
+
 use secrecy::SecretString;
 use serde::Serialize;
 use url::Url;
@@ -19,12 +21,25 @@ pub struct ModelQuestion {
     pub key: Option<SecretString>,
 }
 
+/// An address of the host of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelHost {
+    /// The address.
+    pub ip: IpAddr,
+    /// The service's own host has it.
+    pub is_own: bool,
+}
+
 /// Fault of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFault {
     /// No provider is reached at the address.
     Address,
+    /// A server answers there, and not where it has its API.
+    Path,
+    /// `https://` is written for a server without TLS, or `http://` for one with TLS.
+    Scheme,
     /// Its certificate is not trusted.
     Certificate,
     /// It refuses the key.

@@ -4,7 +4,6 @@ mod apply;
 mod value;
 
 use clap::{Args, Subcommand};
-use schema::config::KEYS;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::value::read_hidden;
@@ -67,7 +66,7 @@ pub enum ConfigCommand {
         #[command(flatten)]
         how: How,
     },
-    /// Print the JSON Schema of all keys
+    /// Print the JSON Schema of all keys of this release; needs no server
     #[command(
         after_help = "Examples:\n  agentyard config schema | jq '.properties.image.properties.tag'"
     )]
@@ -118,10 +117,8 @@ pub async fn config(server: &Server, command: ConfigCommand) -> Result {
             let body = json!({ "revision": revision });
             change(server, "/api/admin/config/rollback", body, &how).await
         }
-        ConfigCommand::Schema => {
-            let answer = server.get("/api/admin/config/schema").await?;
-            print_json(&answer["schema"])
-        }
+        // Known to the program: a server need not run.
+        ConfigCommand::Schema => print_json(&schema::config::json_schema()),
         ConfigCommand::Apply(args) => apply::apply(server, &args).await,
     }
 }
@@ -137,10 +134,9 @@ fn known(key: &str) -> Result<String, String> {
             "{key} cannot be set alone: {whole} is one key and replaced as a whole"
         ));
     }
-    let guess = suggest::closest(key, KEYS.keys().copied());
+    let guess = suggest::did_you_mean(&suggest::closest_keys(key));
     Err(format!(
-        "unknown key {key:?}{}",
-        suggest::did_you_mean(&guess)
+        "unknown key {key:?}{guess}; `agentyard config schema` lists the keys"
     ))
 }
 
@@ -228,11 +224,16 @@ pub(super) fn report(server: &Server, answer: &Value, dry_run: bool) -> Result {
             server.command
         ));
     }
+    note_warnings(answer);
+    Ok(())
+}
+
+/// Shows the warnings of an answer.
+pub(super) fn note_warnings(answer: &Value) {
     let warnings = answer["warnings"].as_array().into_iter().flatten();
     for warning in warnings.filter_map(Value::as_str) {
-        screen::note(&format!("warning: {warning}"));
+        screen::note(&format!("warning: {}", clean(warning)));
     }
-    Ok(())
 }
 
 async fn history(server: &Server, args: ListArgs) -> Result {

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use super::Viewer;
 use crate::rollouts::{create_users, make_images, refusal};
 use crate::support::{Engine, Service, Stage, eventually, seconds};
@@ -9,6 +11,7 @@ use crate::support::{Engine, Service, Stage, eventually, seconds};
 /// A repository of the registry of the tests with two images: all agents start with `old`, and one that
 /// refuses does not with `new`.
 struct Repository {
+    registry: String,
     name: String,
 }
 
@@ -24,7 +27,7 @@ impl Repository {
             engine.docker(&["push", "-q", &image]);
         }
         engine.docker(&["rmi", &format!("{name}:new")]);
-        Self { name }
+        Self { registry, name }
     }
 }
 
@@ -45,7 +48,14 @@ async fn engine_console_moves_five_users_and_returns_them() {
     let stage = Stage::new();
     let repository = Repository::publish(&stage, &engine);
     let launch = stage.serve_with(engine.host(), "old");
-    let service = launch.set("image.name", &repository.name).start().await;
+    let service = launch
+        .set("image.name", &repository.name)
+        .set(
+            "image.registry_plain_http",
+            &json!([repository.registry]).to_string(),
+        )
+        .start()
+        .await;
     let admin = service.admin().await;
     let users = create_users(&admin, 5).await;
     fs::write(refusal(&stage, &users[2]), "").unwrap();

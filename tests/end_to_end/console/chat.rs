@@ -87,7 +87,7 @@ async fn engine_user_talks_to_the_agent_on_the_page() {
     viewer.wait_for_answer("one two three").await;
     viewer.click_on("role=button[name='Stop']").await;
     viewer
-        .wait_for("[data-kind=notice]:has-text('Stopped')")
+        .wait_for("[data-kind=notice]:has-text('You stopped')")
         .await;
 
     let files = json!([

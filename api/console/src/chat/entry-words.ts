@@ -14,6 +14,7 @@ const FAILURES: Record<string, [title: MessageKey, help: MessageKey]> = {
 } satisfies Partial<Record<FailureCode, [MessageKey, MessageKey]>>;
 const NOTICES: Record<string, MessageKey> = {
   stopped: 'chat.notice.stopped',
+  stop_unconfirmed: 'chat.notice.stop_unconfirmed',
   silent: 'chat.notice.silent',
   agent_restarted: 'chat.notice.agent_restarted',
   service_restarted: 'chat.notice.service_restarted',

@@ -15,15 +15,14 @@ export function TaskStrip({ id, onClose }: { id: string; onClose: () => void }):
   if (data === undefined) return null;
   const { total, done, failed, cancelled } = data;
   const key = TASK_TYPES[data.type];
+  // The users are there before the task begins, which starts their agents.
+  const made = data.type === 'batch_create' ? 'task.progress.create' : 'task.progress';
+  const progress = t(made, { done, total, failed, cancelled });
   return (
     <div className={styles.strip} role="status">
       <strong>{key === undefined ? data.type : t(key)}</strong>
-      <span>{t('task.progress', { done, total, failed, cancelled })}</span>
-      <TaskBar
-        className={styles.bar}
-        progress={data}
-        label={t('task.progress', { done, total, failed, cancelled })}
-      />
+      <span>{progress}</span>
+      <TaskBar className={styles.bar} progress={data} label={progress} />
       <Link to="/admin/tasks/$id" params={{ id }}>
         {t('bulk.show.task')}
       </Link>

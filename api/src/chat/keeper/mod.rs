@@ -220,7 +220,7 @@ impl Keeper {
         let used = Used {
             room: Room::new(talk),
             folder: Some(folder),
-            link: open_link(&self.deps, &self.account.uid, id, &self.news_sender),
+            link: open_link(&self.deps, &self.account, id, &self.news_sender),
             agent: AgentState::Connecting,
             message: None,
             started: None,
@@ -254,7 +254,10 @@ impl Keeper {
             let talk = used.room.talk();
             let comes = matches!(
                 used.agent,
-                AgentState::Connected | AgentState::Connecting | AgentState::Starting
+                AgentState::Connected
+                    | AgentState::Connecting
+                    | AgentState::Unreachable
+                    | AgentState::Starting
             );
             // Messages for an agent that does not come wait on the disk.
             let waits = comes && talk.count_waiting() > 0;

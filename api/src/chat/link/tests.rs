@@ -69,3 +69,16 @@ async fn long_frames_keep_their_order() {
     }
     assert_eq!(frames, sent.map(|(id, length)| (id.to_owned(), length)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn ready_agent_without_a_connection_is_unreachable() {
+    let mut silence = Silence::default();
+    let mut judge = |ready| silence.judge(AgentState::Connecting, ready);
+    assert_eq!(judge(true), AgentState::Connecting);
+    tokio::time::advance(Duration::from_secs(29)).await;
+    assert_eq!(judge(true), AgentState::Connecting);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(judge(true), AgentState::Unreachable);
+    assert_eq!(judge(false), AgentState::Connecting);
+    assert_eq!(judge(true), AgentState::Connecting, "it is ready again");
+}

@@ -80,9 +80,10 @@ impl Talk {
         self.made = 0;
         let titled = self.conversation.title.is_empty();
         if titled {
-            self.rename(title_of(&text, &attachments));
+            self.conversation.title = title_of(&text, &attachments);
         }
         self.conversation.last_used_at = now.wall;
+        self.publish_conversation();
         self.effects.push(Effect::SaveMeta { titled });
         let body = Body::User {
             text,
@@ -138,7 +139,7 @@ impl Talk {
             return;
         }
         let status = match self.is_stopping() {
-            true => MessageStatus::Unanswered,
+            true => MessageStatus::Withdrawn,
             false => MessageStatus::Waiting,
         };
         if self

@@ -176,6 +176,11 @@ impl Talk {
     /// Gives the conversation another title.
     pub(super) fn rename(&mut self, title: String) {
         self.conversation.title = title;
+        self.publish_conversation();
+    }
+
+    /// Gives the conversation a new number: pages show its title and its time again.
+    fn publish_conversation(&mut self) {
         self.n += 1;
         self.conversation_n = self.n;
     }

@@ -322,6 +322,21 @@ fn message_of_a_known_id_is_sent_once() {
 }
 
 #[test]
+fn message_shows_the_conversation_again() {
+    let mut scene = Scene::newest();
+    scene.say("one").unwrap();
+    let mut cursor = Cursor::default();
+    scene.talk.frames_after(&mut cursor, true);
+    scene.pass(90);
+    scene.say("two").unwrap();
+    let frames = scene.talk.frames_after(&mut cursor, false);
+    let used = Timestamp::from_secs(90).to_rfc3339();
+    let shown = |frame: &&String| frame.contains("\"type\":\"conversation\"");
+    let frame = frames.iter().find(shown).cloned().unwrap_or_default();
+    assert!(frame.contains(&used), "{frames:?}");
+}
+
+#[test]
 fn stop_takes_messages_back_and_ends_the_turn() {
     let mut scene = Scene::newest();
     scene.say("long").unwrap();
@@ -334,7 +349,7 @@ fn stop_takes_messages_back_and_ends_the_turn() {
     assert_eq!(
         scene.shown(),
         [
-            "user Unanswered: long",
+            "user Stopped: long",
             "answer: part",
             "user Sent: /stop",
             "notice Stopped"
@@ -349,7 +364,10 @@ fn stop_without_an_answer_ends_by_itself() {
     let now = scene.now();
     scene.talk.stop_turn(now).unwrap();
     scene.pass(10);
-    assert_eq!(scene.shown(), ["user Unanswered: long", "notice Silent"]);
+    assert_eq!(
+        scene.shown(),
+        ["user Stopped: long", "notice StopUnconfirmed"]
+    );
 }
 
 #[test]
@@ -581,7 +599,7 @@ fn stopped_message_is_not_sent_later() {
     scene.talk.take_back(1, now);
     scene.pass(0);
     assert_eq!(scene.delivered(), ["/stop"]);
-    assert_eq!(scene.shown(), ["user Unanswered: one"]);
+    assert_eq!(scene.shown(), ["user Withdrawn: one"]);
 }
 
 #[test]

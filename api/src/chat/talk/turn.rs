@@ -48,6 +48,7 @@ pub(super) struct Running {
 pub(super) enum TurnEnd {
     Answered,
     Unanswered,
+    Stopped,
 }
 
 impl Running {
@@ -159,7 +160,7 @@ impl Talk {
             return Err((RefusalCode::NotRunning, text.to_owned()));
         }
         for id in waiting {
-            self.set_status(id, MessageStatus::Unanswered, now);
+            self.set_status(id, MessageStatus::Withdrawn, now);
         }
         if let Some(turn) = &mut self.turn
             && turn.stopping.is_none()
@@ -184,12 +185,12 @@ impl Talk {
 
     /// Ends the turn as stopped by the user; `confirmed` by the agent.
     pub(super) fn end_stopped(&mut self, confirmed: bool, now: Now) {
-        self.end_turn(TurnEnd::Unanswered, now);
+        self.end_turn(TurnEnd::Stopped, now);
         match confirmed {
-            true => self.add_notice(NoticeCode::Stopped, "You stopped the agent.", now),
+            true => self.add_notice(NoticeCode::Stopped, "You stopped this answer.", now),
             false => {
-                let text = "The agent did not confirm the stop; it may still be working.";
-                self.add_notice(NoticeCode::Silent, text, now);
+                let text = "You stopped this answer. The agent did not confirm it and may still be working.";
+                self.add_notice(NoticeCode::StopUnconfirmed, text, now);
             }
         }
     }
@@ -219,9 +220,14 @@ impl Talk {
         for id in open {
             self.close_entry(id, now);
         }
-        if end == TurnEnd::Unanswered {
+        let status = match end {
+            TurnEnd::Answered => None,
+            TurnEnd::Unanswered => Some(MessageStatus::Unanswered),
+            TurnEnd::Stopped => Some(MessageStatus::Stopped),
+        };
+        if let Some(status) = status {
             for id in turn.into_iter().flat_map(|turn| turn.messages) {
-                self.set_status(id, MessageStatus::Unanswered, now);
+                self.set_status(id, status, now);
             }
         }
         self.effects.push(Effect::Save);

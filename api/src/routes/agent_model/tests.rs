@@ -1,6 +1,11 @@
 //! The model that agents use, on a real database, with the echo adapter and a provider that gives verdicts.
 
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::history::SavedBy;
+use schema::ids::Epoch;
+use schema::kind::Kind;
+use schema::live::ModelHost;
+use schema::object;
 use serde_json::{Value, json};
 
 use super::*;
@@ -123,7 +128,12 @@ async fn stored_key_stays_with_its_provider_and_address() {
     let moved = json!({"provider": "compatible", "address": "http://evil.example", "model": "m-2"});
     assert_eq!(desk.post(TRY, moved.clone()).await.status, 200);
     assert_eq!(desk.asked().2, None);
-    assert_eq!(desk.post(PATH, moved).await.status, 202);
+    let saved = desk.post(PATH, moved).await;
+    assert_eq!(saved.status, 202);
+    let warning = format!(
+        "the stored key was removed: it belongs to {ADDRESS}; give one for this address (`agentyard model set … --key -`)"
+    );
+    assert_eq!(saved.body["warnings"], json!([warning]));
     assert_eq!(desk.get(PATH).await["key_set"], false);
     assert!(
         !desk
@@ -270,20 +280,50 @@ async fn test_says_what_is_wrong_and_saves_nothing() {
 }
 
 #[tokio::test]
-async fn address_of_this_machine_is_another_to_agents() {
+async fn address_that_agents_do_not_reach_is_warned_of() {
     let desk = desk().await;
-    for address in [
-        "http://localhost:1/v1",
-        "http://127.0.0.1:1",
-        "http://[::1]:1",
-    ] {
-        let body = json!({"provider": "compatible", "address": address, "model": "m"});
-        let message = desk.post(TRY, body).await.body["message"].clone();
-        assert!(
-            message.as_str().unwrap().contains("in containers"),
-            "{message}"
-        );
+    let own = "agents cannot reach services of this host (10.1.2.3): set container.host_access=open, or run the model on another machine";
+    let body = json!({"provider": "compatible", "address": ADDRESS, "model": "m-1"});
+    assert_eq!(
+        desk.post(TRY, body.clone()).await.body["warnings"],
+        json!([])
+    );
+    let host = ModelHost {
+        ip: [10, 1, 2, 3].into(),
+        is_own: true,
+    };
+    *desk.yard.world.models.hosts.lock().unwrap() = vec![host];
+    let tried = desk.post(TRY, body.clone()).await;
+    assert_eq!(
+        (&tried.body["ok"], &tried.body["warnings"]),
+        (&json!(true), &json!([own]))
+    );
+    let mut dry = body.clone();
+    dry["dry_run"] = json!(true);
+    for (body, status) in [(dry, 200), (body.clone(), 202)] {
+        let saved = desk.post(PATH, body).await;
+        assert_eq!(saved.status, status, "{saved:?}");
+        assert_eq!(saved.body["warnings"], json!([own]));
     }
+
+    // Without rights to the packet filter nothing is closed.
+    let mut tx = desk.yard.world.db.begin().await.unwrap();
+    object::ensure_singles(&mut tx, NOW).await.unwrap();
+    let open = Condition::new(
+        ConditionType::HostRestricted,
+        ConditionStatus::False,
+        Reason::HostOpen,
+        "no rights",
+    );
+    let status = object::StatusRow {
+        conditions: vec![open],
+        ..object::StatusRow::default()
+    };
+    let engine = config::query::engine_uid();
+    let saved = object::save_status(&mut tx, Kind::Engine, &engine, &status, Epoch(1)).await;
+    assert!(saved.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(desk.post(TRY, body).await.body["warnings"], json!([]));
 }
 
 #[tokio::test]

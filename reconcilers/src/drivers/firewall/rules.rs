@@ -6,10 +6,10 @@ use std::time::Duration;
 use cidr::Ipv4Cidr;
 use schema::config::{HostAccess, LanAccess};
 use schema::zone::Zone;
-use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::HostRules;
+use crate::drivers::own_address::is_own_address;
 
 /// Longest time for a name to be resolved.
 const RESOLVE: Duration = Duration::from_secs(2);
@@ -143,11 +143,11 @@ fn in_order(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
     all
 }
 
-/// Those that only this host has: they can be bound to.
+/// Those of this host.
 async fn of_this_host(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
     let mut ours = Vec::new();
     for ip in in_order(all) {
-        if UdpSocket::bind((ip, 0)).await.is_ok() {
+        if is_own_address(ip.into()).await {
             ours.push(ip);
         }
     }

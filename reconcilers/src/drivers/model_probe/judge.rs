@@ -4,6 +4,7 @@ use schema::adapter::ModelProtocol;
 use schema::live::{ModelFault, ModelQuestion, ModelVerdict};
 use secrecy::ExposeSecret;
 use serde_json::Value;
+use url::Url;
 
 use crate::drivers::shown;
 
@@ -34,6 +35,8 @@ impl Reply {
 pub(super) fn failed(fault: ModelFault, message: String) -> ModelVerdict {
     let remedy = match fault {
         ModelFault::Address => "check scheme, host, port and path of the address",
+        ModelFault::Path => "check the path of the address: it usually ends in /v1",
+        ModelFault::Scheme => "write http:// in place of https://, or the other way round",
         ModelFault::Certificate => {
             "give the provider a certificate of an authority that this machine trusts, or add its authority to the system's"
         }
@@ -55,8 +58,46 @@ pub(super) fn takes_other_limit(reply: &Reply) -> bool {
     reply.status == 400 && reply.lower().contains("max_completion_tokens")
 }
 
+/// Explains that the server answers, and has no such API at the address.
+fn describe_path(question: &ModelQuestion) -> String {
+    let address = question.address.as_str().trim_end_matches('/');
+    let is_openai = question.protocol == ModelProtocol::Openai;
+    let usual = match is_openai && !address.ends_with("/v1") {
+        true => format!("; it usually ends in /v1: {address}/v1"),
+        false => String::new(),
+    };
+    shown(&format!(
+        "{address} answers, but has no such API there{usual}"
+    ))
+}
+
+/// Explains that the address has the other scheme than the server.
+pub(super) fn wrong_scheme(address: &Url) -> ModelVerdict {
+    let text = address.as_str().trim_end_matches('/');
+    let message = match text.strip_prefix("https://") {
+        Some(rest) => format!("{text} does not speak TLS; is it http://{rest}?"),
+        None => format!(
+            "{text} speaks TLS; is it {}?",
+            text.replacen("http://", "https://", 1)
+        ),
+    };
+    failed(ModelFault::Scheme, shown(&message))
+}
+
+/// Returns true when a server with TLS says that it was asked without.
+fn wants_tls(question: &ModelQuestion, reply: &Reply) -> bool {
+    let text = reply.lower();
+    let says_so = ["to an https server", "to https port", "https scheme"];
+    question.address.scheme() == "http"
+        && reply.status == 400
+        && says_so.iter().any(|words| text.contains(words))
+}
+
 /// Judges the answer to a question for one token.
 pub(super) fn judge(question: &ModelQuestion, reply: &Reply) -> ModelVerdict {
+    if wants_tls(question, reply) {
+        return wrong_scheme(&question.address);
+    }
     let status = reply.status;
     let text = reply.lower();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -67,6 +108,7 @@ pub(super) fn judge(question: &ModelQuestion, reply: &Reply) -> ModelVerdict {
         "billing",
         "balance is",
     ]);
+    let path;
     let (fault, what) = match status {
         200..=299 if is_answer(question.protocol, reply) => {
             return ModelVerdict {
@@ -106,7 +148,10 @@ pub(super) fn judge(question: &ModelQuestion, reply: &Reply) -> ModelVerdict {
         {
             (ModelFault::Model, "the provider does not know the model")
         }
-        404 | 405 => (ModelFault::Address, "the address has no such API"),
+        404 | 405 => {
+            path = describe_path(question);
+            (ModelFault::Path, path.as_str())
+        }
         _ => (ModelFault::Answer, "the provider failed"),
     };
     let said = said(question, reply);

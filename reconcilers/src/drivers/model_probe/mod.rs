@@ -1,6 +1,7 @@
 //! The question to a provider of models whether it answers with these settings.
 
 mod judge;
+mod locate;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Host;
 
-use self::judge::{Reply, failed, judge, takes_other_limit};
+use self::judge::{Reply, failed, judge, takes_other_limit, wrong_scheme};
+pub use self::locate::locate;
 use crate::drivers::{shown, trust};
 
 /// The version of Anthropic's protocol.
@@ -95,7 +97,7 @@ impl ModelProbe {
             reply = self.send(question, client.post(&url).json(&body)).await?;
         }
         let verdict = judge(question, &reply);
-        if reply.status == 404 && verdict.fault == Some(ModelFault::Address) {
+        if reply.status == 404 && verdict.fault == Some(ModelFault::Path) {
             // Some providers say no more of a model that they do not know.
             let request = client.get(format!("{}/models", base(question)));
             let models = self.send(question, request).await?;
@@ -160,7 +162,7 @@ impl ModelProbe {
                 .header("anthropic-version", ANTHROPIC_VERSION),
         };
         let sent = request.send().await;
-        let mut response = sent.map_err(|error| self.unreached(&error))?;
+        let mut response = sent.map_err(|error| self.unreached(question, &error))?;
         let mut reply = Reply {
             status: response.status().as_u16(),
             body: Vec::new(),
@@ -168,7 +170,7 @@ impl ModelProbe {
         };
         while !reply.is_cut {
             let piece = response.chunk().await;
-            let Some(piece) = piece.map_err(|error| self.unreached(&error))? else {
+            let Some(piece) = piece.map_err(|error| self.unreached(question, &error))? else {
                 break;
             };
             let room = self.limits.bytes.saturating_sub(reply.body.len());
@@ -179,7 +181,7 @@ impl ModelProbe {
     }
 
     /// Explains a request that got no answer.
-    fn unreached(&self, error: &reqwest::Error) -> ModelVerdict {
+    fn unreached(&self, question: &ModelQuestion, error: &reqwest::Error) -> ModelVerdict {
         if error.is_timeout() {
             return self.too_slow();
         }
@@ -193,6 +195,14 @@ impl ModelProbe {
             cause = inner;
         }
         let text = shown(&cause.to_string());
+        // A server without TLS answers in plain text, and one with it by an alert that is no HTTP.
+        let sign = match question.address.scheme() {
+            "https" => "InvalidContentType",
+            _ => "invalid HTTP version",
+        };
+        if text.contains(sign) {
+            return wrong_scheme(&question.address);
+        }
         if text.contains("certificate") {
             let message = format!("the provider's certificate is not trusted: {text}");
             return failed(ModelFault::Certificate, message);

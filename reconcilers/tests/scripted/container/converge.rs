@@ -198,7 +198,14 @@ async fn l30_l40_a_foreign_network_of_our_name_is_told_and_not_used() {
     };
     yard.fake.hand_create_network(&foreign).unwrap();
     let uid = yard.create_user("alice").await;
-    assert_eq!(reason(yard.settled(&uid).await), Reason::NameConflict);
+    let condition = yard.settled(&uid).await;
+    let message = condition.as_ref().map(|one| one.message.as_str());
+    let expected = "the network agentyard belongs to another Agentyard";
+    assert!(
+        message.is_some_and(|message| message.contains(expected)),
+        "{message:?}"
+    );
+    assert_eq!(reason(condition), Reason::NameConflict);
     assert!(yard.names().is_empty());
     yard.fake.hand_remove_network(NETWORK).unwrap();
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);

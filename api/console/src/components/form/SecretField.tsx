@@ -10,17 +10,19 @@ interface Props {
   field: FormField;
   entry: SecretEntry | undefined;
   error?: string;
+  /** A stored one is replaced only. */
+  isKept?: boolean;
   onChange: (entry: SecretEntry | undefined) => void;
 }
 
 /** A secret: set or not set, replaced or removed, never shown. */
-export function SecretField({ field, entry, error, onChange }: Props): ReactNode {
+export function SecretField({ field, entry, error, isKept = false, onChange }: Props): ReactNode {
   const t = useT();
   const id = useId();
   const { label, set } = field;
   const keep = (
     <Button size="compact-sm" variant="subtle" onClick={() => onChange(undefined)}>
-      {t('form.secret.keep')}
+      {t(set || entry === 'remove' ? 'form.secret.keep' : 'form.secret.cancel')}
     </Button>
   );
   if (entry !== undefined && entry !== 'remove') {
@@ -62,7 +64,7 @@ export function SecretField({ field, entry, error, onChange }: Props): ReactNode
             {t(set ? 'form.secret.replace' : 'form.secret.enter')}
           </Button>
         )}
-        {entry === undefined && set && field.required !== true && (
+        {entry === undefined && set && field.required !== true && !isKept && (
           <Button size="compact-sm" variant="subtle" color="bad" onClick={() => onChange('remove')}>
             {t('form.secret.remove')}
           </Button>

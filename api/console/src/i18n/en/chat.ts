@@ -72,6 +72,7 @@ export const chat = {
   'chat.status.waiting': 'waits for your agent',
   'chat.status.joined': 'joins the running answer',
   'chat.status.unanswered': 'not answered: the agent was stopped or restarted',
+  'chat.status.withdrawn': 'not sent: you stopped the agent',
   'chat.status.failed': 'not delivered',
   'chat.refused': 'Not sent: {why}',
   'chat.refused.too_many_waiting': 'too many messages wait already. Send it again later.',
@@ -99,7 +100,9 @@ export const chat = {
   'chat.failure.agent': 'Your agent could not answer.',
   'chat.failure.agent.help': 'Try again. If it goes on, restart your agent on its page.',
   'chat.failure.said': 'What the provider said',
-  'chat.notice.stopped': 'Stopped',
+  'chat.notice.stopped': 'You stopped this answer.',
+  'chat.notice.stop_unconfirmed':
+    'You stopped this answer. The agent did not confirm it and may still be working.',
   'chat.notice.silent': 'The agent showed no sign of life for a long time. The answer was given up.',
   'chat.notice.agent_restarted': 'The agent restarted in the middle of the answer.',
   'chat.notice.service_restarted': 'The service restarted in the middle of the answer.',
@@ -132,6 +135,9 @@ export const chat = {
   'chat.state.stopped': 'Your agent is stopped.',
   'chat.state.stopped.help': 'Ask an administrator to start it. What you send waits until then.',
   'chat.state.failed': 'Your agent does not work.',
+  'chat.state.unreachable': 'Your agent runs, but its chat does not answer.',
+  'chat.state.unreachable.help':
+    'Restart your agent. If that does not help, ask your administrator. What you send waits until then.',
   'chat.state.restart': 'Restart my agent',
   'chat.state.other': 'Your agent is busy in another conversation. This one comes next.',
   'chat.state.no.model': 'No model is configured: your agent cannot answer.',

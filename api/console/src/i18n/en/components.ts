@@ -79,6 +79,7 @@ export const components = {
   'form.secret.enter': 'Enter',
   'form.secret.replace': 'Replace',
   'form.secret.remove': 'Remove',
+  'form.secret.cancel': 'Cancel',
   'form.secret.keep': 'Keep as it is',
   'form.secret.removed': 'Will be removed when you save',
   'form.secret.show': 'Show or hide what is typed',

@@ -30,12 +30,18 @@ export const model = {
   'model.preview.restarts':
     '{count, plural, =0 {No agent restarts.} one {# agent restarts.} other {# agents restart, a few at a time.}}',
   'model.preview.unchanged': 'Nothing changes: agents use this model already.',
+  'model.preview.warnings': 'Before you save',
   'model.preview.verb': 'Save the model',
   'model.saved': 'Agents use {model} from now on.',
   'model.saved.task': 'Follow the agents',
   'model.ok': 'The model answered.',
+  'model.unreached': 'Agents do not reach this address.',
   'model.fault.address': 'No provider is reached at this address.',
   'model.fault.address.help': 'Check the address, its port, and that this server may reach it.',
+  'model.fault.path': 'The address answers, but has no such API there.',
+  'model.fault.path.help': 'Check its path: it usually ends in /v1.',
+  'model.fault.scheme': 'The address begins with the wrong scheme.',
+  'model.fault.scheme.help': 'Write http:// in place of https://, or the other way round.',
   'model.fault.certificate': 'The certificate of the provider is not trusted.',
   'model.fault.certificate.help':
     'Check the host in the address, or have the provider’s certificate renewed.',

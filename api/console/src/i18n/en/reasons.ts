@@ -94,7 +94,7 @@ export const reasons: ReasonTexts = {
   ],
   NameConflict: [
     'Something of this name belongs to others',
-    'Rename or remove it; Agentyard never touches what it does not own.',
+    'Rename or remove it; Agentyard never touches what it does not own. If another Agentyard uses this engine, give this one an engine of its own.',
   ],
   SkillMissing: [
     'The files of the skill are missing',

@@ -125,6 +125,8 @@ export const users = {
   'task.skills': 'Bring skills to workspaces',
   'task.progress':
     '{done} of {total} done{failed, plural, =0 {} other {, # failed}}{cancelled, plural, =0 {} other {, # cancelled}}',
+  'task.progress.create':
+    'Created: {total}. Agents started: {done}{failed, plural, =0 {} other {, not started yet: #}}{cancelled, plural, =0 {} other {, cancelled: #}}',
   'task.now': 'Under way',
   'task.done': 'Done',
   'task.failed': 'Failed in part',

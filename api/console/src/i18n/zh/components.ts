@@ -79,6 +79,7 @@ export const components = {
   'form.secret.enter': '填写',
   'form.secret.replace': '替换',
   'form.secret.remove': '移除',
+  'form.secret.cancel': '取消',
   'form.secret.keep': '保持不变',
   'form.secret.removed': '保存时将被移除',
   'form.secret.show': '显示或隐藏输入内容',

@@ -38,7 +38,10 @@ export const reasons: ReasonTexts = {
   ProviderFailed: ['身份提供方不可用', '请检查 oidc 设置和身份提供方；在此之前用户无法登录。'],
   DirectoryFailed: ['无法读取目录', '请检查 ldap 设置和目录；会自动重试。'],
   MassRemoval: ['同步会移除过多用户', '尚未移除任何用户。请核对名单后确认，或更正搜索条件。'],
-  NameConflict: ['同名对象不属于 Agentyard', '请重命名或移除该对象；Agentyard 不会改动不属于自己的内容。'],
+  NameConflict: [
+    '同名对象不属于 Agentyard',
+    '请重命名或移除该对象；Agentyard 不会改动不属于自己的内容。如果另一个 Agentyard 正在使用这个引擎，请为本系统准备单独的引擎。',
+  ],
   SkillMissing: ['技能文件缺失', '请重新上传或安装，或回滚到仍存在的版本。'],
   NoManifest: ['技能缺少 SKILL.md', '智能体通过它识别技能：请添加后重新上传。'],
   Cloning: ['正在克隆仓库', '请等待完成。'],

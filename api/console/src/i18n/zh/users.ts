@@ -116,6 +116,8 @@ export const users = {
   'task.skills': '把技能送到工作区',
   'task.progress':
     '已完成 {done} / {total}{failed, plural, =0 {} other {，失败 #}}{cancelled, plural, =0 {} other {，取消 #}}',
+  'task.progress.create':
+    '已创建 {total} 个。智能体已启动 {done} 个{failed, plural, =0 {} other {，尚未启动 # 个}}{cancelled, plural, =0 {} other {，已取消 # 个}}',
   'task.now': '进行中',
   'task.done': '已完成',
   'task.failed': '部分失败',

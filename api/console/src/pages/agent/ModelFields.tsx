@@ -17,6 +17,8 @@ interface Props {
   onChange: (draft: Draft) => void;
 }
 
+const EXAMPLES = { address: 'http://10.0.0.5:8000/v1', model: 'gpt-5.4' };
+
 /** Provider, address, key and model. */
 export function ModelFields({ stored, draft, shown, errors, disabled, onChange }: Props): ReactNode {
   const t = useT();
@@ -52,6 +54,7 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
             }
             value={entry('address') ?? shown.address}
             error={errors.address}
+            placeholder={provider.address ?? EXAMPLES.address}
             required={provider.address === null}
             autoComplete="off"
             spellCheck={false}
@@ -71,10 +74,11 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
                       ? t('model.key.optional')
                       : undefined,
                 secret: true,
-                // A key leaves with its provider or address, not alone.
-                required: true,
+                required: provider.key === 'required',
                 set: shown.keepsKey,
               }}
+              // A key leaves with its provider or address, not alone.
+              isKept
               entry={draft.secrets.key}
               error={errors.key}
               onChange={(key) => onChange({ ...draft, secrets: key === undefined ? {} : { key } })}
@@ -85,6 +89,7 @@ export function ModelFields({ stored, draft, shown, errors, disabled, onChange }
             description={t('model.model.hint')}
             value={entry('model') ?? shown.model}
             error={errors.model}
+            placeholder={EXAMPLES.model}
             required
             autoComplete="off"
             spellCheck={false}

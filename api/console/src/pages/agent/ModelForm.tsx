@@ -13,6 +13,7 @@ import { ModelFields } from './ModelFields';
 import { SaveModel } from './SaveModel';
 import { TryResult } from './TryResult';
 import { useModelActions } from './useModelActions';
+import { Warnings } from './Warnings';
 
 const FIELDS = ['provider', 'address', 'key', 'model'] as const;
 const PLACES = FIELDS.map((key): FormField => ({ key, label: key, type: 'text', set: false }));
@@ -61,7 +62,10 @@ export function ModelForm({ stored }: { stored: AgentModel }): ReactNode {
       {unplaced && (
         <ErrorState title={t(check.error ? 'model.save.failed' : 'model.try.failed')} failure={failure} />
       )}
-      <div role="status">{tried.data && <TryResult tried={tried.data} />}</div>
+      <div role="status" className="stack">
+        {tried.data && <TryResult tried={tried.data} />}
+        {tried.data && <Warnings title={t('model.unreached')} warnings={tried.data.warnings} />}
+      </div>
       <div className="row">
         <Button disabled={isBusy} onClick={() => begin((form) => tried.mutate(form))}>
           {t(tried.isPending ? 'model.trying' : 'model.try')}

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/types';
 import { ActionPreview } from '../../components/ActionPreview';
 import { useT } from '../../i18n';
+import { Warnings } from './Warnings';
 
 interface Props {
   preview: Schemas['ConfigSaved'];
@@ -30,11 +31,7 @@ export function SaveModel({ preview, onClose, onSave }: Props): ReactNode {
               ? t('model.preview.unchanged')
               : t('model.preview.restarts', { count: restarts })}
           </p>
-          {warnings.map((warning) => (
-            <p key={warning} lang="en">
-              {warning}
-            </p>
-          ))}
+          <Warnings title={t('model.preview.warnings')} warnings={warnings} />
         </>
       )}
     </ActionPreview>

@@ -7,6 +7,8 @@ import styles from './agent.module.css';
 
 const FAULTS: Record<ModelFault, [title: MessageKey, help: MessageKey]> = {
   address: ['model.fault.address', 'model.fault.address.help'],
+  path: ['model.fault.path', 'model.fault.path.help'],
+  scheme: ['model.fault.scheme', 'model.fault.scheme.help'],
   certificate: ['model.fault.certificate', 'model.fault.certificate.help'],
   key: ['model.fault.key', 'model.fault.key.help'],
   model: ['model.fault.model', 'model.fault.model.help'],

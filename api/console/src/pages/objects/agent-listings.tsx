@@ -22,6 +22,8 @@ export const agent = listing<Schemas['Objects'], Schemas['ObjectHeader']>({
   columns: objectColumns,
   none: 'objects.none.agent',
   commands: [
+    'agentyard model set PROVIDER --model MODEL',
+    'agentyard model try',
     'agentyard adapter show',
     'agentyard adapter upload ZIP',
     'agentyard adapter refresh',

@@ -6,9 +6,9 @@ import { NEW_CONVERSATION } from '../../../api/queries/chat';
 import { readOutbox } from '../../../chat/outbox';
 import type { ChatOverview } from '../../../chat/protocol';
 import { LinkButton } from '../../../components/LinkButton';
-import { useNow } from '../../../components/useNow';
+import { useAge } from '../../../components/useAge';
 import { useT, useTranslation } from '../../../i18n';
-import { exactTime, relativeTime } from '../../../i18n/values';
+import { exactTime } from '../../../i18n/values';
 import { visibleText } from '../../../modules/visible-text';
 import styles from './chat.module.css';
 import { ConversationMenu } from './ConversationMenu';
@@ -20,11 +20,17 @@ interface Props {
   onChoose?: () => void;
 }
 
+/** How long ago a conversation was used; the clock of the service may be ahead. */
+function LastUse({ at }: { at: Date }): ReactNode {
+  const { language } = useTranslation();
+  const age = useAge(at, true);
+  if (Number.isNaN(at.getTime())) return <small />;
+  return <small title={exactTime(at, language)}>{age}</small>;
+}
+
 /** The user's conversations, newest used first. */
 export function ConversationList({ overview, shown, onChoose }: Props): ReactNode {
   const t = useT();
-  const { language } = useTranslation();
-  const now = useNow(60);
   const { conversations, left_out: leftOut } = overview;
   return (
     <nav aria-label={t('chat.conversations')} className={styles.conversations}>
@@ -54,13 +60,7 @@ export function ConversationList({ overview, shown, onChoose }: Props): ReactNod
                 <span className={styles.title} dir="auto">
                   {title}
                 </span>
-                <small title={Number.isNaN(at.getTime()) ? undefined : exactTime(at, language)}>
-                  {isUnsent
-                    ? t('chat.unsent')
-                    : Number.isNaN(at.getTime())
-                      ? ''
-                      : relativeTime(at < now ? at : now, now, language)}
-                </small>
+                {isUnsent ? <small>{t('chat.unsent')}</small> : <LastUse at={at} />}
               </Link>
               <ConversationMenu conversation={conversation} title={title} />
             </li>

@@ -49,6 +49,13 @@ function sayState({ snapshot }: Chat, info: ChatInfo, t: T): Said | undefined {
       return { tone: 'off', title: 'chat.state.stopped', help: t('chat.state.stopped.help'), message };
     case 'failed':
       return { tone: 'bad', title: 'chat.state.failed', message, action: 'restart' };
+    case 'unreachable':
+      return {
+        tone: 'bad',
+        title: 'chat.state.unreachable',
+        help: t('chat.state.unreachable.help'),
+        action: 'restart',
+      };
     case 'off':
       return { tone: 'off', title: 'chat.off', help: t('chat.off.text') };
     case 'unsupported':

@@ -14,6 +14,7 @@ const STATUS: Partial<Record<MessageStatus, MessageKey>> = {
   waiting: 'chat.status.waiting',
   joined: 'chat.status.joined',
   unanswered: 'chat.status.unanswered',
+  withdrawn: 'chat.status.withdrawn',
   failed: 'chat.status.failed',
 };
 const REFUSED: Record<string, MessageKey> = {
@@ -66,7 +67,7 @@ export function UserMessage({ text, attachments, children }: Props): ReactNode {
   );
 }
 
-/** State of a message that is not simply sent. */
+/** State of a message that is not simply sent; that of a stopped turn says it by a notice. */
 export function MessageState({ status }: { status: MessageStatus }): ReactNode {
   const t = useT();
   const key = STATUS[status];
