@@ -8,7 +8,7 @@ const BASE =
   /node_modules\/(react|react-dom|scheduler)\/|src\/(api\/(account|client|failure|session)|i18n\/(failure|format|language|translator)|i18n\/(en|zh)\/(errors|signin)|prefix|scheme|signin\/(Choice|keys|PasswordForm|SignInFailure|signin|Switches|useSignIn))\b/;
 /** Modules of most pages behind the sign-in, one file in place of one for each component. */
 const UI =
-  /node_modules\/(@mantine(?!\/core\/.*\/(Autocomplete|TagsInput)\/)|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live)\/|modules\/[^/]+\.|app\/useSession|pages\/manage\/files\/paths\b)/;
+  /node_modules\/(@mantine(?!\/core\/.*\/(Autocomplete|TagsInput)\/)|@tabler|@floating-ui|@tanstack\/(?!react-virtual|virtual-core))|src\/(components\/(?!log\/|form\/)|(api|live)\/|modules\/[^/]+\.|app\/useSession|layout\/useAttention|pages\/manage\/files\/paths\b)/;
 /** Pages of images and rollouts, with the fields that only they have. */
 const IMAGES = /src\/pages\/(images|rollouts)\/|@mantine\/core\/.*\/components\/(Autocomplete|TagsInput)\//;
 /** The settings. */

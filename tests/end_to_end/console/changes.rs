@@ -211,7 +211,9 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
     let admin = service.admin().await;
     let users = create_users(&admin, 2).await;
     let mut viewer = Viewer::open_overview(&service).await;
-    viewer.wait_for("text=Nothing: all is as desired.").await;
+    viewer
+        .wait_for("h1:has-text('2 of 2 agents are ready')")
+        .await;
 
     engine.stop();
     let fault = "li:has-text('The container engine cannot be reached')";
@@ -220,7 +222,10 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
     viewer
         .click_on(&format!("{fault} >> nth=0 >> role=button"))
         .await;
-    viewer.wait_for("text=Nothing: all is as desired.").await;
+    viewer.browser.does("gone", fault).await;
+    viewer
+        .wait_for("h1:has-text('2 of 2 agents are ready')")
+        .await;
 
     // It hangs, and does not start again.
     let home = stage.data().join("users").join(&users[0]);
@@ -235,7 +240,9 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
     viewer
         .click_on("li:has-text('The agent ends soon') >> role=button[name='Retry now']")
         .await;
-    viewer.wait_for("text=Nothing: all is as desired.").await;
+    viewer
+        .wait_for("h1:has-text('2 of 2 agents are ready')")
+        .await;
 
     // The registry wants a password that the settings do not have.
     let registry = std::env::var("AGENTYARD_TEST_REGISTRY_AUTH").unwrap();

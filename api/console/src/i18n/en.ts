@@ -1,4 +1,5 @@
 import { account } from './en/account';
+import { auth } from './en/auth';
 import { channels } from './en/channels';
 import { chat } from './en/chat';
 import { components } from './en/components';
@@ -28,6 +29,7 @@ import { users } from './en/users';
 /** All messages in English; pages add their own file. */
 export const en = {
   ...account,
+  ...auth,
   ...channels,
   ...chat,
   ...components,

@@ -1,4 +1,5 @@
 import { account } from './zh/account';
+import { auth } from './zh/auth';
 import { channels } from './zh/channels';
 import { chat } from './zh/chat';
 import { components } from './zh/components';
@@ -29,6 +30,7 @@ import type { MessageKey } from './en';
 /** All messages in Chinese. A missing key does not compile. */
 export const zh: Record<MessageKey, string> = {
   ...account,
+  ...auth,
   ...channels,
   ...chat,
   ...components,

@@ -24,6 +24,7 @@ export const SECTIONS: readonly Section[] = [
   { id: 'config', label: 'section.config', group: 'agents' },
   { id: 'agent', label: 'section.agent', group: 'agents', counts: 'adapter' },
   { id: 'skills', label: 'section.skills', group: 'agents', counts: 'skill' },
+  { id: 'auth', label: 'section.auth', group: 'access' },
   { id: 'executors', label: 'section.executors', group: 'access' },
   { id: 'reconcile', label: 'section.reconcile', group: 'operations' },
   { id: 'rollouts', label: 'section.rollouts', group: 'operations', counts: 'rollout' },

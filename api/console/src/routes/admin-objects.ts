@@ -65,6 +65,12 @@ const audit = createRoute({
   component: lazyRouteComponent(() => import('../pages/audit/AuditPage'), 'AuditPage'),
 });
 
+const auth = createRoute({
+  getParentRoute: () => adminRoute,
+  path: 'auth',
+  component: lazyRouteComponent(() => import('../pages/auth/AuthPage'), 'AuthPage'),
+});
+
 /** The agents, the administrators, the reconcilers, the list of all objects, and the page of any object. */
 export const adminObjectPages = [
   containers,
@@ -74,6 +80,7 @@ export const adminObjectPages = [
   skills,
   skill,
   audit,
+  auth,
   reconcile,
   objects,
   object,

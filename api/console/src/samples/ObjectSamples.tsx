@@ -2,8 +2,12 @@ import { Button, Menu } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 import { CommandLine } from '../components/CommandLine';
+import { CopyLine } from '../components/CopyLine';
 import { DesiredObserved } from '../components/DesiredObserved';
+import { DetailCard } from '../components/DetailCard';
+import { FactList } from '../components/FactList';
 import { ObjectHeader } from '../components/ObjectHeader';
+import { ReasonedButton } from '../components/ReasonedButton';
 import { Steps } from '../components/Steps';
 
 /** Parts of an object's page. */
@@ -51,6 +55,20 @@ export function ObjectSamples(): ReactNode {
           ]}
         />
       </div>
+      <DetailCard title="About" aside={<a href="#object">All events</a>}>
+        <FactList
+          facts={[
+            ['Source', 'local'],
+            ['Id', <code key="id">0f299494c7e14d6ead7080be103f1f49</code>],
+            ['Nothing', undefined],
+          ]}
+        />
+      </DetailCard>
+      <div className="row">
+        <ReasonedButton>Delete olga…</ReasonedButton>
+        <ReasonedButton reason="You cannot delete your own account.">Delete admin…</ReasonedButton>
+      </div>
+      <CopyLine text="agentyard get containers --not-ready" />
       <CommandLine commands={['agentyard describe user/bob', 'agentyard retry container/bob']} />
     </>
   );

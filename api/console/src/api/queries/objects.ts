@@ -6,18 +6,27 @@ import type { Page, Schemas } from '../types';
 
 type Query = Record<string, unknown>;
 
-/**
- * A page of a list of the administrator, read again at each change of any object. `prepare` makes the request of
- * the query, such as a time of an age.
- */
+/** How the request for a list differs from a plain one. */
+export interface ListedOptions<T> {
+  /** Makes the request of the query, such as a time of an age. */
+  prepare?: (query: Query) => Query;
+  /** Reads the page in another way than from its address. */
+  read?: (query: Query, signal: AbortSignal) => Promise<T>;
+}
+
+/** A page of a list of the administrator, read again at each change of any object. */
 export function listedQuery<T extends Page = Page>(
   path: string,
   query: Query,
-  prepare?: (query: Query) => Query,
+  options: ListedOptions<T> = {},
 ) {
+  const { prepare, read } = options;
   return queryOptions({
     queryKey: keys.list('reconcile', { path, ...query }),
-    queryFn: ({ signal }) => get<T>(path, prepare?.(query) ?? query, { signal }),
+    queryFn: ({ signal }) => {
+      const request = prepare?.(query) ?? query;
+      return read?.(request, signal) ?? get<T>(path, request, { signal });
+    },
     placeholderData: keepPreviousData,
   });
 }

@@ -13,6 +13,11 @@ test('only what is known on both sides differs', () => {
   expect(compareFacts(desired, null).some(({ differs }) => differs)).toBe(false);
 });
 
+test('image is found under the names of its kind', () => {
+  const [row] = compareFacts({ image: 'echo:2' }, { reference: 'echo:2' });
+  expect(row).toMatchObject({ observed: 'echo:2', differs: false });
+});
+
 test('what has no desired side is told apart', () => {
   expect(observedOnly(desired, observed)).toEqual([['ip', '10.0.0.2']]);
   expect(observedOnly(null, observed)).toHaveLength(4);

@@ -11,7 +11,12 @@ export interface ComparedFact {
 }
 
 /** Observed properties that have another name than the desired ones. */
-const NAMES: Readonly<Record<string, string>> = { image: 'image_ref' };
+const NAMES: Readonly<Record<string, readonly string[]>> = { image: ['image_ref', 'reference'] };
+
+/** Name under which a desired property was observed. */
+function observedName(name: string, seen: State): string {
+  return [name, ...(NAMES[name] ?? [])].find((other) => other in seen) ?? name;
+}
 
 const isNothing = (value: unknown): boolean => value === undefined || value === null;
 
@@ -22,8 +27,7 @@ export function compareFacts(
 ): ComparedFact[] {
   const seen = observed ?? {};
   return Object.entries(desired ?? {}).map(([name, wanted]) => {
-    const other = name in seen ? name : (NAMES[name] ?? name);
-    const found = seen[other];
+    const found = seen[observedName(name, seen)];
     const differs =
       !isNothing(found) && !isNothing(wanted) && JSON.stringify(wanted) !== JSON.stringify(found);
     return { name, desired: wanted, observed: found, differs };
@@ -35,7 +39,6 @@ export function observedOnly(
   desired: State | null | undefined,
   observed: State | null | undefined,
 ): [name: string, value: unknown][] {
-  const told = new Set(Object.keys(desired ?? {}));
-  for (const name of [...told]) told.add(NAMES[name] ?? name);
+  const told = new Set(Object.keys(desired ?? {}).map((name) => observedName(name, observed ?? {})));
   return Object.entries(observed ?? {}).filter(([name]) => !told.has(name));
 }

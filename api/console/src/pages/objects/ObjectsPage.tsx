@@ -36,13 +36,13 @@ export function ObjectsPage({ children, after, actions }: Props): ReactNode {
   const shown = LISTED[matches.at(-1)?.staticData.listed ?? 'objects'];
   const control = withSingleValues(useListState(shown.filterNames ?? NO_FILTERS));
   const { state } = control;
-  const query = shown.isWhole ? {} : { ...shown.query, ...listQuery(state) };
-  const { data, error, refetch, isPlaceholderData } = useQuery(listedQuery(shown.path, query, shown.prepare));
+  const query = { ...shown.query, ...listQuery(state) };
+  const { data, error, refetch, isPlaceholderData } = useQuery(listedQuery(shown.path, query, shown));
   const { data: overview } = useQuery(reconcileQuery);
   const bad = overview?.reconcilers.find(({ name }) => name === shown.kind)?.not_ready;
   const columns = useMemo(() => shown.columns(t), [shown, t]);
   const rows = data && shown.rows(data);
-  const total = data?.total ?? rows?.length;
+  const total = data?.total;
   const commands = typeof shown.commands === 'function' ? shown.commands(state) : shown.commands;
   return (
     <div className="stack">
@@ -66,7 +66,7 @@ export function ObjectsPage({ children, after, actions }: Props): ReactNode {
       </div>
       {children}
       <div>
-        {!shown.isWhole && (
+        {shown.hasNoSearch !== true && (
           <ListFilters
             control={control}
             filters={shown.filters?.({ t, state, reasons }) ?? []}
@@ -78,7 +78,7 @@ export function ObjectsPage({ children, after, actions }: Props): ReactNode {
           label={t(shown.title)}
           columns={columns}
           rows={rows}
-          page={shown.isWhole ? undefined : data}
+          page={data}
           isPrevious={isPlaceholderData}
           rowId={shown.rowId}
           control={control}

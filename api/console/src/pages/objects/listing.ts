@@ -29,10 +29,12 @@ export interface Listing<A, R> {
   filters?: (context: ListContext) => Filter[];
   /** Makes the request of the query, such as a time of an age. */
   prepare?: (query: Record<string, unknown>) => Record<string, unknown>;
+  /** Reads a page in another way than from the address. */
+  read?: (query: Record<string, unknown>, signal: AbortSignal) => Promise<A>;
   /** Says what the search acts on. */
   search?: MessageKey;
-  /** The answer is whole: no search, no pages. */
-  isWhole?: boolean;
+  /** The server cannot search in it. */
+  hasNoSearch?: boolean;
   rows: (answer: A) => R[];
   rowId: (row: R) => string;
   columns: (t: T) => Column<R>[];

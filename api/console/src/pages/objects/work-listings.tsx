@@ -1,13 +1,18 @@
 import { Link } from '@tanstack/react-router';
 
+import { type ArchiveItem, type Archives, readArchives } from '../../api/queries/archives';
 import type { Schemas } from '../../api/types';
 import { Actor } from '../../components/Actor';
+import { Bytes } from '../../components/Bytes';
 import { TonePill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
 import type { MessageKey } from '../../i18n';
 import type { Tone } from '../../modules/state';
 import { TASK_TYPES } from '../../modules/task-texts';
+import { visibleText } from '../../modules/visible-text';
+import { FilterLink } from './FilterLink';
 import { listing } from './listing';
+import { TaskObject } from './TaskObject';
 
 const stateOfTask = (task: Schemas['Task']): [Tone, MessageKey] => {
   if (task.pending + task.running > 0 && !task.finished_at) return ['wait', 'task.now'];
@@ -46,11 +51,21 @@ export const tasks = listing<Schemas['Tasks'], Schemas['Task']>({
     },
     { id: 'failed', header: t('objects.failed'), numeric: true, drop: 1, cell: ({ failed }) => failed },
     {
+      id: 'object',
+      header: t('list.object'),
+      drop: 2,
+      cell: (task) => <TaskObject task={task} />,
+    },
+    {
       id: 'actor',
       header: t('audit.actor'),
       drop: 2,
       short: true,
-      cell: ({ actor }) => <Actor name={actor} />,
+      cell: ({ actor }) => (
+        <FilterLink to="/admin/audit" filter={{ actor }}>
+          <Actor name={actor} />
+        </FilterLink>
+      ),
     },
     {
       id: 'started',
@@ -58,31 +73,68 @@ export const tasks = listing<Schemas['Tasks'], Schemas['Task']>({
       drop: 2,
       cell: ({ started_at: at }) => (at ? <Time at={at} /> : '–'),
     },
+    {
+      id: 'finished',
+      header: t('tasks.ended'),
+      drop: 3,
+      cell: ({ finished_at: at }) => (at ? <Time at={at} /> : '–'),
+    },
   ],
+  hasNoSearch: true,
   none: 'objects.none.tasks',
+  commandsTitle: 'terminal.title',
   commands: ['agentyard get tasks', 'agentyard rollout cancel ID'],
 });
 
-export const archives = listing<{ observed?: Schemas['ObservedArchive'] | null }, Schemas['Archive']>({
+export const archives = listing<Archives, ArchiveItem>({
   title: 'section.archives',
-  path: '/api/admin/reconcile/objects/archive/local',
-  isWhole: true,
-  rows: ({ observed }) => observed?.oldest ?? [],
-  rowId: ({ directory }) => directory,
+  path: '/api/admin/archives',
+  read: readArchives,
+  search: 'archives.search',
+  rows: ({ items }) => items,
+  rowId: ({ name }) => name,
   columns: (t) => [
-    { id: 'user', header: t('objects.user'), cell: ({ user }) => user },
+    {
+      id: 'user',
+      header: t('objects.user'),
+      cell: ({ username }) => (
+        <Link to="/admin/audit" search={{ user: username } as never}>
+          {username}
+        </Link>
+      ),
+    },
     {
       id: 'state',
       header: t('objects.state'),
-      cell: ({ removing }) =>
-        removing ? (
-          <TonePill tone="wait">{t('state.deleting')}</TonePill>
-        ) : (
-          <TonePill tone="ok">{t('objects.kept')}</TonePill>
-        ),
+      cell: ({ state }) => {
+        const removing = state === 'removing' || state === 'deleting';
+        return (
+          <TonePill tone={removing ? 'wait' : 'ok'}>
+            {t(removing ? 'state.deleting' : 'objects.kept')}
+          </TonePill>
+        );
+      },
     },
     { id: 'at', header: t('objects.archived'), cell: (row) => <Time at={row.archived_at} as="exact" /> },
-    { id: 'name', header: t('objects.folder'), drop: 1, cell: ({ directory }) => <code>{directory}</code> },
+    {
+      id: 'size',
+      header: t('objects.size'),
+      numeric: true,
+      drop: 2,
+      cell: ({ size }) => (size === null ? <span className="dim">–</span> : <Bytes value={size} />),
+    },
+    {
+      id: 'expires',
+      header: t('archives.expires'),
+      drop: 1,
+      cell: ({ expires_at: at }) => (at === null ? <span className="dim">–</span> : <Time at={at} />),
+    },
+    {
+      id: 'name',
+      header: t('objects.folder'),
+      drop: 2,
+      cell: ({ name }) => <code>{visibleText(name)}</code>,
+    },
   ],
   none: 'objects.none.archives',
   commands: [

@@ -29,7 +29,7 @@ export function AccountPage(): ReactNode {
       {mode === 'local' && (
         <PasswordCard
           path="/api/user/password"
-          onChanged={() => void client.invalidateQueries(ownSessionsQuery)}
+          onChanged={() => void client.invalidateQueries({ queryKey: ownSessionsQuery.queryKey })}
         />
       )}
       <SessionsCard />
