@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::home::Homes;
 use schema::home::workspace::{FileError, Workspace};
+use schema::home::{Archive, Homes};
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -157,6 +157,28 @@ impl Files {
     ) -> Result<T> {
         let turn = Arc::clone(&self.calls).acquire_owned().await;
         call(turn.map_err(ApiError::internal)?, work).await
+    }
+
+    /// Lists the archives of deleted users, the oldest first.
+    ///
+    /// # Errors
+    /// 503 `busy` when it has to wait too long; those of the file system.
+    pub(crate) async fn list_archives(&self) -> Result<Vec<Archive>> {
+        let homes = Arc::clone(&self.homes);
+        let listed = self.run(move || homes.archives()).await?;
+        listed.map_err(ApiError::internal)
+    }
+
+    /// Reads the sizes of archives, as [`Homes::archive_sizes`].
+    ///
+    /// # Errors
+    /// 503 `busy` when it has to wait too long.
+    pub(crate) async fn read_archive_sizes(
+        &self,
+        archives: Vec<Archive>,
+    ) -> Result<Vec<Option<u64>>> {
+        let homes = Arc::clone(&self.homes);
+        self.run(move || homes.archive_sizes(&archives)).await
     }
 
     /// Begins what calls the file system and does not take long; it goes on by itself.

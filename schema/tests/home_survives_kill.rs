@@ -29,7 +29,9 @@ fn work(data: &Path) -> ArchiveOutcome {
         home.write_atomic("file", b"content", 0o600).unwrap();
         std::fs::write(data.join("made"), b"").unwrap();
     }
-    homes.archive(&name, &uid, deleted_at(), None).unwrap()
+    homes
+        .archive(&name, &uid, deleted_at(), None, None)
+        .unwrap()
 }
 
 #[test]
@@ -118,7 +120,9 @@ fn a_restore_that_is_killed_leaves_all_or_nothing_and_the_next_one_clears_up() {
         let home = homes.ensure(&name, &uid, None).unwrap();
         let file = home.write_atomic(".agent/workspace/file", b"content", 0o600);
         file.unwrap();
-        homes.archive(&name, &uid, deleted_at(), None).unwrap();
+        homes
+            .archive(&name, &uid, deleted_at(), None, None)
+            .unwrap();
         let status = run("restoring_child", data.path(), fault);
         assert_eq!(status.signal(), Some(SIGKILL), "{fault}: {status}");
         let workspace = data.path().join("users/alice/.agent/workspace");

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod agent_model;
+mod archives;
 mod audit;
 mod auth;
 mod basic;
@@ -71,6 +72,7 @@ pub fn all() -> Vec<Route> {
         summary::routes(),
         reconcile::routes(),
         watch::routes(),
+        archives::routes(),
         tasks::routes(),
         audit::routes(),
     ];

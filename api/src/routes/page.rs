@@ -130,6 +130,7 @@ mod tests {
 
     /// What only grows, and what an agent may fill.
     const LOGS: &[&str] = &[
+        "archives",
         "audit",
         "config_history",
         "events",

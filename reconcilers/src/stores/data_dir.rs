@@ -82,13 +82,14 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         image_home: ByteStream,
     ) -> Result<Seeded, HomeError>;
-    /// Moves a user's directory to the archive, or to a batch in it.
+    /// Moves a user's directory, which takes so many `bytes`, to the archive, or to a batch in it.
     async fn archive(
         &self,
         name: &UserName,
         uid: &Uid,
         deleted_at: Timestamp,
         batch: Option<&ArchiveBatch>,
+        bytes: Option<u64>,
     ) -> Result<(), HomeError>;
     /// The archives of users, the oldest first.
     async fn archives(&self) -> Result<Vec<Archive>, HomeError>;
@@ -365,10 +366,11 @@ impl DataDir for LocalDataDir {
         uid: &Uid,
         deleted_at: Timestamp,
         batch: Option<&ArchiveBatch>,
+        bytes: Option<u64>,
     ) -> Result<(), HomeError> {
         let (name, uid, batch) = (name.clone(), uid.clone(), batch.cloned());
         self.with_homes(move |homes| {
-            let archived = homes.archive(&name, &uid, deleted_at, batch.as_ref());
+            let archived = homes.archive(&name, &uid, deleted_at, batch.as_ref(), bytes);
             archived.map(drop)
         })
         .await

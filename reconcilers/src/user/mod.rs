@@ -210,12 +210,14 @@ impl Reconciler for UserReconciler {
                 name,
                 deleted_at,
                 batch,
-            } => self
-                .shared
-                .data_dir
-                .archive(name, key, *deleted_at, batch.as_ref())
-                .await
-                .map_err(UserError::Home)?,
+            } => {
+                let bytes = self.store.used_bytes(key).await?;
+                self.shared
+                    .data_dir
+                    .archive(name, key, *deleted_at, batch.as_ref(), bytes)
+                    .await
+                    .map_err(UserError::Home)?;
+            }
             Action::Purge => {
                 self.store.purge_user(key).await?;
                 self.desired.mark(key);

@@ -6,6 +6,7 @@ use schema::agent_config;
 use schema::error::DbError;
 use schema::ids::{Kind, Uid};
 use schema::object;
+use schema::usage;
 use schema::user::{self, UserRow};
 
 use super::UserReconciler;
@@ -19,6 +20,8 @@ pub trait UserStore: Rows<UserRow> {
     async fn is_container_gone(&self, uid: &Uid) -> Result<bool, DbError>;
     /// What the service has set in the files of the user's agent.
     async fn applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError>;
+    /// Bytes that the user's directory takes, as last measured.
+    async fn used_bytes(&self, uid: &Uid) -> Result<Option<u64>, DbError>;
     /// Notes that there is something to clean up before the user's rows may go.
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError>;
     /// Cleaning up is done: removes the rows if the user is deleted.
@@ -47,6 +50,11 @@ impl UserStore for Database {
 
     async fn applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
         agent_config::applied(&mut *self.db.read().await?, uid).await
+    }
+
+    async fn used_bytes(&self, uid: &Uid) -> Result<Option<u64>, DbError> {
+        let usage = usage::get(&mut *self.db.read().await?, uid).await?;
+        Ok(usage.map(|usage| usage.used_bytes))
     }
 
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {

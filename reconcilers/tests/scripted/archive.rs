@@ -83,7 +83,7 @@ impl Yard {
         symlink(self.dir.path().join("agentyard.db"), home.join("a/link")).unwrap();
         let deleted_at = NOW.minus(DAY * days);
         self.files
-            .archive(&name, &uid, deleted_at, None)
+            .archive(&name, &uid, deleted_at, None, None)
             .await
             .unwrap();
         let archives = self.files.archives().await.unwrap();

@@ -282,7 +282,10 @@ async fn l6_what_was_measured_for_one_user_is_not_the_next_ones() {
     fs::write(yard.workspace("ada").join("file"), vec![b'x'; 200_000]).unwrap();
     yard.settle(&mut None).await.unwrap();
     let name: UserName = "ada".parse().unwrap();
-    yard.files.archive(&name, &ada, NOW, None).await.unwrap();
+    yard.files
+        .archive(&name, &ada, NOW, None, None)
+        .await
+        .unwrap();
     let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &ada, NOW).await.unwrap();
     schema::container::purge(&mut tx, &ada).await.unwrap();

@@ -148,7 +148,7 @@ struct Claim {
 impl Homes {
     /// Moves `users/<name>` to `archive/<name>-<deleted_at as YYYYMMDDTHHMMSSZ>`, or to that inside
     /// `archive/<batch>`, byte for byte, and frees the place. When that name belongs to another account, the
-    /// first six hex digits of the uid are appended.
+    /// first six hex digits of the uid are appended. `bytes`, what it takes as last measured, is noted beside it.
     ///
     /// Interrupted at any step and called again with the same arguments, it ends the same; called
     /// again after its end, it says the same. Links are moved or copied as links, never followed.
@@ -163,8 +163,9 @@ impl Homes {
         uid: &Uid,
         deleted_at: Timestamp,
         batch: Option<&ArchiveBatch>,
+        bytes: Option<u64>,
     ) -> Result<ArchiveOutcome, HomeError> {
-        self.archive_by(name, uid, deleted_at, batch, Method::Automatic)
+        self.archive_by(name, uid, deleted_at, batch, bytes, Method::Automatic)
     }
 
     /// The directory of a batch, made when it is missing; the archive itself without one.
@@ -203,6 +204,7 @@ impl Homes {
         uid: &Uid,
         deleted_at: Timestamp,
         batch: Option<&ArchiveBatch>,
+        bytes: Option<u64>,
         method: Method,
     ) -> Result<ArchiveOutcome, HomeError> {
         let shelf = self.shelf(batch)?;
@@ -220,7 +222,7 @@ impl Homes {
                 )));
             }
             Found::Directory(home) => {
-                let claim = shelf.claim(name, uid, deleted_at)?;
+                let claim = shelf.claim(name, uid, deleted_at, bytes)?;
                 self.move_home(name, uid, home, &shelf, claim, method)?
             }
             Found::Nothing => self.finished(&shelf, name, uid, deleted_at)?,
@@ -390,7 +392,13 @@ impl Root {
     }
 
     /// The first name that is ours already or free, with its marker written.
-    fn claim(&self, name: &UserName, uid: &Uid, deleted_at: Timestamp) -> Result<Claim, HomeError> {
+    fn claim(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        deleted_at: Timestamp,
+        bytes: Option<u64>,
+    ) -> Result<Claim, HomeError> {
         for directory in archive_names(name, uid, deleted_at) {
             let published = self.is_published(&directory)?;
             match self.archive_marker(&directory)? {
@@ -407,7 +415,10 @@ impl Root {
                 Some(_) => {}
                 None if published => {}
                 None => {
-                    let marker = Marker::of(uid);
+                    let marker = Marker {
+                        bytes,
+                        ..Marker::of(uid)
+                    };
                     marker::write(&self.owners, &directory, &marker)
                         .map_err(HomeError::io("claiming", self.archive_path(&directory)))?;
                     fault::point("home.archive.after_claim");

@@ -27,6 +27,9 @@ pub(super) struct Marker {
     /// Archives only: what could not be copied.
     #[serde(default, skip_serializing_if = "Skipped::is_empty")]
     pub skipped: Skipped,
+    /// Archives only: bytes that the directory took on the disk, as last measured before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Live directories only: whether the image's own home was copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<Seed>,
@@ -38,6 +41,7 @@ impl Marker {
             uid: uid.clone(),
             copied: false,
             skipped: Skipped::default(),
+            bytes: None,
             seed: None,
         }
     }

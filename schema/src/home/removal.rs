@@ -118,6 +118,24 @@ impl Homes {
         Ok(archives)
     }
 
+    /// Bytes that these archives took on the disk when they were made, in their order; `None` where that was not measured, and of one
+    /// that is gone meanwhile. No archive is opened.
+    pub fn archive_sizes(&self, archives: &[Archive]) -> Vec<Option<u64>> {
+        let size = |archive: &Archive| {
+            let (batch, directory) = split(&archive.directory);
+            let name = match archive.removing {
+                true => removing_name(directory),
+                false => directory.to_owned(),
+            };
+            let marker = match batch.and_then(ArchiveBatch::read) {
+                None => self.archive.archive_marker(&name),
+                Some(batch) => self.present_shelf(&batch).ok()??.archive_marker(&name),
+            };
+            marker.ok()??.bytes
+        };
+        archives.iter().map(size).collect()
+    }
+
     /// Removes an archive with everything in it; links in it are removed, not followed. What is not an archive of
     /// ours, or gone, stays as it is.
     ///

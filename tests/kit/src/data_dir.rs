@@ -330,6 +330,7 @@ impl DataDir for MemoryDataDir {
         uid: &Uid,
         deleted_at: Timestamp,
         batch: Option<&ArchiveBatch>,
+        _bytes: Option<u64>,
     ) -> Result<(), HomeError> {
         self.call("archiving", |disk| {
             let ours = disk

@@ -31,7 +31,7 @@ impl Filled {
     fn archive(&self) -> ArchiveOutcome {
         self.world
             .homes
-            .archive(&name("alice"), &uid('a'), deleted_at(), None)
+            .archive(&name("alice"), &uid('a'), deleted_at(), None, None)
             .unwrap()
     }
 
@@ -132,7 +132,7 @@ fn an_archive_name_of_another_account_is_not_reused() {
     let second = format!("alice-{STAMP}-bbbbbb");
     let outcome = || {
         homes
-            .archive(&name("alice"), &uid('b'), deleted_at(), None)
+            .archive(&name("alice"), &uid('b'), deleted_at(), None, None)
             .unwrap()
     };
     assert_eq!(outcome(), archived(&second));
@@ -163,7 +163,7 @@ fn an_account_without_a_directory_has_nothing_to_archive() {
     let before = snapshot(world.data.path());
     let outcome = world
         .homes
-        .archive(&name("alice"), &uid('a'), deleted_at(), None);
+        .archive(&name("alice"), &uid('a'), deleted_at(), None, None);
     assert_eq!(outcome.unwrap(), ArchiveOutcome::NothingToArchive);
     assert_eq!(snapshot(world.data.path()), before);
 }
@@ -177,7 +177,7 @@ fn a_place_that_was_only_reserved_is_released() {
     assert!(crashed.is_none());
     let outcome = world
         .homes
-        .archive(&name("alice"), &uid('a'), deleted_at(), None);
+        .archive(&name("alice"), &uid('a'), deleted_at(), None, None);
     assert_eq!(outcome.unwrap(), ArchiveOutcome::NothingToArchive);
     world.homes.ensure(&name("alice"), &uid('b'), None).unwrap();
 }
@@ -187,13 +187,13 @@ fn l02_what_is_not_the_accounts_is_never_archived() {
     let filled = Filled::new();
     let homes = &filled.world.homes;
     let outcome = homes
-        .archive(&name("alice"), &uid('b'), deleted_at(), None)
+        .archive(&name("alice"), &uid('b'), deleted_at(), None, None)
         .unwrap();
     assert_eq!(outcome, ArchiveOutcome::NothingToArchive);
     fs::create_dir(filled.world.users("bob")).unwrap();
     fs::write(filled.world.users("bob/file"), b"x").unwrap();
     let outcome = homes
-        .archive(&name("bob"), &uid('b'), deleted_at(), None)
+        .archive(&name("bob"), &uid('b'), deleted_at(), None, None)
         .unwrap();
     assert_eq!(outcome, ArchiveOutcome::NothingToArchive);
     assert_eq!(fs::read(filled.world.users("bob/file")).unwrap(), b"x");
@@ -209,7 +209,7 @@ fn l25_a_link_at_the_accounts_place_is_a_conflict() {
     let outcome = filled
         .world
         .homes
-        .archive(&name("alice"), &uid('a'), deleted_at(), None);
+        .archive(&name("alice"), &uid('a'), deleted_at(), None, None);
     assert!(
         matches!(outcome, Err(HomeError::Conflict(_))),
         "{outcome:?}"
@@ -250,7 +250,7 @@ fn l02_ended_at_any_step_and_called_again_it_ends_the_same(
     let archive = |filled: &Filled| {
         let homes = &filled.world.homes;
         homes
-            .archive_by(&name("alice"), &uid('a'), deleted_at(), None, method)
+            .archive_by(&name("alice"), &uid('a'), deleted_at(), None, None, method)
             .unwrap()
     };
     let whole = Filled::new();
@@ -357,7 +357,7 @@ fn holes_and_depth_do_not_stop_a_copy() {
     fs::write(deep.join("bottom"), b"here").unwrap();
     let homes = &world.homes;
     let outcome = homes
-        .archive(&name("alice"), &uid('a'), deleted_at(), None)
+        .archive(&name("alice"), &uid('a'), deleted_at(), None, None)
         .unwrap();
     assert_eq!(outcome, archived(&alices()));
     let copy = homes.archive.path.join(alices());
@@ -392,7 +392,7 @@ fn what_the_agent_made_unreadable_is_archived_too(#[case] method: Method, #[case
         fs::set_permissions(home.join(path), fs::Permissions::from_mode(mode)).unwrap();
     }
     let homes = &world.homes;
-    let outcome = homes.archive_by(&name("alice"), &uid('a'), deleted_at(), None, method);
+    let outcome = homes.archive_by(&name("alice"), &uid('a'), deleted_at(), None, None, method);
     assert_eq!(outcome.unwrap(), archived(&alices()));
     assert!(!home.exists());
     let copy = world.archive(&alices());

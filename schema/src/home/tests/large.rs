@@ -64,7 +64,7 @@ fn a_tree_that_is_deeper_than_a_path_is_long_is_copied_and_removed() {
     write(&deep(&home, &level, levels, true), "bottom", b"reached");
     let archived = yard
         .homes
-        .archive_by(&alice, &uid('a'), deleted_at(), None, Method::Copy);
+        .archive_by(&alice, &uid('a'), deleted_at(), None, None, Method::Copy);
     archived.unwrap();
     assert!(!home.exists());
     let archive = yard.archive(&format!("alice-{STAMP}"));
@@ -115,9 +115,9 @@ fn a_home_with_very_many_entries_is_archived_and_removed_in_bounded_memory() {
         write(&inside.unwrap(), "file", b"");
         drop((files, directories));
         let archived = growth(|| {
-            let archived = yard
-                .homes
-                .archive_by(&alice, &uid('a'), deleted_at(), None, method);
+            let archived =
+                yard.homes
+                    .archive_by(&alice, &uid('a'), deleted_at(), None, None, method);
             archived.unwrap();
         });
         let archive = yard.archive(&format!("alice-{STAMP}"));

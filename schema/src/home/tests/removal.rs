@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::AuthMode;
 use crate::fault::in_process;
 
 /// A yard with an archive of alice, in which links to a file and a directory outside lie.
@@ -15,7 +16,9 @@ fn archive(yard: &Yard, user: &str, digit: char, fill: impl FnOnce(&Path)) {
     let (user, uid) = (name(user), uid(digit));
     yard.homes.ensure(&user, &uid, None).unwrap();
     fill(&yard.users(user.as_str()));
-    yard.homes.archive(&user, &uid, deleted_at(), None).unwrap();
+    yard.homes
+        .archive(&user, &uid, deleted_at(), None, None)
+        .unwrap();
 }
 
 fn listed(yard: &Yard) -> Vec<(String, bool)> {
@@ -35,6 +38,37 @@ fn entries(yard: &Yard) -> Vec<String> {
     }
     found.retain(|name| name != ".agentyard" && name != ".owners");
     found
+}
+
+#[test]
+fn size_of_an_archive_is_kept_beside_it() {
+    let yard = Yard::new();
+    let batch = ArchiveBatch::of_mode_switch(deleted_at(), AuthMode::Local, AuthMode::Ldap);
+    for (user, digit, batch, bytes) in [
+        ("alice", 'a', None, Some(4096)),
+        ("bob", 'b', None, None),
+        ("carol", 'c', Some(&batch), Some(u64::MAX)),
+    ] {
+        let (user, uid) = (name(user), uid(digit));
+        yard.homes.ensure(&user, &uid, None).unwrap();
+        let archived = yard.homes.archive(&user, &uid, deleted_at(), batch, bytes);
+        let again = yard
+            .homes
+            .archive(&user, &uid, deleted_at(), batch, Some(1));
+        assert_eq!(archived.unwrap(), again.unwrap());
+    }
+    let archives = yard.homes.archives().unwrap();
+    let sizes = yard.homes.archive_sizes(&archives);
+    let users = archives.iter().map(|archive| archive.user.as_str());
+    let found: BTreeMap<&str, Option<u64>> = users.zip(sizes).collect();
+    let expected = [
+        ("alice", Some(4096)),
+        ("bob", None),
+        ("carol", Some(u64::MAX)),
+    ];
+    assert_eq!(found, BTreeMap::from(expected));
+    fs::remove_dir_all(yard.archive("")).unwrap();
+    assert_eq!(yard.homes.archive_sizes(&archives), [None, None, None]);
 }
 
 #[rstest::rstest]

@@ -29,7 +29,7 @@ impl Archived {
         homes.ensure(&name("alice"), &uid('a'), None).unwrap();
         fill(&yard.users("alice"), &outside.path().join("secret"));
         more(&yard.users("alice").join(WORKSPACE_DIR));
-        let archived = homes.archive(&name("alice"), &uid('a'), deleted_at(), None);
+        let archived = homes.archive(&name("alice"), &uid('a'), deleted_at(), None, None);
         archived.unwrap();
         homes.ensure(&name("bob"), &uid('b'), None).unwrap();
         let before = snapshot(&yard.archive(&alices().directory));
@@ -317,7 +317,7 @@ fn an_archive_of_a_batch_is_found_in_it() {
     let homes = &yard.homes;
     homes.ensure(&name("alice"), &uid('a'), None).unwrap();
     fs::write(yard.users("alice/.agent/workspace/file"), b"x").unwrap();
-    let archive = homes.archive(&name("alice"), &uid('a'), deleted_at(), Some(&batch));
+    let archive = homes.archive(&name("alice"), &uid('a'), deleted_at(), Some(&batch), None);
     archive.unwrap();
     homes.ensure(&name("alice"), &uid('b'), None).unwrap();
     let found = homes.archives().unwrap();
@@ -461,7 +461,7 @@ fn mode_switch_keeps_conversations_of_the_name() {
     homes.ensure(&name("alice"), &uid('a'), None).unwrap();
     let folder = yard.users("alice/.agent/workspace").join(CONVERSATION);
     fs::create_dir_all(&folder).unwrap();
-    let archive = homes.archive(&name("alice"), &uid('a'), deleted_at(), Some(&batch));
+    let archive = homes.archive(&name("alice"), &uid('a'), deleted_at(), Some(&batch), None);
     archive.unwrap();
     let found = homes.archives().unwrap();
     for (user, digit, left_out) in [("alice", 'b', false), ("bob", 'c', true)] {

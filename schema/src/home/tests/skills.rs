@@ -770,7 +770,7 @@ fn an_archive_has_no_staging_of_its_user() {
     workspace.stage(&second()).unwrap();
     let homes = &workspace.yard.homes;
     homes
-        .archive(&name("alice"), &uid('a'), deleted_at(), None)
+        .archive(&name("alice"), &uid('a'), deleted_at(), None, None)
         .unwrap();
     assert_eq!(
         fs::read_dir(workspace.yard.users(".staging"))

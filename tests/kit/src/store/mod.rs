@@ -198,6 +198,10 @@ impl UserStore for MemoryStore {
         self.transaction(|tables| Ok(tables.applied(uid))).await
     }
 
+    async fn used_bytes(&self, uid: &Uid) -> Result<Option<u64>, DbError> {
+        self.transaction(|tables| Ok(tables.used_bytes(uid))).await
+    }
+
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
         self.add_finalizer(Kind::User, uid, "user").await
     }

@@ -48,6 +48,12 @@ impl Workspace {
 }
 
 impl Tables {
+    /// Bytes that a user's directory takes, as last measured.
+    pub(super) fn used_bytes(&self, uid: &Uid) -> Option<u64> {
+        let measured = self.workspaces.get(uid)?.measured.as_ref()?;
+        Some(measured.bytes)
+    }
+
     /// Names of users who are not leaving.
     fn present(&self) -> impl Iterator<Item = (&Uid, &UserName)> {
         let accounts = self.accounts.iter().filter(|(uid, _)| {

@@ -823,8 +823,8 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                 2 => {
                     let at = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..3)));
                     [
-                        kind_of(memory.archive(&name, uid, at, None).await),
-                        kind_of(real.archive(&name, uid, at, None).await),
+                        kind_of(memory.archive(&name, uid, at, None, None).await),
+                        kind_of(real.archive(&name, uid, at, None, None).await),
                     ]
                 }
                 3..=5 => {

@@ -437,8 +437,8 @@ async fn skills_in_workspaces_and_in_the_store_are_the_same_in_memory() {
                     kind_of(real.ensure(&user, uid, None).await),
                 ],
                 3 if rng.random_bool(0.3) => [
-                    kind_of(memory.archive(&user, uid, at, None).await),
-                    kind_of(real.archive(&user, uid, at, None).await),
+                    kind_of(memory.archive(&user, uid, at, None, None).await),
+                    kind_of(real.archive(&user, uid, at, None, None).await),
                 ],
                 3..8 => {
                     let source = fs::File::open(sources.path().join(TREES[number])).unwrap();
