@@ -1,23 +1,12 @@
 import { post } from '../client';
 import type { Schemas } from '../types';
 
-/** Who keeps the present image, and why. */
-export interface KeptUser {
-  username: string;
-  reason: string;
-}
-
-/** Effects of a rollout that is not started (`dry_run`); fields of an older server are absent. */
-export interface RolloutPreview {
-  total: number;
-  /** First users that move, in order. */
-  users?: string[];
-  /** First users that keep what they have. */
-  skipped?: KeptUser[];
-  /** Number of running agents that are replaced. */
-  restarts?: number;
-  warnings?: string[];
-}
+/** A user who keeps the present image, and the reason. */
+export type KeptUser = Schemas['SkippedUser'];
+/** Effects of a rollout that is not started. */
+export type RolloutPreview = Schemas['RolloutStarted'];
+/** Effects of the removal of an image that is not done. */
+export type ImageRemoval = Schemas['ImageDeleted'];
 
 /** Request for a rollout: all fields but `dry_run` and `wait`. */
 export interface RolloutRequest {
@@ -33,13 +22,6 @@ export function previewRollout({ path, body }: RolloutRequest, signal: AbortSign
 /** Starts a rollout and returns at once. */
 export function startRollout({ path, body }: RolloutRequest): Promise<Schemas['RolloutStarted']> {
   return post<Schemas['RolloutStarted']>(path, { ...body, wait: 0 });
-}
-
-/** Effects of the removal of an image that is not done (`dry_run`). */
-export interface ImageRemoval {
-  image?: string;
-  /** References that go. */
-  references?: string[];
 }
 
 /** Asks what the removal of an image would do. */

@@ -16,8 +16,8 @@ export type Removal =
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-function readRemoval({ references = [] }: ImageRemoval, isForeign: boolean): Removal {
-  return { isUsed: false, references, isForeign };
+function readRemoval({ references }: ImageRemoval, isForeign: boolean): Removal {
+  return { isUsed: false, references: references ?? [], isForeign };
 }
 
 /** Asks what the removal would do; an image of another repository is asked for once more, with that said. */

@@ -107,7 +107,7 @@ export const archives = listing<Archives, ArchiveItem>({
       id: 'state',
       header: t('objects.state'),
       cell: ({ state }) => {
-        const removing = state === 'removing' || state === 'deleting';
+        const removing = state === 'removing';
         return (
           <TonePill tone={removing ? 'wait' : 'ok'}>
             {t(removing ? 'state.deleting' : 'objects.kept')}

@@ -18,13 +18,16 @@ export function EffectText({
   plan: RolloutPlan;
 }): ReactNode {
   const t = useT();
-  const { total, users = [], skipped = [], restarts, warnings = [] } = effect;
+  const { total, restarts, warnings } = effect;
+  const users = effect.users ?? [];
+  const skipped = effect.skipped ?? [];
+  const moves = effect.moves ?? total;
   const batch = /^\d+$/.test(plan.batch.trim()) ? Number(plan.batch) : 1;
   return (
     <>
       <p>
-        <strong>{t('rollout.effect.moves', { count: total, image })}</strong>{' '}
-        {total > 1 && t('rollout.effect.batch', { count: batch })}
+        <strong>{t('rollout.effect.moves', { count: moves, image })}</strong>{' '}
+        {moves > 1 && t('rollout.effect.batch', { count: batch })}
       </p>
       {users.length > 0 && (
         <div className={styles.names}>
@@ -32,10 +35,10 @@ export function EffectText({
           {total > users.length && ` ${t('bulk.more', { count: total - users.length })}`}
         </div>
       )}
-      {restarts !== undefined && <p>{t('rollout.effect.restarts', { count: restarts })}</p>}
+      {typeof restarts === 'number' && <p>{t('rollout.effect.restarts', { count: restarts })}</p>}
       {skipped.length > 0 && (
         <div>
-          <strong>{t('rollout.effect.keep', { count: skipped.length })}</strong>
+          <strong>{t('rollout.effect.keep', { count: effect.skipped_total ?? skipped.length })}</strong>
           <ul className={styles.list}>
             {groupKept(skipped).map(({ reason, names }) => (
               <li key={reason}>

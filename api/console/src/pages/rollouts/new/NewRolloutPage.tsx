@@ -52,7 +52,7 @@ export function NewRolloutPage(): ReactNode {
   const errorOf = (field: keyof RolloutPlan): string | undefined =>
     refused === field ? failure?.message : undefined;
   const change = (part: Partial<RolloutPlan>): void => setPlan((old) => ({ ...old, ...part }));
-  const command = request === null ? undefined : startCommand(plan, effect.data?.users);
+  const command = request === null ? undefined : startCommand(plan, effect.data?.users ?? undefined);
   return (
     <>
       <header className={styles.title}>

@@ -39,10 +39,10 @@ export function RolloutEffect(props: Props): ReactNode {
     mutationFn: startRollout,
     onSuccess: async ({ task_id: id }) => {
       void client.invalidateQueries({ queryKey: ['list', 'rollout'] });
-      await navigate({ to: '/admin/rollouts/$id', params: { id }, replace: true });
+      await navigate({ to: '/admin/rollouts/$id', params: { id: id ?? '' }, replace: true });
     },
   });
-  const total = effect?.total ?? 0;
+  const total = effect?.moves ?? effect?.total ?? 0;
   const canStart = request !== undefined && isCurrent && failure === undefined && total > 0;
   const refused = start.error ? Failure.from(start.error) : undefined;
   return (
