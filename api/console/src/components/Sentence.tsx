@@ -4,6 +4,7 @@ import { Rich, useT } from '../i18n';
 import { useReasons } from '../i18n/reasons';
 import type { Observed } from '../modules/state';
 import { shownState } from '../modules/state';
+import { visibleText } from '../modules/visible-text';
 import styles from './states.module.css';
 import { Time } from './Time';
 
@@ -29,7 +30,7 @@ export function Sentence({ condition, failures = 0, nextAttempt, action }: Props
         {condition.message !== '' && (
           <>
             {': '}
-            <span lang="en">{condition.message}</span>
+            <span lang="en">{visibleText(condition.message)}</span>
           </>
         )}
       </div>

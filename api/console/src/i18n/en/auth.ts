@@ -44,7 +44,7 @@ export const auth = {
   'auth.whitelist.none': 'The list is empty',
   'auth.whitelist.none.text': 'Enabled and empty, it lets no user sign in.',
   'archives.search': 'User',
-  'archives.expires': 'Deleted',
+  'archives.expires': 'Kept until',
   'tasks.ended': 'Ended',
   'tasks.rollout': 'Rollout',
 } as const;

@@ -3,6 +3,7 @@ export const reconcile = {
   'object.entries': '{count, plural, one {# entry} other {# entries}}',
   'object.show': 'Show',
   'object.observed': 'Also observed',
+  'object.engine': 'As the engine reports it',
   'object.kind': 'Kind',
   'object.id': 'Id',
   'object.deleted': 'Deletion requested',

@@ -42,7 +42,7 @@ export const auth = {
   'auth.whitelist.none': '列表为空',
   'auth.whitelist.none.text': '启用且为空时，任何用户都无法登录。',
   'archives.search': '用户',
-  'archives.expires': '删除时间',
+  'archives.expires': '保留至',
   'tasks.ended': '结束时间',
   'tasks.rollout': '镜像更新',
 } satisfies Record<keyof typeof import('../en/auth').auth, string>;

@@ -3,6 +3,7 @@ export const reconcile = {
   'object.entries': '{count} 项',
   'object.show': '显示',
   'object.observed': '其他实际信息',
+  'object.engine': '引擎的报告',
   'object.kind': '类型',
   'object.id': '标识',
   'object.deleted': '请求删除',

@@ -8,6 +8,7 @@ import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
 import { shownState } from '../state';
+import { visibleText } from '../visible-text';
 import { ObjectLink } from './ObjectLink';
 import styles from './objects.module.css';
 import { WaitedFor } from './WaitedFor';
@@ -35,7 +36,7 @@ export function ConditionsCard({ parts, told }: Props): ReactNode {
         </div>
         <div>
           <div>{title}</div>
-          {explained && condition.message !== '' && <small lang="en">{condition.message}</small>}
+          {explained && condition.message !== '' && <small lang="en">{visibleText(condition.message)}</small>}
           {explained && remedy !== '' && <div>{remedy}</div>}
           {condition.waits_for && <WaitedFor object={condition.waits_for} />}
           <small>

@@ -30,10 +30,12 @@ export function FactValue({ name, value }: Props): ReactNode {
       return value === 0 ? t('user.unlimited') : byteSize(Number(value) * 1_048_576, language);
     case 'seconds':
       return duration(Number(value), language);
+    case 'cores': {
+      const count = Number(value) / (name.endsWith('_nanos') ? 1e9 : 1);
+      return count === 0 ? t('user.unlimited') : t('user.cores', { count });
+    }
     case 'number':
-      return name === 'cpu_limit' && value === 0
-        ? t('user.unlimited')
-        : new Intl.NumberFormat(language).format(Number(value));
+      return new Intl.NumberFormat(language).format(Number(value));
     case 'time':
       return <Time at={String(value)} as="exact" />;
     case 'code':

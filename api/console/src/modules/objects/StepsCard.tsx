@@ -6,6 +6,7 @@ import { type Step, Steps } from '../../components/Steps';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { readyOf, shownState } from '../state';
+import { visibleText } from '../visible-text';
 import styles from './objects.module.css';
 
 /** The steps of the next reconciliation, and when it is. */
@@ -17,7 +18,7 @@ export function StepsCard({ object }: { object: Described }): ReactNode {
   const when = next ?? look;
   const actions = plan && 'actions' in plan ? plan.actions : [];
   const steps = actions.map((text, at): Step => ({
-    text,
+    text: visibleText(text),
     lang: 'en',
     state: isWorking && at === 0 ? 'now' : 'next',
   }));
@@ -42,7 +43,7 @@ export function StepsCard({ object }: { object: Described }): ReactNode {
       )}
       {tried && (
         <small lang="en" className={styles.next}>
-          {tried}
+          {visibleText(tried)}
         </small>
       )}
     </DetailCard>

@@ -25,6 +25,7 @@ test('what has no desired side is told apart', () => {
 
 test('name and type tell how a value is shown', () => {
   expect(valueKind('used_bytes', 20480)).toBe('bytes');
+  expect(valueKind('cpu_limit', 0.5)).toBe('cores');
   expect(valueKind('sync_interval_seconds', 3600)).toBe('seconds');
   expect(valueKind('created_at', '2026-11-27T12:40:13.83Z')).toBe('time');
   expect(valueKind('failure_log', ['one', 'two'])).toBe('lines');

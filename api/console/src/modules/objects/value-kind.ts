@@ -5,6 +5,7 @@ export type ValueKind =
   | 'bytes'
   | 'mebibytes'
   | 'seconds'
+  | 'cores'
   | 'number'
   | 'time'
   | 'code'
@@ -21,6 +22,7 @@ export function valueKind(name: string, value: unknown): ValueKind {
   if (value === null || value === undefined || value === '') return 'nothing';
   if (typeof value === 'boolean') return 'flag';
   if (typeof value === 'number') {
+    if (name === 'cpu_limit' || name === 'cpu_limit_nanos') return 'cores';
     if (name.endsWith('_bytes')) return 'bytes';
     if (name.endsWith('_mb')) return 'mebibytes';
     if (name.endsWith('_seconds') || name.endsWith('_s')) return 'seconds';

@@ -12,6 +12,7 @@ import { LoadingState } from '../../components/LoadingState';
 import { useT } from '../../i18n';
 import { CompareFacts } from '../../modules/objects/CompareFacts';
 import { ConditionsCard } from '../../modules/objects/ConditionsCard';
+import { EngineReport } from '../../modules/objects/EngineReport';
 import { EventsCard } from '../../modules/objects/EventsCard';
 import { LastEnds } from '../../modules/objects/LastEnds';
 import { ObservedFacts } from '../../modules/objects/ObservedFacts';
@@ -61,6 +62,7 @@ export function ObjectPage(): ReactNode {
           <ConditionsCard parts={[data]} told={readyOf(data.conditions)?.reason} />
           <LastEnds ends={ends} />
           <EventsCard object={data} />
+          {kind === 'container' && <EngineReport key={name} name={name} />}
         </div>
         <div className="stack">
           <RelatedCard object={data} />

@@ -6,6 +6,7 @@ import { Sentence } from '../../components/Sentence';
 import { useT } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
 import { readyOf } from '../../modules/state';
+import { visibleText } from '../../modules/visible-text';
 
 /** Cause and remedy of an object that is not as desired; of another one that it is. */
 export function ObjectSentence({ object }: { object: Described }): ReactNode {
@@ -27,7 +28,7 @@ export function ObjectSentence({ object }: { object: Described }): ReactNode {
       {explain(ready.reason).title}
       {ready.message !== '' && (
         <small lang="en" className={styles.said}>
-          {ready.message}
+          {visibleText(ready.message)}
         </small>
       )}
       {problem && <small className={styles.said}>{t('object.newer')}</small>}
