@@ -35,7 +35,7 @@ async fn engine_console_opens_dialogs_without_a_violation() {
             ("/manage/agent", "Rotate token…"),
             ("/manage/files", "New text file"),
             ("/manage/connect", "Copy address"),
-            ("/manage/channels/dingtalk", "Keep as it is"),
+            ("/manage/channels/dingtalk", "Cancel"),
             ("/manage/account", "Show or hide what is typed"),
         ])
         .await;
