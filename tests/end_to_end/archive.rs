@@ -186,7 +186,7 @@ async fn prepared(stage: &Stage, launch: &Launch, backend: Backend) -> String {
     homes.ensure(&alice, &uid, None).unwrap();
     let lost = workspace(&stage.data(), "alice");
     std::fs::write(lost.join("big"), vec![7; 400_000]).unwrap();
-    homes.archive(&alice, &uid, now, None).unwrap();
+    homes.archive(&alice, &uid, now, None, None).unwrap();
     let archives: Vec<Archive> = homes.archives().unwrap();
     assert_eq!(archives.len(), 1);
     "alice@2026-05-11T11:46:40Z".to_owned()
@@ -284,7 +284,7 @@ async fn mode_switch_archives_are_restored_once() {
         let (name, uid) = (user.parse().unwrap(), Uid::random());
         homes.ensure(&name, &uid, None).unwrap();
         std::fs::write(workspace(&stage.data(), user).join("file"), user).unwrap();
-        homes.archive(&name, &uid, at, Some(&batch)).unwrap();
+        homes.archive(&name, &uid, at, Some(&batch), None).unwrap();
     }
     let [bob, carol] = ["bob", "carol"].map(|user| format!("{user}@2026-05-12T10:00:00Z"));
     let listed = ends(&launch, &format!("{all} --dry-run"), 0).await.stdout;

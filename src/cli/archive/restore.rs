@@ -136,7 +136,7 @@ async fn ensure_home(local: &Local, account: &User) -> Result {
         account.uid.clone(),
     );
     let archived = blocking(move || {
-        let archived = homes.archive(&name, &uid, deleted_at, batch.as_ref());
+        let archived = homes.archive(&name, &uid, deleted_at, batch.as_ref(), None);
         archived.map_err(home_failed)
     });
     archived.await?;
