@@ -322,6 +322,46 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
 }
 
 #[tokio::test]
+async fn failed_user_of_a_rollout_has_the_last_log_lines() {
+    let yard = with_users(&["alice"]).await;
+    let started = yard.post(UPGRADE, "tag=v2&all=1").await.is(202);
+    let path = format!("{ROLLOUTS}/{}", task(&started));
+    let (rollout, alice) = (Uid::from(task(&started)), Uid::from("alice".to_owned()));
+    let image = ImageChoice {
+        reference: "registry:5000/agent:v2".to_owned(),
+        image_id: Some(id('2')),
+        digest: None,
+    };
+    let policy = ReadinessPolicy {
+        health_timeout: Duration::from_secs(60),
+        min_ready: Duration::ZERO,
+    };
+    let end = schema::container::ContainerEnd {
+        at: NOW,
+        exit_code: Some(1),
+        cause: "exit code 1".to_owned(),
+        log: "reading config\nno such key".to_owned(),
+    };
+    let mut tx = yard.world.db.begin().await.unwrap();
+    rollout::move_target(&mut tx, &rollout, &alice, &image, policy, NOW)
+        .await
+        .unwrap();
+    schema::container::note_end(&mut tx, &alice, &end)
+        .await
+        .unwrap();
+    rollout::finish_target(&mut tx, &rollout, &alice, TargetState::Failed, "why", NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let row = yard.get(&path).await.is(200)["users"][0].clone();
+    assert_eq!(row["log"], json!(["reading config", "no such key"]));
+    assert_eq!(
+        (&row["state"], &row["message"]),
+        (&json!("failed"), &json!("why"))
+    );
+}
+
+#[tokio::test]
 async fn a_rollout_is_paused_resumed_cancelled_and_rolled_back() {
     let yard = with_users(&["alice", "bob"]).await;
     let verb = async |verb: &str, body: &str| -> Answer {
