@@ -29,6 +29,12 @@ impl Repository {
         engine.docker(&["rmi", &format!("{name}:new")]);
         Self { registry, name }
     }
+
+    /// The image of a tag as the console names it: without the registry.
+    fn shown(&self, tag: &str) -> String {
+        let name = self.name.strip_prefix(&self.registry).unwrap();
+        format!("{}:{tag}", name.trim_start_matches('/'))
+    }
 }
 
 impl Viewer {
@@ -66,7 +72,7 @@ async fn engine_console_moves_five_users_and_returns_them() {
 
     viewer.click_on("role=link[name='Images']").await;
     viewer.click_on("role=link[name='In the registry']").await;
-    let new = format!("{}:new", repository.name);
+    let new = repository.shown("new");
     viewer
         .click_on(&format!("role=button[name='Pull {new}']"))
         .await;
@@ -116,7 +122,7 @@ async fn engine_console_moves_five_users_and_returns_them() {
 
     // The image that all have stays, and the page says who has it.
     viewer.open_page("/admin/images", "/admin/images").await;
-    let old = format!("{}:old", repository.name);
+    let old = repository.shown("old");
     viewer
         .click_on(&format!("role=button[name='Actions for {old}']"))
         .await;
@@ -145,9 +151,10 @@ async fn engine_console_takes_a_setting_back_that_breaks_an_agent() {
     let home = stage.data().join("users").join(&users[2]);
     let crash = home.join(".agent/crash");
     fs::write(&crash, "").unwrap();
-    let limit = |user: &str| {
-        let id = engine.the_running(user).id;
-        engine.inspect(&id)["HostConfig"]["PidsLimit"].as_u64()
+    // While a container is replaced there are two.
+    let limit = |user: &str| match engine.of(user).as_slice() {
+        [only] => engine.inspect(&only.id)["HostConfig"]["PidsLimit"].as_u64(),
+        _ => None,
     };
 
     let mut viewer = Viewer::open_overview(&service).await;
