@@ -67,7 +67,7 @@ async fn engine_console_shows_hostile_strings_as_text() {
     let mut viewer = Viewer::open(format!("http://{}", service.address())).await;
     viewer.open_page("/login", "/login").await;
     viewer.sign_in("admin", service.password()).await;
-    viewer.wait_for("h1").await;
+    viewer.wait_for_path("/admin/dashboard").await;
     let long = json!(format!("{HOSTILE}{}", "x".repeat(10_000))).to_string();
     let part = json!(HOSTILE).to_string();
     let part = part.trim_matches('"');

@@ -7,6 +7,8 @@ export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
+        // A browser without any other network calls itself offline, and reaches this service nevertheless.
+        networkMode: 'always',
         staleTime: 30_000,
         refetchOnWindowFocus: false,
         retry: (count, thrown) => {
@@ -18,7 +20,7 @@ export function createQueryClient(): QueryClient {
             ? Math.min(thrown.retryAfter, 10) * 1000
             : 500 * 2 ** count,
       },
-      mutations: { retry: false },
+      mutations: { networkMode: 'always', retry: false },
     },
   });
 }
