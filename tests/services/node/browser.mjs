@@ -138,7 +138,7 @@ const does = {
   async sweep(selector) {
     const opened = [];
     const home = page.url();
-    const controls = page.locator(`:is(${selector}):visible:not([disabled])`);
+    const controls = page.locator(`:is(${selector}):visible:not([disabled], [aria-disabled=true])`);
     const items = page.locator('[role=menuitem]:visible:not([disabled])');
     const read = (all) => all.evaluateAll((found) => found.map((one) => one.ariaLabel ?? one.innerText));
     const close = async () => {
