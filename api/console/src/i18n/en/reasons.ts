@@ -44,7 +44,7 @@ export const reasons: ReasonTexts = {
   ImagePulling: ['The image is being pulled', 'Wait until the pull has finished.'],
   ImagePullFailed: [
     'The image cannot be pulled',
-    'Check image.name, image.tag and the registry’s user name and password; it is tried again by itself.',
+    'Check image.name, image.tag, image.registry_username and image.registry_password; it is tried again by itself.',
   ],
   PullFailed: ['The requested pull failed', 'Correct what the message names, then pull again.'],
   ImageInUse: [
