@@ -24,7 +24,10 @@ export const reasons: ReasonTexts = {
   ],
   ImageMissing: ['引擎上没有该镜像', '请在引擎上加载镜像，或将 image.pull_policy 设为 missing 或 always。'],
   ImagePulling: ['正在拉取镜像', '请等待拉取完成。'],
-  ImagePullFailed: ['无法拉取镜像', '请检查 image.name、image.tag、image.registry_username 和 image.registry_password；会自动重试。'],
+  ImagePullFailed: [
+    '无法拉取镜像',
+    '请检查 image.name、image.tag、image.registry_username 和 image.registry_password；会自动重试。',
+  ],
   PullFailed: ['请求的拉取失败', '请按消息更正后重新拉取。'],
   ImageInUse: ['镜像待删除，但仍有用户在使用', '请将用户迁移到其他镜像，之后会自动删除。'],
   RolloutPaused: ['发布已暂停：有用户未能就绪', '请查看失败的用户，然后恢复、回滚或取消发布。'],
