@@ -16,6 +16,8 @@ UPDATE object_status SET reason = coalesce((SELECT r.column1 FROM (VALUES
         LIKE '%"type":"Ready","status":"' || object_status.ready || '","reason":"' || r.column1 || '",%'), '')
     WHERE ready <> 'True';
 
--- Finds the newest changes among calls of tools, messages and sign-ins.
+-- Finds the newest changes among calls of tools, messages, sign-ins and work on files; its condition is that of the query.
 CREATE INDEX audit_changes ON audit (seq)
-    WHERE outcome = 'ok' AND action <> 'mcp_call' AND action <> 'chat_messages' AND action <> 'login';
+    WHERE outcome = 'ok' AND action <> 'mcp_call' AND action <> 'chat_messages' AND action <> 'login'
+    AND action NOT IN ('login_oidc_callback', 'logout') AND action NOT LIKE 'files!_%' ESCAPE '!'
+    AND action NOT LIKE 'chat!_%' ESCAPE '!' AND actor NOT LIKE 'system:%';

@@ -183,7 +183,7 @@ pub struct LiveNumbers {
     pub leader: bool,
     /// Keys that wait for a worker.
     pub queue_depth: usize,
-    /// How long the key that has waited longest has waited for a worker, in milliseconds; null while none waits.
+    /// Longest time that a key has waited for a worker, in milliseconds; null while none waits.
     pub oldest_wait_ms: Option<u64>,
     /// Keys that wait for a time: a back-off or a planned recheck.
     pub delayed: usize,

@@ -120,7 +120,7 @@ async fn upload(server: &Server, args: &UploadArgs) -> Result {
     }
 }
 
-/// What a package would change for agents.
+/// Effects of a package for agents.
 fn describe_preview(answer: &Value) -> String {
     let containers = counted(number(answer, "restarts"), "container");
     let users = cleaned(answer, "restarted_users");

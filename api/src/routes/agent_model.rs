@@ -384,7 +384,7 @@ pub struct Tried {
     /// Remedy; empty when the model answered.
     #[schema(example = "check the key, and that it may use this model")]
     remedy: String,
-    /// Why agents cannot reach the address from their containers, a sentence each.
+    /// Reasons for which agents do not reach the address from their containers, a sentence each.
     #[schema(example = json!([]))]
     warnings: Vec<String>,
 }

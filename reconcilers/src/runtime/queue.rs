@@ -359,7 +359,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.state().waiting_since
     }
 
-    /// How long the key that has waited longest has been able to run; `None` while there is none.
+    /// Longest time for which a key has been able to run; `None` while there is none.
     pub fn oldest_wait(&self) -> Option<Duration> {
         let state = self.state();
         let since = state.slots.values().filter_map(|slot| slot.ready_since);

@@ -32,7 +32,7 @@ use crate::ids::{Timestamp, UserName};
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 pub struct Archive {
-    /// When the user was deleted.
+    /// Time at which the user was deleted.
     pub archived_at: Timestamp,
     /// Its name in the archive, behind that of its batch and a slash if it has left in one.
     #[schema(example = "alice-20260511T114640Z")]

@@ -1,4 +1,4 @@
-//! What is wrong with objects, grouped by kind and reason in the database.
+//! Faults of objects, grouped by kind and reason in the database.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What to do with the package.
+/// Request for a package to be checked, or put into effect.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AdapterUpload)]
 pub struct UploadForm {
@@ -57,11 +57,11 @@ pub struct UploadForm {
     dry_run: bool,
 }
 
-/// What an uploaded package would change.
+/// Effects of an uploaded package.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AdapterPreview)]
 pub struct Preview {
-    /// What agents get that the active package does not give them, in words.
+    /// Differences for agents from the active package, in words.
     #[schema(example = "configuration versions (1, 2 to 1, 2, 3)")]
     changes: String,
     /// Number of running agents whose files are made anew; those whose files come out unchanged keep running.
@@ -80,7 +80,7 @@ pub struct Preview {
 pub struct Uploaded {
     #[serde(flatten)]
     in_effect: InEffect,
-    /// What the package would change; absent without `dry_run`.
+    /// Effects of the package; absent without `dry_run`.
     #[serde(flatten)]
     preview: Option<Preview>,
 }

@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::deps::Dependencies;
 
-/// What agents reach of the host and of the networks behind it.
+/// Parts of the host, and of the networks behind it, that agents reach.
 pub(super) struct Reach {
     host_access: HostAccess,
     lan_access: LanAccess,

@@ -51,7 +51,7 @@ struct Item {
     name: String,
     /// The user whose it was.
     username: UserName,
-    /// When the user was deleted.
+    /// Time at which the user was deleted.
     archived_at: Timestamp,
     /// Bytes that the directory took on the disk, as last measured before it was archived; null if it was not measured, and for archives
     /// of earlier releases.

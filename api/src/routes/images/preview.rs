@@ -1,4 +1,4 @@
-//! What a rollout would do, without starting it.
+//! Effects of a rollout that is not started.
 
 use schema::container::Desired;
 use schema::image;

@@ -29,20 +29,20 @@ impl Selection {
     /// # Errors
     /// 400 that names all users who are unknown or do not fit.
     pub(super) fn choose(
-        everybody: Vec<UserListing>,
+        all_users: Vec<UserListing>,
         names: &[&str],
         fits: impl Fn(&UserListing) -> bool,
     ) -> Result<Self> {
         let is_present = |user: &UserListing| user.deleted_at.is_none() && user.desired.is_some();
         if names.is_empty() {
-            let fitting = everybody.into_iter().filter(fits);
+            let fitting = all_users.into_iter().filter(fits);
             let (users, leaving): (Vec<_>, Vec<_>) = fitting.partition(is_present);
             return Ok(Self {
                 users,
                 leaving: leaving.into_iter().map(|user| user.name).collect(),
             });
         }
-        let present = everybody.into_iter().filter(is_present);
+        let present = all_users.into_iter().filter(is_present);
         let mut by_key: HashMap<String, UserListing> = present
             .map(|user| (user.name.to_ascii_lowercase(), user))
             .collect();

@@ -199,13 +199,13 @@ pub struct Started {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     pub(super) task_id: Option<String>,
-    /// How many users are in it.
+    /// Number of users in it.
     pub(super) total: usize,
-    /// How far it is; absent with `dry_run`.
+    /// Progress in one word; absent with `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub(super) state: Option<State>,
-    /// How many users are in which state; absent with `dry_run`.
+    /// Number of users in each state; absent with `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     pub(super) progress: Option<Progress>,
@@ -300,9 +300,9 @@ impl Migration {
         let (config, _, managed) = settings(connection, deps).await?;
         let source = Named::read("image", &self.image, &managed)?;
         let target = reference("target", &self.target, &managed)?.to_string();
-        let everybody = user::list(connection, "", i64::MAX, 0).await?.0;
+        let all_users = user::list(connection, "", i64::MAX, 0).await?.0;
         let has_it = |user: &UserListing| users::has(user, &source);
-        let selection = Selection::choose(everybody, &whom, has_it)?;
+        let selection = Selection::choose(all_users, &whom, has_it)?;
         let source = Some(self.image.trim().to_owned());
         Ok(Plan {
             new: new_rollout(RolloutKind::Migrate, target, source, &care, &config),
@@ -321,12 +321,12 @@ impl Migration {
         )
     }
 
-    /// The users named; empty for everybody. A list that names nobody is no request for everybody.
+    /// The users named; empty for all users. An empty list is no request for all users.
     fn whom(&self) -> Result<Vec<&str>> {
         let users = self.users.as_deref().map(names);
         match users {
             Some(users) if users.is_empty() => {
-                let rule = "users names nobody; leave it out for everybody who has the image";
+                let rule = "users is empty; leave it out for all users who have the image";
                 Err(ApiError::invalid("users", rule))
             }
             users => Ok(users.unwrap_or_default()),
@@ -346,15 +346,15 @@ impl Upgrade {
         let (care, whom) = (self.care()?, self.whom()?);
         let (config, _, managed) = settings(connection, deps).await?;
         let target = reference("tag", &self.tag, &managed)?.to_string();
-        let everybody = user::list(connection, "", i64::MAX, 0).await?.0;
+        let all_users = user::list(connection, "", i64::MAX, 0).await?.0;
         let members = members(connection, &names(&self.groups)).await?;
         let mut selection = match whom.is_empty() && !self.all {
             true => Selection::default(),
-            false => Selection::choose(everybody.clone(), &whom, |_| true)?,
+            false => Selection::choose(all_users.clone(), &whom, |_| true)?,
         };
         if !members.is_empty() {
             let is_member = |user: &UserListing| members.contains(&user.uid);
-            selection.append(Selection::choose(everybody, &[], is_member)?);
+            selection.append(Selection::choose(all_users, &[], is_member)?);
         }
         let warnings = match self.all {
             true => list_default_warnings(&config, &managed, &target),
@@ -380,9 +380,9 @@ impl Upgrade {
     /// The users named.
     fn whom(&self) -> Result<Vec<&str>> {
         let users = names(&self.users);
-        let nobody = users.is_empty() && names(&self.groups).is_empty();
-        if nobody != self.all {
-            let rule = "users and groups name who gets the image, or all=true means everybody; give one of them";
+        let is_empty = users.is_empty() && names(&self.groups).is_empty();
+        if is_empty != self.all {
+            let rule = "users and groups name who gets the image, or all=true means all users; give one of them";
             return Err(ApiError::invalid("users", rule));
         }
         Ok(users)
@@ -471,7 +471,7 @@ pub(in crate::routes) async fn roll_out(
 }
 
 pub(super) fn no_users() -> ApiError {
-    let message = "there is nobody to move: no user has this image, or there are no users";
+    let message = "no users match: no user has this image, or there are no users";
     ApiError::unprocessable("no_users", message)
 }
 

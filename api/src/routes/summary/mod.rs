@@ -53,7 +53,7 @@ const SERVICE_NAME: &str = "agentyard";
 pub struct Summary {
     /// Version of the service.
     version: &'static str,
-    /// Who runs the reconcilers.
+    /// Process that runs the reconcilers.
     leader: LeaderState,
     /// The container engine.
     engine: EngineState,
@@ -64,7 +64,7 @@ pub struct Summary {
     disk: Option<Space>,
     /// Agents of all users.
     agents: Agents,
-    /// What is wrong, by kind and reason: the service and the engine first, then the largest. Ordinary steps are left out for 5 minutes.
+    /// Faults by kind and reason: the service and the engine first, then the largest. Ordinary steps are left out for 5 minutes.
     problems: Vec<Shortcoming>,
     /// Objects that wait for the reconcilers of this process; nothing waits on a standby.
     queue: Backlog,
@@ -147,9 +147,9 @@ struct Shortcoming {
     objects: Vec<String>,
     /// Since when the first of them is not ready.
     since: Timestamp,
-    /// What is wrong with the one that was the last.
+    /// Message of the one that was the last.
     message: String,
-    /// How to fix it; empty when there is nothing to do.
+    /// Remedy; empty when there is nothing to do.
     remedy: &'static str,
 }
 
@@ -197,7 +197,7 @@ impl Shortcoming {
 struct Backlog {
     /// Number of objects.
     waiting: usize,
-    /// How long the one that has waited longest has waited, in milliseconds; null while none waits.
+    /// Longest time that one has waited, in milliseconds; null while none waits.
     #[schema(required = true)]
     oldest_wait_ms: Option<u64>,
 }
@@ -218,7 +218,7 @@ impl Backlog {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LastSynchronisation)]
 struct LastSync {
-    /// When users were last synchronised; null before that.
+    /// Time of the last synchronisation of users; null before that.
     #[schema(required = true)]
     at: Option<Timestamp>,
     /// Users are as the directory has them.

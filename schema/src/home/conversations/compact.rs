@@ -18,6 +18,10 @@ use crate::home::workspace::FileError;
 pub(super) const SHORTEST: u64 = LONGEST / 2;
 /// Growth of a file between two compactions, in bytes.
 pub(super) const GROWTH: u64 = LONGEST / 8;
+/// Least that a compaction has to save, in bytes.
+const SAVING: u64 = GROWTH / 2;
+/// Length from which on each append tries a compaction, in bytes: the next one might not fit.
+const LAST: u64 = LONGEST - SAVING;
 /// Most entries of a file that is compacted: an agent may have written millions of short ones.
 const MOST_ENTRIES: usize = 400_000;
 
@@ -31,8 +35,8 @@ struct Line {
 
 impl HeldFolder {
     /// Compacts the file of entries when it is longer than 32 MiB and has grown by 8 MiB since the last compaction: of each `id` the
-    /// last line is kept, unless it says `removed`; lines without an `id` are left out. A process that is killed meanwhile leaves
-    /// the old or the new file.
+    /// last line is kept, unless it says `removed`; lines without an `id` are left out. A file that would not become 4 MiB shorter is
+    /// left as it is. A process that is killed meanwhile leaves the old or the new file.
     ///
     /// # Errors
     /// [`FileError::Full`]; otherwise as [`super::Folder::read_tail`]. The file is as it was then.
@@ -46,13 +50,16 @@ impl HeldFolder {
         if !(self.compact_from..=LONGEST).contains(&length) {
             return Ok(());
         }
-        self.compact_from = length + GROWTH;
+        self.compact_from = LAST.min(length + GROWTH);
         let Some(kept) = find_last_lines(&file, length).map_err(failed())? else {
             return Ok(());
         };
+        if length.saturating_sub(kept.bytes) < SAVING {
+            return Ok(());
+        }
         let temporary = self.home.prepare(self.dir.as_fd(), io::empty(), 0o644);
         let temporary = temporary.map_err(failed())?;
-        let compacted = copy_lines(&file, length, &kept, temporary.file());
+        let compacted = copy_lines(&file, length, &kept.numbers, temporary.file());
         let compacted = compacted.map_err(failed())?;
         fault::point("conversation.compact.before_rename");
         temporary
@@ -60,29 +67,45 @@ impl HeldFolder {
             .and_then(|()| rustix::fs::fsync(&self.dir))
             .map_err(FileError::of("writing", &path))?;
         drop(temporary);
-        self.compact_from = SHORTEST.max(compacted + GROWTH);
+        self.compact_from = (compacted + GROWTH).clamp(SHORTEST, LAST);
         Ok(())
     }
 }
 
-/// Finds the numbers of the lines to keep; `None` with more than [`MOST_ENTRIES`] entries.
-fn find_last_lines(file: &File, length: u64) -> io::Result<Option<Vec<usize>>> {
+/// Lines that a compaction keeps.
+struct Kept {
+    /// Their numbers, sorted.
+    numbers: Vec<usize>,
+    /// Their length on the disk.
+    bytes: u64,
+}
+
+/// Finds the lines to keep; `None` with more than [`MOST_ENTRIES`] entries.
+fn find_last_lines(file: &File, length: u64) -> io::Result<Option<Kept>> {
     let mut last = HashMap::new();
     let mut number = 0;
     for_each_line(lines_from(file, 0, length)?, |text| {
         if let Ok(Line { id, removed }) = serde_json::from_str(text)
             && last.len() <= MOST_ENTRIES
         {
-            last.insert(id, (number, removed));
+            last.insert(id, (number, text.len() as u64 + 1, removed));
         }
         number += 1;
     })?;
     if last.len() > MOST_ENTRIES {
         return Ok(None);
     }
-    let kept = last.into_values().filter(|(_, removed)| !removed);
-    let mut kept: Vec<usize> = kept.map(|(number, _)| number).collect();
-    kept.sort_unstable();
+    let mut kept = Kept {
+        numbers: Vec::with_capacity(last.len()),
+        bytes: 0,
+    };
+    for (number, bytes, removed) in last.into_values() {
+        if !removed {
+            kept.numbers.push(number);
+            kept.bytes += bytes;
+        }
+    }
+    kept.numbers.sort_unstable();
     Ok(Some(kept))
 }
 

@@ -10,6 +10,7 @@ export const dashboard = {
   'dashboard.empty.text': 'Each user gets one agent. It starts as soon as the user is created.',
   'dashboard.empty.create': 'Create users',
   'dashboard.part.ready': '{count} ready',
+  'dashboard.part.degraded': '{count} running, not as desired',
   'dashboard.part.starting': '{count} starting',
   'dashboard.part.failed': '{count} not ready',
   'dashboard.part.unknown': '{count} unknown',
@@ -24,6 +25,7 @@ export const dashboard = {
     'All of it is paused: changes are recorded, and nothing is done until it is resumed.',
   'dashboard.paused': 'Paused: {names}. Nothing is done there until it is resumed.',
   'dashboard.paused.open': 'Resume',
+  'dashboard.show': 'Show all {count}',
   'dashboard.retry': '{count, plural, one {Retry now} other {Retry all}}',
   'dashboard.retry.done':
     '{count, plural, one {It is tried again now.} other {# objects are tried again now.}}',

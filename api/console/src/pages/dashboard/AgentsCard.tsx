@@ -6,14 +6,14 @@ import { useT } from '../../i18n';
 import { type AgentCounts, PARTS } from './agent-counts';
 import styles from './dashboard.module.css';
 
-/** How many agents are ready: as a sentence, a bar, and in numbers. */
+/** Agents by state: as a sentence, a bar, and in numbers. */
 export function AgentsCard({ counts }: { counts: AgentCounts }): ReactNode {
   const t = useT();
-  const { ready, wanted, failed, starting, stopped, unknown } = counts;
+  const { ready, degraded, wanted, failed, starting, stopped, unknown } = counts;
   const all = wanted + stopped;
   const parts = PARTS.filter(([part]) => counts[part] > 0);
   const rest = [
-    wanted > 0 && t('dashboard.failing', { count: failed }),
+    wanted > 0 && t('dashboard.failing', { count: failed + degraded }),
     starting > 0 && t('dashboard.starting', { count: starting }),
     unknown > 0 && t('dashboard.unknown', { count: unknown }),
     stopped > 0 && t('dashboard.stopped', { count: stopped }),

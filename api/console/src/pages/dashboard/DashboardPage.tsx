@@ -28,10 +28,11 @@ export function DashboardPage(): ReactNode {
   if (error && data === undefined)
     return <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />;
   if (data === undefined) return <LoadingState rows={8} />;
-  const counts = countAgents(data.agents.states);
+  const counts = countAgents(data.agents);
   const hasModel = model?.configured !== false;
   return (
     <div className="stack">
+      {error && <ErrorState failure={Failure.from(error)} onRetry={() => void refetch()} />}
       <AgentsCard counts={counts} />
       {counts.wanted + counts.stopped === 0 && (
         <div>

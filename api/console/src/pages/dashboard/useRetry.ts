@@ -6,12 +6,9 @@ import { type Problem, summaryQuery } from '../../api/queries/summary';
 import { useToasts } from '../../components/toast-store';
 import { useT } from '../../i18n';
 
-const RETRY = '/api/admin/reconcile/retry';
-
-/** Has the objects of a problem reconciled now: each that is named, or all of the kind when there are more. */
-async function retryProblem({ kind, count, objects }: Problem): Promise<void> {
-  if (count > objects.length) await post(RETRY, { reconciler: kind });
-  else await Promise.all(objects.map((name) => post(RETRY, { kind, name })));
+/** Has each named object of a problem reconciled now. */
+async function retryObjects({ kind, objects }: Problem): Promise<void> {
+  await Promise.all(objects.map((name) => post('/api/admin/reconcile/retry', { kind, name })));
 }
 
 /** Retries the objects of a problem, and says what came of it. */
@@ -21,7 +18,7 @@ export function useRetry(problem: Problem) {
   const client = useQueryClient();
   const { count } = problem;
   return useMutation({
-    mutationFn: () => retryProblem(problem),
+    mutationFn: () => retryObjects(problem),
     onSuccess: () => toasts.done(t('dashboard.retry.done', { count })),
     onError: (thrown) => toasts.fail(t('dashboard.retry.failed', { count }), Failure.from(thrown)),
     onSettled: () => client.invalidateQueries({ queryKey: summaryQuery.queryKey }),
