@@ -46,7 +46,7 @@ export function RolloutButtons({ rollout, onAsk }: Props): ReactNode {
     <>
       {quick && (
         <Button
-          variant={quick === 'resume' ? 'filled' : 'default'}
+          variant="default"
           disabled={working}
           onClick={() => void act(quick)}
         >

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 
 import type { KeptUser, RolloutPreview } from '../../../api/queries/rollout-preview';
+import { Remedy } from '../../../components/Remedy';
 import states from '../../../components/states.module.css';
 import { useT } from '../../../i18n';
 import { visibleText } from '../../../modules/visible-text';
@@ -50,7 +51,7 @@ export function EffectText({
       )}
       {warnings.map((warning) => (
         <div key={warning} lang="en" className={states.sentence} data-tone="warn">
-          {visibleText(warning)}
+          <Remedy text={visibleText(warning)} />
         </div>
       ))}
     </>
