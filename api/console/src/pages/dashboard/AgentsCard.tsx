@@ -6,7 +6,7 @@ import { useT } from '../../i18n';
 import { type AgentCounts, PARTS } from './agent-counts';
 import styles from './dashboard.module.css';
 
-/** How many agents are ready: as a sentence, a bar, and in numbers. */
+/** Count of agents that are ready: as a sentence, a bar, and in numbers. */
 export function AgentsCard({ counts }: { counts: AgentCounts }): ReactNode {
   const t = useT();
   const { ready, wanted, failed, starting, stopped, unknown } = counts;

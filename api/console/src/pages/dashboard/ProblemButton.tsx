@@ -6,7 +6,7 @@ import { LinkButton } from '../../components/LinkButton';
 import { useT } from '../../i18n';
 import { useRetry } from './useRetry';
 
-/** What mends a problem: another attempt, or the page where it is decided. */
+/** Button that mends a problem: another attempt, or the page where it is decided. */
 export function ProblemButton({ problem }: { problem: Problem }): ReactNode {
   const t = useT();
   const retry = useRetry(problem);
