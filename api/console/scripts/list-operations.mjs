@@ -41,13 +41,26 @@ for (const name of readdirSync(source, { recursive: true })) {
       .filter(({ initializer }) => initializer && ts.isStringLiteral(initializer))
       .map(({ name: declared, initializer }) => [declared.getText(), initializer.text]),
   );
+  // The address of a constant counts where the file uses it, as it is called there.
+  const isLocal = ({ parent }) =>
+    ts.isVariableDeclaration(parent) &&
+    constants.has(parent.name.getText()) &&
+    !parent.parent.parent.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
   const note = (declared, node) => {
     const facts = { file, addresses: [], names: new Set(), lazy: new Set() };
     const visit = (child) => {
       if (ts.isIdentifier(child)) facts.names.add(child.text);
       const isText = ts.isStringLiteral(child) || ts.isNoSubstitutionTemplateLiteral(child);
-      const text = isText ? child.text : ts.isTemplateExpression(child) ? templateText(child, constants) : '';
-      if (text.startsWith('/api/')) facts.addresses.push({ text, method: methodOf(child) });
+      const isUse = ts.isIdentifier(child) && !ts.isTemplateSpan(child.parent) && child.parent.name !== child;
+      const text = isText
+        ? child.text
+        : ts.isTemplateExpression(child)
+          ? templateText(child, constants)
+          : isUse
+            ? (constants.get(child.text) ?? '')
+            : '';
+      if (text.startsWith('/api/') && !isLocal(child))
+        facts.addresses.push({ text, method: methodOf(child) });
       ts.forEachChild(child, visit);
     };
     visit(node);
@@ -115,11 +128,17 @@ const calls = rooms.map(([room, folder]) => {
   return [room, found];
 });
 
+/** Tells if a segment of a path fits one with `*` for what is unknown. */
+function isLike(segment, part) {
+  const texts = part.split('*').map((text) => text.replace(/[^\w-]/g, '\\$&'));
+  return new RegExp(`^${texts.join('.*')}$`).test(segment);
+}
+
 const matches = ({ path, method }, call) => {
   const parts = call.text.split('/');
   const own = path.split('/');
   const same =
-    parts.length === own.length && parts.every((part, at) => part === own[at] || part.startsWith('*'));
+    parts.length === own.length && parts.every((part, at) => part.startsWith('*') || isLike(own[at], part));
   return same && (call.method === undefined || call.method === method);
 };
 const rows = operations.map((operation) => {

@@ -26,7 +26,7 @@ interface Props<P> {
   danger?: boolean | ((preview: P) => boolean);
   /** Has to be typed: only for what cannot be undone. */
   typedName?: string | ((preview: P) => string | undefined);
-  /** What cannot be had back; without it, the account. */
+  /** Loss that cannot be undone; without it, the account. */
   typedHint?: string;
   /** Reason for which it cannot be done yet. */
   blocked?: (preview: P) => string | undefined;

@@ -13,7 +13,7 @@ interface Props {
   title?: string;
   /** The reason in words that the place knows better than the failure's code. */
   text?: string;
-  /** What helps, where the server names no remedy. */
+  /** Help for the user, where the server names no remedy. */
   help?: ReactNode;
   onRetry?: () => void;
 }

@@ -5,7 +5,7 @@ import { Fragment, type ReactNode } from 'react';
 const SETTING =
   /\b((?:adapter|agent|chat|container|executors|files|image|ldap|logs|mcp|oidc|security|skills|web)\.[a-z_]+)\b/;
 
-/** What helps, as a sentence; settings that it names lead to their forms. */
+/** Remedy as a sentence; settings that it names lead to their forms. */
 export function Remedy({ text }: { text: string }): ReactNode {
   return text.split(SETTING).map((part, at) => (
     <Fragment key={at}>

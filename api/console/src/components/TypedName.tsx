@@ -8,7 +8,7 @@ interface Props {
   value: string;
   onChange: (value: string) => void;
   hintId: string;
-  /** What cannot be had back; without it, the account. */
+  /** Loss that cannot be undone; without it, the account. */
   hint?: string;
 }
 

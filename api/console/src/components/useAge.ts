@@ -2,7 +2,7 @@ import { useTranslation } from '../i18n';
 import { relativeTime } from '../i18n/values';
 import { useNow } from './useNow';
 
-/** How long ago a moment is, to the second as long as it is near; with `past` one in the future is now. */
+/** Age of a moment, to the second as long as it is near; with `past` one in the future is now. */
 export function useAge(at: Date, past = false): string {
   const { language } = useTranslation();
   const coarse = useNow(15);

@@ -6,7 +6,7 @@ import type { Page, Schemas } from '../types';
 
 type Query = Record<string, unknown>;
 
-/** How the request for a list differs from a plain one. */
+/** Ways in which the request for a list differs from a plain one. */
 export interface ListedOptions<T> {
   /** Makes the request of the query, such as a time of an age. */
   prepare?: (query: Query) => Query;

@@ -31,7 +31,7 @@ export const images = {
   'images.delete.requested': 'Removal of {name} requested',
   'images.used': '{name} cannot be deleted: {count, plural, one {# user has it} other {# users have it}}.',
   'images.needed':
-    '{name} cannot be deleted: a rollout may still move {count, plural, one {# user} other {# users}} to it. Wait for its end, or cancel it.',
+    '{name} cannot be deleted: a rollout may still move {count, plural, =200 {200 or more users} one {# user} other {# users}} to it. Wait for its end, or cancel it.',
   'images.used.move': 'Move them to another image first, then delete it:',
   'images.used.pull': 'Pull another image and move them to it first.',
   'images.show.rollouts': 'Show rollouts',

@@ -89,13 +89,13 @@ export const rollouts = {
   'rollout.rollback.title': 'Roll back this rollout?',
   'rollout.rollback.verb': '{count, plural, =0 {End the rollout} one {Return # user} other {Return # users}}',
   'rollout.rollback.effect':
-    '{count, plural, =0 {Nobody has moved: the rollout just ends.} one {# user returns to the previous image; the agent restarts. Who got another image meanwhile keeps it.} other {# users return to their previous images; their agents restart. Who got another image meanwhile keeps it.}}',
+    '{count, plural, =0 {No user has moved: the rollout just ends.} one {# user returns to the previous image; the agent restarts. A user who got another image meanwhile keeps it.} other {# users return to their previous images; their agents restart. A user who got another image meanwhile keeps it.}}',
   'rollout.rollback.to': '{count, plural, one {# user} other {# users}} to {image}:',
   'rollout.rollback.done': 'The users return to their previous images',
   'rollout.cancel': 'Cancel rollout',
   'rollout.cancel.title': 'Cancel this rollout?',
   'rollout.cancel.effect':
-    '{done, plural, =0 {Nobody has moved yet.} one {# user keeps {goal}.} other {# users keep {goal}.}} Users under way are finished, the others keep what they have, and the rollout ends.',
+    '{done, plural, =0 {No user has moved yet.} one {# user keeps {goal}.} other {# users keep {goal}.}} Users under way are finished, the others keep what they have, and the rollout ends.',
   'rollout.cancel.done': 'The rollout is cancelled',
   'rollout.new': 'Move users to an image…',
   'rollout.new.crumb': 'New',
@@ -114,7 +114,8 @@ export const rollouts = {
   'rollout.from.image': 'Users of',
   'rollout.from.hint': 'A tag, a reference or an id.',
   'rollout.pause.on': 'Pause when an agent does not become ready',
-  'rollout.pause.on.text': 'That user gets the previous image back, and nobody else moves until you decide.',
+  'rollout.pause.on.text':
+    'That user gets the previous image back, and no other user moves until you decide.',
   'rollout.pause.off.text': 'That user gets the previous image back, and the others still move.',
   'rollout.effect': 'What happens',
   'rollout.effect.none': 'Choose an image and who moves to it.',

@@ -29,7 +29,8 @@ export const images = {
   'images.deleted': '已删除 {name}',
   'images.delete.requested': '已请求删除 {name}',
   'images.used': '无法删除 {name}：{count} 个用户正在使用。',
-  'images.needed': '无法删除 {name}：某次更新可能还会把 {count} 个用户迁移到它。请等待其结束，或将其取消。',
+  'images.needed':
+    '无法删除 {name}：某次更新可能还会把 {count, plural, =200 {200 个或更多用户} other {# 个用户}}迁移到它。请等待其结束，或将其取消。',
   'images.used.move': '请先把他们迁移到其他镜像，再删除：',
   'images.used.pull': '请先拉取其他镜像并把他们迁移过去。',
   'images.show.rollouts': '查看镜像更新',

@@ -12,7 +12,7 @@ import { valueKind } from './value-kind';
 /** Parts of what was observed that the page tells elsewhere. */
 const TOLD = new Set(['ends', 'message']);
 
-/** What was observed of an object beside what is desired of it. */
+/** Observed state of an object beside the desired one. */
 export function ObservedFacts({ object }: { object: Described }): ReactNode {
   const t = useT();
   const nameOf = useFactNames();

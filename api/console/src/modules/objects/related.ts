@@ -5,7 +5,7 @@ import { isOfUser, OF_USER } from './object-name';
 /** A page of the console that shows an object to its readers. */
 export interface OwnPage {
   text: MessageKey;
-  /** What the text names. */
+  /** Object that the text names. */
   name: string;
   /** Address, where `$name` and `$id` stand for the name. */
   to: string;

@@ -1,6 +1,6 @@
 import type { MessageKey } from '../../i18n';
 
-/** What is paused or resumed. */
+/** Scope that is paused or resumed. */
 export type SwitchScope =
   | { of: 'object'; kind: string; name: string }
   | { of: 'reconciler'; name: string; /** Its objects. */ count: number }

@@ -49,7 +49,7 @@ export const ACTION_KEYS: Record<UserAction, MessageKey> = {
   delete: 'users.delete.dots',
 };
 
-/** What decides which actions fit a user. */
+/** Facts that decide which actions fit a user. */
 export interface UserFacts {
   disabled: boolean;
   /** Missing from the directory. */

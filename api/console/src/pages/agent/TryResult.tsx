@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import type { ModelFault, ModelTried } from '../../api/queries/model';
 import states from '../../components/states.module.css';
 import { type MessageKey, useT } from '../../i18n';
+import { visibleText } from '../../modules/visible-text';
 import styles from './agent.module.css';
 
 const FAULTS: Record<ModelFault, [title: MessageKey, help: MessageKey]> = {
@@ -22,19 +23,20 @@ export function TryResult({ tried }: { tried: ModelTried }): ReactNode {
   const t = useT();
   const known: [MessageKey, MessageKey] | undefined =
     tried.reason === null ? undefined : FAULTS[tried.reason];
+  const message = visibleText(tried.message);
   if (tried.ok) {
     return (
       <section className={`${states.sentence ?? ''} ${styles.ok ?? ''}`}>
         <strong>{t('model.ok')}</strong>
-        <small lang="en">{tried.message}</small>
+        <small lang="en">{message}</small>
       </section>
     );
   }
   return (
     <section className={states.sentence} data-tone="bad">
-      <strong lang={known ? undefined : 'en'}>{known ? t(known[0]) : tried.message}</strong>
-      <div lang={known ? undefined : 'en'}>{known ? t(known[1]) : tried.remedy}</div>
-      {known && <small lang="en">{tried.message}</small>}
+      <strong lang={known ? undefined : 'en'}>{known ? t(known[0]) : message}</strong>
+      <div lang={known ? undefined : 'en'}>{known ? t(known[1]) : visibleText(tried.remedy)}</div>
+      {known && <small lang="en">{message}</small>}
     </section>
   );
 }

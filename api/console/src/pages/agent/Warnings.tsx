@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 
 import states from '../../components/states.module.css';
+import { visibleText } from '../../modules/visible-text';
 
 interface Props {
   title: string;
@@ -15,7 +16,7 @@ export function Warnings({ title, warnings }: Props): ReactNode {
       <strong>{title}</strong>
       {warnings.map((warning) => (
         <div key={warning} lang="en">
-          {warning}
+          {visibleText(warning)}
         </div>
       ))}
     </section>

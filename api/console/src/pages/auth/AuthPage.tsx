@@ -20,7 +20,7 @@ const COMMANDS = [
   'agentyard auth switch MODE --plan',
 ];
 
-/** How users sign in: the mode, its settings, the directory, the whitelist. */
+/** Sign-in of users: the mode, its settings, the directory, the whitelist. */
 export function AuthPage(): ReactNode {
   const t = useT();
   const { data, error, refetch } = useQuery(providersQuery);

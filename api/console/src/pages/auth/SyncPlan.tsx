@@ -9,7 +9,7 @@ import { visibleText } from '../../modules/visible-text';
 /** Names of a list that are shown. */
 const MOST = 20;
 
-/** What a synchronisation would create, change, disable and remove. */
+/** Users and groups that a synchronisation would create, change, disable and remove. */
 export function SyncPlan({ plan }: { plan: Schemas['Synced'] }): ReactNode {
   const t = useT();
   const { mass_removal: held, skipped_entries: skipped = [] } = plan;

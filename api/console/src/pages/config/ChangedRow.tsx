@@ -24,7 +24,7 @@ function OldNew({ before, after, usual }: { before: unknown; after: unknown; usu
   );
 }
 
-/** What became of a secret, which is never shown. */
+/** Change of a secret, which is never shown. */
 function SecretChange({ before, after }: { before: unknown; after: unknown }): ReactNode {
   const t = useT();
   if (isEmptyValue(after)) return t('config.secret.removed');

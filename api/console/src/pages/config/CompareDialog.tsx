@@ -17,7 +17,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** What was saved meanwhile beside what is unsaved of the same settings. */
+/** Values that were saved meanwhile beside unsaved ones of the same settings. */
 export function CompareDialog({ changes, onKeep, onClose }: Props): ReactNode {
   const t = useT();
   const { settings, pending, drop } = useConfigForm();

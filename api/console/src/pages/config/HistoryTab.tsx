@@ -18,7 +18,7 @@ import { RevisionDialog } from './RevisionDialog';
 const FILTERS = [] as const;
 const COMMANDS = ['agentyard config history', 'agentyard config rollback REVISION --dry-run'];
 
-/** Who saved what and when, newest first, and the ways back. */
+/** Saves with author and time, newest first, and the ways back. */
 export function HistoryTab(): ReactNode {
   const t = useT();
   const navigate = useNavigate();

@@ -10,7 +10,7 @@ import { FailedAgent } from './FailedAgent';
 import { ResumeDialog } from './ResumeDialog';
 import { revisionOf } from './rollout-words';
 
-/** Why a rollout of settings has paused: the agents that failed with their last lines, and the two ways on. */
+/** Reason of a paused rollout of settings: the agents that failed with their last lines, and the two ways on. */
 export function PausedRollout({ rollout }: { rollout: Rollout }): ReactNode {
   const t = useT();
   const { rollBack } = useConfigForm();

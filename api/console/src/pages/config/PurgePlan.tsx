@@ -17,7 +17,7 @@ interface Props {
   onForce: (forced: boolean) => void;
 }
 
-/** What a change of the mode removes, what stays, and why it cannot be made. */
+/** Effect of a change of the mode: what it removes, what stays, and why it cannot be made. */
 export function PurgePlan({ purge, retention, forced, onForce }: Props): ReactNode {
   const t = useT();
   const { language } = useTranslation();

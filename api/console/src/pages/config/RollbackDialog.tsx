@@ -12,7 +12,7 @@ import { useConfigForm } from './config-form';
 import { SaveDialog, type SavePreview } from './SaveDialog';
 import { rollbackVerb } from './save-verb';
 
-/** What a rollback would do, and the saves since. */
+/** Effect of a rollback, and the saves since. */
 interface Rollback extends SavePreview {
   newer: Revision[];
 }

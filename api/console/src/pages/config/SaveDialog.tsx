@@ -10,7 +10,7 @@ import { useConfigForm } from './config-form';
 import { PurgePlan } from './PurgePlan';
 import { SaveEffect } from './SaveEffect';
 
-/** What a save would do. */
+/** Effect of a save. */
 export interface SavePreview {
   answer: ConfigSaved;
 }

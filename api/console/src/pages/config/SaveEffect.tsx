@@ -12,7 +12,7 @@ interface Props {
   atOnce: unknown;
 }
 
-/** What a save means for agents and skills, and what has no effect. */
+/** Consequences of a save for agents and skills, and what has no effect. */
 export function SaveEffect({ answer, atOnce }: Props): ReactNode {
   const t = useT();
   const { restarts, restarted_users: users, skill_changes: skills = [], warnings = [], purge } = answer;

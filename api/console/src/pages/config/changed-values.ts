@@ -35,7 +35,7 @@ export function revisionValues(revision: Revision, settings: ShownSetting[]): Ch
   }));
 }
 
-/** What a return to a revision changes; `after` is undefined where the saves since do not go back that far. */
+/** Lists the values that a return to a revision changes; `after` is undefined where the saves since do not go back that far. */
 export function rollbackValues(
   answer: ConfigSaved,
   newer: Revision[],

@@ -4,7 +4,7 @@ import { type EntryProblem, isSecretText, readSetting } from './read-entry';
 
 /** All that was changed on the page and is not saved yet. */
 export interface ConfigDraft {
-  /** What stands in fields that were touched; null: the default. */
+  /** Entries of fields that were touched; null: the default. */
   entries: Record<string, Entry | null>;
   secrets: Record<string, SecretEntry>;
   /** Generation of the configuration that the first change was made to. */

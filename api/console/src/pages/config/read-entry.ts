@@ -9,7 +9,7 @@ export interface EntryProblem {
   values?: Record<string, string>;
 }
 
-/** What an entry stands for: a value, or null for the default. */
+/** Meaning of an entry: a value, or null for the default. */
 export type ReadSetting = { value: unknown } | { problem: EntryProblem };
 
 /** Returns the kind of field that a setting is edited in. */

@@ -22,9 +22,9 @@ export interface Review {
   start: () => void;
   /** Takes a refusal of the server: its sentences go to their fields. */
   refuse: (failure: Failure) => void;
-  /** Forgets what was said about the value of a setting. */
+  /** Forgets what was said about the value of a setting, and a check under way. */
   forget: (key: string) => void;
-  /** Forgets all that was said. */
+  /** Forgets all that was said, and a check under way. */
   clear: () => void;
   close: () => void;
 }
@@ -49,9 +49,7 @@ export function useReview(
     if (firstKey !== undefined) reveal(firstKey);
   };
   const check = useMutation({
-    mutationFn: () => saveConfig(valuesOf(pending.changes), { dry_run: true }),
-    onSuccess: setFirst,
-    onError: (thrown) => refuse(Failure.from(thrown)),
+    mutationFn: (values: Record<string, unknown>) => saveConfig(values, { dry_run: true }),
   });
   const errors = { ...refused };
   if (checked) {
@@ -69,14 +67,23 @@ export function useReview(
       setRefused({});
       setFailure(undefined);
       const unread = pending.keys.find((key) => pending.problems[key] !== undefined);
-      if (unread === undefined) check.mutate();
-      else reveal(unread);
+      if (unread !== undefined) {
+        reveal(unread);
+        return;
+      }
+      // These are not called any more once a change has reset the check.
+      check.mutate(valuesOf(pending.changes), {
+        onSuccess: setFirst,
+        onError: (thrown) => refuse(Failure.from(thrown)),
+      });
     },
     forget: (key) => {
+      check.reset();
       setRefused((old) => Object.fromEntries(Object.entries(old).filter(([other]) => other !== key)));
       setFailure(undefined);
     },
     clear: () => {
+      check.reset();
       setChecked(false);
       setRefused({});
       setFailure(undefined);

@@ -8,6 +8,7 @@ import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
 import { useReasons } from '../../i18n/reasons';
 import { shownState } from '../../modules/state';
+import { visibleText } from '../../modules/visible-text';
 import styles from './dashboard.module.css';
 import { ProblemButton } from './ProblemButton';
 import { isOfUsers, ProblemObject } from './ProblemObject';
@@ -41,12 +42,12 @@ export function ProblemRow({ problem }: { problem: Problem }): ReactNode {
             more
           ))}
         {message !== '' && (
-          <div lang="en" className={styles.message} title={message}>
-            {message}
+          <div lang="en" className={styles.message} title={visibleText(message)}>
+            {visibleText(message)}
           </div>
         )}
         <div className={styles.remedy}>
-          {remedy === '' ? <span lang="en">{problem.remedy}</span> : <Remedy text={remedy} />}
+          {remedy === '' ? <span lang="en">{visibleText(problem.remedy)}</span> : <Remedy text={remedy} />}
         </div>
         <small>
           <Rich k="sentence.reason" values={{ reason, time: <Time key="time" at={since} as="clock" /> }} />

@@ -4,6 +4,7 @@ import type { Problem } from '../../api/queries/summary';
 import { Remedy } from '../../components/Remedy';
 import { TonePill } from '../../components/StatusPill';
 import { useT } from '../../i18n';
+import { visibleText } from '../../modules/visible-text';
 import styles from './dashboard.module.css';
 import { ProblemRow } from './ProblemRow';
 
@@ -31,7 +32,7 @@ export function ProblemsCard({ problems, warnings }: Props): ReactNode {
             <div className={styles.what}>
               <TonePill tone="warn">{t('dashboard.warning')}</TonePill>
               <div lang="en" className={styles.message}>
-                <Remedy text={warning} />
+                <Remedy text={visibleText(warning)} />
               </div>
             </div>
           </li>

@@ -7,6 +7,7 @@ import { TonePill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
 import { type MessageKey, Rich, useT, useTranslation } from '../../i18n';
 import { takenTime } from '../../modules/human-time';
+import { visibleText } from '../../modules/visible-text';
 import styles from './dashboard.module.css';
 
 const DATABASES: Record<Summary['database']['kind'], string> = { sqlite: 'SQLite', postgresql: 'PostgreSQL' };
@@ -23,7 +24,7 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
         <TonePill tone={engine.available ? 'ok' : 'bad'}>
           {t(engine.available ? 'service.engine.there' : 'service.engine.away')}
         </TonePill>{' '}
-        <small lang="en">{engine.message}</small>
+        <small lang="en">{visibleText(engine.message)}</small>
       </>,
     ],
     ['service.database', DATABASES[database.kind]],
@@ -32,7 +33,7 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
       leader.leading
         ? t('service.leader.this')
         : leader.holder
-          ? t('service.leader.other', { name: leader.holder })
+          ? t('service.leader.other', { name: visibleText(leader.holder) })
           : t('service.leader.none'),
     ],
     [

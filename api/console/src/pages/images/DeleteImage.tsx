@@ -44,7 +44,7 @@ export function DeleteImage({ doomed, onClose }: { doomed: Doomed; onClose: () =
     >
       {(removal) =>
         removal.isUsed ? (
-          <UsedImage name={name} said={said} isHeldByRollout={image.user_count === 0} removal={removal} />
+          <UsedImage name={name} said={said} userCount={image.user_count} removal={removal} />
         ) : (
           <>
             <p>{t(isWhole ? 'images.delete.effect.all' : 'images.delete.effect')}</p>

@@ -14,16 +14,18 @@ interface Props {
   /** The image as it was named, and as people say it. */
   name: string;
   said: string;
-  /** Users do not have it yet: a rollout moves them to it. */
-  isHeldByRollout: boolean;
+  /** Users that have it, as the list counts them; with none, a rollout moves users to it. */
+  userCount: number;
   removal: Extract<Removal, { isUsed: true }>;
 }
 
 /** Users who keep an image from being deleted, with the images they could move to. */
-export function UsedImage({ name, said, isHeldByRollout, removal }: Props): ReactNode {
+export function UsedImage({ name, said, userCount, removal }: Props): ReactNode {
   const t = useT();
   const { users, alternatives } = removal;
-  const count = users.length;
+  const isHeldByRollout = userCount === 0;
+  // The server names no more than 200.
+  const count = Math.max(users.length, userCount);
   return (
     <>
       <p>{t(isHeldByRollout ? 'images.needed' : 'images.used', { name: said, count })}</p>

@@ -15,7 +15,7 @@ const FAULTS: [RegExp, FaultTexts][] = [
   [/was asked too often/, { title: 'registry.busy', help: 'registry.busy.help' }],
 ];
 
-/** What is wrong with a registry, and its name; undefined for what is not known here. */
+/** Names the fault of a registry and the registry itself; undefined for what is not known here. */
 export function explainFault(message: string): (FaultTexts & { registry: string }) | undefined {
   const registry = /^the registry (\S+) /.exec(message)?.[1];
   const found = FAULTS.find(([pattern]) => pattern.test(message));

@@ -2,13 +2,13 @@ import { Failure } from '../../api/failure';
 import type { ImageRow } from '../../api/queries/images';
 import { type ImageRemoval, previewRemoval } from '../../api/queries/rollout-preview';
 
-/** What is deleted: a reference, or the image of an id with all its references. */
+/** Object of a deletion: a reference, or the image of an id with all its references. */
 export interface Doomed {
   name: string;
   image: ImageRow;
 }
 
-/** What the removal of an image would do, or who keeps it from being done. */
+/** Effect of the removal of an image, or the users who keep it from being done. */
 export type Removal =
   | { isUsed: false; references: string[]; isForeign: boolean }
   | { isUsed: true; users: string[]; alternatives: string[] };

@@ -8,7 +8,7 @@ import { ObjectLink } from '../../modules/objects/ObjectLink';
 /** Types of tasks that are rollouts of the same id. */
 const ROLLOUTS: ReadonlySet<string> = new Set(['upgrade', 'migrate', 'config', 'adapter']);
 
-/** What a task is about, as a link: its rollout, or its only object. */
+/** Object of a task, as a link: its rollout, or its only object. */
 export function TaskObject({ task }: { task: Schemas['Task'] }): ReactNode {
   const t = useT();
   const { id, type, results, total } = task;

@@ -4,7 +4,7 @@ import type { ListState } from '../../components/table/list-state';
 import type { Column } from '../../components/table/ServerTable';
 import type { MessageKey, T } from '../../i18n';
 
-/** What filters and commands of a list are made from. */
+/** Source of the filters and commands of a list. */
 export interface ListContext {
   t: T;
   state: ListState;

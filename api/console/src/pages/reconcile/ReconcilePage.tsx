@@ -16,6 +16,7 @@ import { sumReconcilers } from '../../modules/objects/reconciler-state';
 import { SwitchDialog } from '../../modules/objects/SwitchDialog';
 import type { SwitchScope } from '../../modules/objects/switches';
 import { readyOf } from '../../modules/state';
+import { visibleText } from '../../modules/visible-text';
 import { reconcilerColumns } from './reconciler-columns';
 import { ServiceCards } from './ServiceCards';
 
@@ -79,7 +80,7 @@ export function ReconcilePage(): ReactNode {
       )}
       {data?.warnings.map((warning) => (
         <section key={warning} className={states.sentence} data-tone="warn">
-          <span lang="en">{warning}</span>
+          <span lang="en">{visibleText(warning)}</span>
         </section>
       ))}
       {data && <ServiceCards overview={data} />}

@@ -10,7 +10,7 @@ import { visibleText } from '../../modules/visible-text';
 import { PartList } from './PartList';
 import styles from './reconcile.module.css';
 
-/** Who leads, the engine, and the parts of the service with their health. */
+/** Names the leader, the engine, and the parts of the service with their health. */
 export function ServiceCards({ overview }: { overview: Schemas['Overview'] }): ReactNode {
   const t = useT();
   const { leader, engine, health } = overview;

@@ -4,7 +4,7 @@ import { useReasons } from '../../i18n/reasons';
 import { readFailure } from './failure-reason';
 import styles from './rollouts.module.css';
 
-/** Why a user could not be moved: in the page's language where the reason is known, then in the server's words. */
+/** Reason why a user could not be moved: in the page's language where the reason is known, then in the server's words. */
 export function FailureReason({
   message,
   isShort = false,

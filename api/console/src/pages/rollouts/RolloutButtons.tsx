@@ -45,11 +45,7 @@ export function RolloutButtons({ rollout, onAsk }: Props): ReactNode {
   return (
     <>
       {quick && (
-        <Button
-          variant="default"
-          disabled={working}
-          onClick={() => void act(quick)}
-        >
+        <Button variant="default" disabled={working} onClick={() => void act(quick)}>
           {working ? t('preview.working') : t(QUICK[quick].label)}
         </Button>
       )}

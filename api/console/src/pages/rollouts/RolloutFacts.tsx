@@ -11,7 +11,7 @@ import styles from './rollouts.module.css';
 /** Values that may be long have a line of their own. */
 const WIDE: ReadonlySet<MessageKey> = new Set<MessageKey>(['rollout.to', 'rollout.from']);
 
-/** What a rollout was told: from what to what, how many at once, how long it waits. */
+/** Terms of a rollout: from what to what, how many at once, how long it waits. */
 export function RolloutFacts({ rollout }: { rollout: Rollout }): ReactNode {
   const t = useT();
   const { language } = useTranslation();

@@ -25,7 +25,7 @@ interface Props {
   failed: string[];
 }
 
-/** How far a rollout is in a sentence and as a bar, who began it, and the server's own words. */
+/** Progress of a rollout in a sentence and as a bar, who began it, and the server's own words. */
 export function RolloutSentence({ rollout, users, failed }: Props): ReactNode {
   const t = useT();
   const { message, actor, created_at: start, finished_at: end, id } = rollout;

@@ -1,6 +1,6 @@
 import { visibleText } from '../../modules/visible-text';
 
-/** Why a user could not be moved: the reason of a condition, if the sentence names one, and the sentence. */
+/** Reason why a user could not be moved: that of a condition, if the sentence names one, and the sentence. */
 export interface UserFailure {
   reason?: string;
   text: string;

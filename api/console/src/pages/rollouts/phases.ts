@@ -43,7 +43,7 @@ export function changesImage({ type }: Pick<Rollout, 'type'>): boolean {
   return type === 'upgrade' || type === 'migrate';
 }
 
-/** What users get, in words: an image, or the number of a configuration or the version of an adapter. */
+/** Names what users get: an image, or the number of a configuration or the version of an adapter. */
 export function goalOf({ type, reference }: Pick<Rollout, 'type' | 'reference'>): string {
   return changesImage({ type }) ? shortImage(reference) : lastWord(reference);
 }

@@ -7,7 +7,7 @@ import { useT } from '../../i18n';
 import { visibleText } from '../../modules/visible-text';
 import styles from './skills.module.css';
 
-/** What gives a skill to users: everyone's defaults, groups, bindings of single users. */
+/** Sources that give a skill to users: everyone's defaults, groups, bindings of single users. */
 export function SkillBindings({ skill }: { skill: Schemas['Skill'] }): ReactNode {
   const t = useT();
   const { bound_to_everyone: everyone, bound_groups: groups, user_count: count } = skill;

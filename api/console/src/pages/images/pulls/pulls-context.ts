@@ -9,7 +9,7 @@ export interface Pulls {
   /** Pulls under way and requested, as the server lists them. */
   listed: ImagePull[] | undefined;
   failure: Failure | undefined;
-  /** What was read of those that this tab has requested, by reference. */
+  /** Pulls as last read, of those that this tab has requested, by reference. */
   views: Readonly<Record<string, PullView>>;
   /** References whose pulls are being cancelled. */
   cancelling: ReadonlySet<string>;

@@ -20,7 +20,7 @@ interface Props {
   onChoose?: () => void;
 }
 
-/** How long ago a conversation was used; the clock of the service may be ahead. */
+/** Time since a conversation was used; the clock of the service may be ahead. */
 function LastUse({ at }: { at: Date }): ReactNode {
   const { language } = useTranslation();
   const age = useAge(at, true);

@@ -10,7 +10,7 @@ import type { PartProps } from './ImageFields';
 /** Time that a new container has when nothing is said. */
 const TIMEOUT = '2m';
 
-/** How carefully users are moved: how many at once, when one counts as moved, what a failure does. */
+/** Fields for the care with which users are moved: how many at once, when one counts as moved, what a failure does. */
 export function CareFields({ plan, errorOf, onChange }: PartProps): ReactNode {
   const t = useT();
   const id = useId();

@@ -33,7 +33,7 @@ export function EffectText({
       {users.length > 0 && (
         <div className={styles.names}>
           {users.join(', ')}
-          {total > users.length && ` ${t('bulk.more', { count: total - users.length })}`}
+          {moves > users.length && ` ${t('bulk.more', { count: moves - users.length })}`}
         </div>
       )}
       {typeof restarts === 'number' && <p>{t('rollout.effect.restarts', { count: restarts })}</p>}

@@ -52,7 +52,8 @@ export function NewRolloutPage(): ReactNode {
   const errorOf = (field: keyof RolloutPlan): string | undefined =>
     refused === field ? failure?.message : undefined;
   const change = (part: Partial<RolloutPlan>): void => setPlan((old) => ({ ...old, ...part }));
-  const command = request === null ? undefined : startCommand(plan, effect.data?.users ?? undefined);
+  const users = isCurrent && failure === undefined ? (effect.data?.users ?? undefined) : undefined;
+  const command = request === null ? undefined : startCommand(plan, users);
   return (
     <>
       <header className={styles.title}>

@@ -28,7 +28,7 @@ interface Props {
   onRetry: () => void;
 }
 
-/** What the rollout would do, and the button that starts it. */
+/** Effect of the rollout, and the button that starts it. */
 export function RolloutEffect(props: Props): ReactNode {
   const { plan, repository, request, effect, isCurrent, failure, isPlaced, onRetry } = props;
   const t = useT();
