@@ -103,7 +103,7 @@ check: tools deny typos
 
 # Pictures of the console for the README, taken by its test.
 PICTURES = login:login-light users:admin-users-light users-chinese:admin-users-chinese users-dark:admin-users-dark \
-  user:admin-users-ann-light user-not-ready:admin-users-bob-light my-agent:manage-agent-light my-agent-narrow:manage-agent-narrow chat:chat-light
+  user:admin-users-ann-light user-not-ready:admin-users-bob-light my-agent:manage-agent-light my-agent-narrow:manage-agent-narrow chat:chat-light overview:admin-dashboard-light
 pictures: services-up
 	trap 'tests/services/sets down' EXIT; \
 	  AGENTYARD_TEST_LONG=1 $(NEXTEST) --profile long --offline -E 'test(/^console::(looks|chat)::/)'

@@ -1,6 +1,7 @@
 //! Changes for many users, made and taken back in the console.
 
 use std::fs;
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -223,8 +224,10 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
         .await;
 
     engine.stop();
+    let began = Instant::now();
     let fault = "li:has-text('The container engine cannot be reached')";
     viewer.wait_for(&format!("{fault} >> text=local")).await;
+    eprintln!("engine stopped: shown after {:?}", began.elapsed());
     engine.start();
     viewer
         .click_on(&format!("{fault} >> nth=0 >> role=button"))
@@ -240,6 +243,11 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
     fs::write(&crash, "").unwrap();
     let stop = "kill -STOP $(pidof httpd)";
     engine.docker(&["exec", "agentyard-user1", "sh", "-c", stop]);
+    let began = Instant::now();
+    admin
+        .event("container/user1", "Unresponsive", seconds(15))
+        .await;
+    eprintln!("agent hung: noticed after {:?}", began.elapsed());
     viewer
         .wait_for("li:has-text('The agent ends soon after each start') >> role=link[name='user1']")
         .await;
@@ -261,10 +269,12 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
     admin.post("/api/config", &form).await.expect(200);
     let form = [("username", "later"), ("wait", "0")];
     admin.post("/api/admin/users/create", &form).await.pending();
+    let began = Instant::now();
     let fault = "li:has-text('The image cannot be pulled')";
     viewer
         .wait_for(&format!("{fault} >> text=no basic auth credentials"))
         .await;
+    eprintln!("registry refused: shown after {:?}", began.elapsed());
     viewer
         .click_on(&format!(
             "{fault} >> nth=0 >> role=link[name='image.registry_username']"
@@ -273,4 +283,5 @@ async fn engine_console_tells_faults_and_their_remedies_work() {
     viewer
         .wait_for("[id='image.registry_username'] input")
         .await;
+    assert_eq!(viewer.read_complaints().await, Vec::<String>::new());
 }

@@ -19,7 +19,7 @@ pub(super) const SHORTEST: u64 = LONGEST / 2;
 /// Growth of a file between two compactions, in bytes.
 pub(super) const GROWTH: u64 = LONGEST / 8;
 /// Least that a compaction has to save, in bytes.
-const SAVING: u64 = GROWTH / 2;
+pub(super) const SAVING: u64 = GROWTH / 2;
 /// Length from which on each append tries a compaction, in bytes: the next one might not fit.
 const LAST: u64 = LONGEST - SAVING;
 /// Most entries of a file that is compacted: an agent may have written millions of short ones.
@@ -54,7 +54,7 @@ impl HeldFolder {
         let Some(kept) = find_last_lines(&file, length).map_err(failed())? else {
             return Ok(());
         };
-        if length.saturating_sub(kept.bytes) < SAVING {
+        if length.saturating_sub(kept.bytes) < self.least_saving {
             return Ok(());
         }
         let temporary = self.home.prepare(self.dir.as_fd(), io::empty(), 0o644);

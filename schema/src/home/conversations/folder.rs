@@ -47,6 +47,8 @@ pub struct HeldFolder {
     folder: Folder,
     /// Length of the file of entries from which on it is compacted, in bytes.
     pub(super) compact_from: u64,
+    /// Least that a compaction has to save, in bytes.
+    pub(super) least_saving: u64,
 }
 
 /// The newest entries of a conversation.
@@ -237,6 +239,7 @@ impl HeldFolder {
         Self {
             folder,
             compact_from: compact::SHORTEST,
+            least_saving: compact::SAVING,
         }
     }
 
