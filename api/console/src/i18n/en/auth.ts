@@ -45,6 +45,7 @@ export const auth = {
   'auth.whitelist.none.text': 'Enabled and empty, it lets no user sign in.',
   'archives.search': 'User',
   'archives.expires': 'Kept until',
+  'archives.until.deleted': 'it is deleted',
   'tasks.ended': 'Ended',
   'tasks.rollout': 'Rollout',
 } as const;

@@ -43,6 +43,7 @@ export const auth = {
   'auth.whitelist.none.text': '启用且为空时，任何用户都无法登录。',
   'archives.search': '用户',
   'archives.expires': '保留至',
+  'archives.until.deleted': '手动删除',
   'tasks.ended': '结束时间',
   'tasks.rollout': '镜像更新',
 } satisfies Record<keyof typeof import('../en/auth').auth, string>;

@@ -127,7 +127,7 @@ export const archives = listing<Archives, ArchiveItem>({
       id: 'expires',
       header: t('archives.expires'),
       drop: 1,
-      cell: ({ expires_at: at }) => (at === null ? <span className="dim">–</span> : <Time at={at} />),
+      cell: ({ expires_at: at }) => (at === null ? t('archives.until.deleted') : <Time at={at} />),
     },
     {
       id: 'name',
