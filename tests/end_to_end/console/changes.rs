@@ -1,9 +1,9 @@
 //! Changes for many users, made and taken back in the console.
 
 use std::fs;
-use std::time::Instant;
 
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::Viewer;
 use crate::rollouts::{create_users, make_images, refusal};

@@ -1,30 +1,15 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
-import styles from '../../components/tabs.module.css';
-import { type MessageKey, useT } from '../../i18n';
+import { LinkTabs, type Tabs } from '../../components/LinkTabs';
+import { useT } from '../../i18n';
 
-const TABS = [
+const TABS: Tabs = [
   ['/admin/config', 'config.tab.settings'],
   ['/admin/config/history', 'config.tab.history'],
-] as const satisfies (readonly [string, MessageKey])[];
+];
 
-/** Parts of the page, each with its own address. */
+/** Parts of the page of settings. */
 export function ConfigTabs(): ReactNode {
   const t = useT();
-  return (
-    <nav aria-label={t('config.tabs')} className={styles.tabs} data-top>
-      {TABS.map(([to, label]) => (
-        <Link
-          key={to}
-          to={to}
-          search={{}}
-          data-text={t(label)}
-          activeOptions={{ exact: true, includeSearch: false }}
-        >
-          {t(label)}
-        </Link>
-      ))}
-    </nav>
-  );
+  return <LinkTabs label={t('config.tabs')} tabs={TABS} isTop />;
 }

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import type { Schemas } from '../../api/types';
+import detail from '../../components/detail.module.css';
 import { Actor } from '../../components/Actor';
 import { Time } from '../../components/Time';
 import { Rich, useT } from '../../i18n';
@@ -12,7 +13,7 @@ import styles from './dashboard.module.css';
 export function ChangesCard({ changes }: { changes: Schemas['AuditEntry'][] }): ReactNode {
   const t = useT();
   return (
-    <section className={`card ${styles.card ?? ''}`} aria-labelledby="changes">
+    <section className={`card ${detail.card ?? ''}`} aria-labelledby="changes">
       <h2 id="changes">{t('dashboard.changes')}</h2>
       {changes.length === 0 && <p className="dim">{t('dashboard.changes.none')}</p>}
       <ul className={styles.changes}>

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react';
 import { Failure } from '../../api/failure';
 import { modelQuery } from '../../api/queries/model';
 import { summaryQuery } from '../../api/queries/summary';
+import detail from '../../components/detail.module.css';
 import { ErrorState } from '../../components/ErrorState';
 import { LinkButton } from '../../components/LinkButton';
 import { LoadingState } from '../../components/LoadingState';
@@ -13,7 +14,6 @@ import { useT } from '../../i18n';
 import { countAgents } from './agent-counts';
 import { AgentsCard } from './AgentsCard';
 import { ChangesCard } from './ChangesCard';
-import styles from './dashboard.module.css';
 import { ProblemsCard } from './ProblemsCard';
 import { ServiceCard } from './ServiceCard';
 
@@ -57,7 +57,7 @@ export function DashboardPage(): ReactNode {
           <Link to="/admin/reconcile">{t('dashboard.paused.open')}</Link>
         </section>
       )}
-      <div className={styles.columns}>
+      <div className={detail.columns}>
         <div className="stack">
           <ProblemsCard
             problems={data.problems}

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 
 import type { Problem } from '../../api/queries/summary';
+import detail from '../../components/detail.module.css';
 import { Remedy } from '../../components/Remedy';
 import { TonePill } from '../../components/StatusPill';
 import { useT } from '../../i18n';
@@ -18,7 +19,7 @@ interface Props {
 export function ProblemsCard({ problems, warnings }: Props): ReactNode {
   const t = useT();
   return (
-    <section className={`card ${styles.card ?? ''}`} aria-labelledby="problems">
+    <section className={`card ${detail.card ?? ''}`} aria-labelledby="problems">
       <h2 id="problems">{t('dashboard.problems')}</h2>
       {problems.length === 0 && warnings.length === 0 && (
         <p className="dim">{t('dashboard.problems.none')}</p>

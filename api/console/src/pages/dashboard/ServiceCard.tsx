@@ -2,10 +2,12 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import type { Summary } from '../../api/queries/summary';
+import detail from '../../components/detail.module.css';
 import { Bytes } from '../../components/Bytes';
+import { type Fact, FactList } from '../../components/FactList';
 import { TonePill } from '../../components/StatusPill';
 import { Time } from '../../components/Time';
-import { type MessageKey, Rich, useT, useTranslation } from '../../i18n';
+import { Rich, useT, useTranslation } from '../../i18n';
 import { takenTime } from '../../modules/human-time';
 import { visibleText } from '../../modules/visible-text';
 import styles from './dashboard.module.css';
@@ -17,9 +19,9 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
   const t = useT();
   const { language } = useTranslation();
   const { engine, database, leader, disk, queue, last_sync: sync, version } = summary;
-  const facts: [MessageKey, ReactNode][] = [
+  const facts: Fact[] = [
     [
-      'service.engine',
+      t('service.engine'),
       <>
         <TonePill tone={engine.available ? 'ok' : 'bad'}>
           {t(engine.available ? 'service.engine.there' : 'service.engine.away')}
@@ -27,9 +29,9 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
         <small lang="en">{visibleText(engine.message)}</small>
       </>,
     ],
-    ['service.database', DATABASES[database.kind]],
+    [t('service.database'), DATABASES[database.kind]],
     [
-      'service.leader',
+      t('service.leader'),
       leader.leading
         ? t('service.leader.this')
         : leader.holder
@@ -37,7 +39,7 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
           : t('service.leader.none'),
     ],
     [
-      'service.disk',
+      t('service.disk'),
       disk && (
         <Rich
           k="service.disk.free"
@@ -49,7 +51,7 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
       ),
     ],
     [
-      'service.queue',
+      t('service.queue'),
       queue.waiting === 0
         ? t('service.queue.empty')
         : t('service.queue.waiting', {
@@ -58,7 +60,7 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
           }),
     ],
     [
-      'service.sync',
+      t('service.sync'),
       sync && (
         <>
           <TonePill tone={sync.ready ? 'ok' : 'warn'}>
@@ -68,22 +70,15 @@ export function ServiceCard({ summary }: { summary: Summary }): ReactNode {
         </>
       ),
     ],
-    ['service.version', version],
+    [t('service.version'), version],
   ];
   return (
-    <section className={`card ${styles.card ?? ''}`} aria-labelledby="service">
+    <section className={`card ${detail.card ?? ''}`} aria-labelledby="service">
       <h2 id="service">{t('service.title')}</h2>
-      <dl className={styles.facts}>
-        {facts.map(([label, value]) =>
-          value ? (
-            <div key={label} className={styles.fact}>
-              <dt>{t(label)}</dt>
-              <dd>{value}</dd>
-            </div>
-          ) : null,
-        )}
-      </dl>
-      <Link to="/admin/reconcile">{t('service.more')}</Link>
+      <FactList facts={facts} />
+      <Link to="/admin/reconcile" className={styles.more}>
+        {t('service.more')}
+      </Link>
     </section>
   );
 }

@@ -1,32 +1,17 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
-import styles from '../../components/tabs.module.css';
-import { type MessageKey, useT } from '../../i18n';
+import { LinkTabs, type Tabs } from '../../components/LinkTabs';
+import { useT } from '../../i18n';
 
-const TABS = [
+const TABS: Tabs = [
   ['/admin/images', 'images.tab.engine'],
   ['/admin/images/registry', 'images.tab.registry'],
   ['/admin/images/pulls', 'images.tab.pulls'],
   ['/admin/images/candidates', 'images.tab.candidates'],
-] as const satisfies (readonly [string, MessageKey])[];
+];
 
-/** Parts of the pages of images, each with its own address. */
+/** Parts of the pages of images. */
 export function ImageTabs(): ReactNode {
   const t = useT();
-  return (
-    <nav aria-label={t('images.tabs')} className={styles.tabs}>
-      {TABS.map(([to, label]) => (
-        <Link
-          key={to}
-          to={to}
-          search={{}}
-          data-text={t(label)}
-          activeOptions={{ exact: true, includeSearch: false }}
-        >
-          {t(label)}
-        </Link>
-      ))}
-    </nav>
-  );
+  return <LinkTabs label={t('images.tabs')} tabs={TABS} />;
 }

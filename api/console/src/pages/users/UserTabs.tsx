@@ -1,10 +1,9 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
-import styles from '../../components/tabs.module.css';
-import { type MessageKey, useT } from '../../i18n';
+import { LinkTabs, type Tabs } from '../../components/LinkTabs';
+import { useT } from '../../i18n';
 
-const TABS = [
+const TABS: Tabs = [
   ['/admin/users/$name', 'user.tab.overview'],
   ['/admin/users/$name/log', 'user.tab.log'],
   ['/admin/users/$name/events', 'user.tab.events'],
@@ -14,25 +13,10 @@ const TABS = [
   ['/admin/users/$name/executors', 'user.tab.executors'],
   ['/admin/users/$name/sessions', 'user.tab.sessions'],
   ['/admin/users/$name/audit', 'user.tab.audit'],
-] as const satisfies (readonly [string, MessageKey])[];
+];
 
-/** Parts of a user's page, each with its own address. */
+/** Parts of a user’s page. */
 export function UserTabs({ name }: { name: string }): ReactNode {
   const t = useT();
-  return (
-    <nav aria-label={t('user.tabs', { name })} className={styles.tabs}>
-      {TABS.map(([to, label]) => (
-        <Link
-          key={to}
-          to={to}
-          params={{ name }}
-          search={{}}
-          data-text={t(label)}
-          activeOptions={{ exact: true, includeSearch: false }}
-        >
-          {t(label)}
-        </Link>
-      ))}
-    </nav>
-  );
+  return <LinkTabs label={t('user.tabs', { name })} tabs={TABS} params={{ name }} />;
 }
