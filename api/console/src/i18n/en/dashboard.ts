@@ -65,7 +65,7 @@ export const dashboard = {
   'change.adapter_rollback': '{actor} rolled the adapter back',
   'change.container_debug': '{actor} started {object} for debugging',
   'change.superadmins_reset': '{actor} reset the password of {object}',
-  'change.superadmins_password': '{actor} changed the own password',
+  'change.superadmins_password': '{actor} changed a password',
   'change.users_rotate_mcp_token': '{actor} rotated the token of {object}',
   'change.users_revoke_sessions': '{actor} ended sessions of {object}',
   'change.whitelist_save': '{actor} changed the whitelist',

@@ -61,7 +61,7 @@ export const dashboard = {
   'change.adapter_rollback': '{actor} 回退了适配器',
   'change.container_debug': '{actor} 以调试模式启动了 {object}',
   'change.superadmins_reset': '{actor} 重置了 {object} 的密码',
-  'change.superadmins_password': '{actor} 更改了自己的密码',
+  'change.superadmins_password': '{actor} 更改了密码',
   'change.users_rotate_mcp_token': '{actor} 轮换了 {object} 的令牌',
   'change.users_revoke_sessions': '{actor} 结束了 {object} 的会话',
   'change.whitelist_save': '{actor} 更改了白名单',

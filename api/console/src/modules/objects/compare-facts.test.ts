@@ -18,7 +18,7 @@ test('image is found under the names of its kind', () => {
   expect(row).toMatchObject({ observed: 'echo:2', differs: false });
 });
 
-test('what has no desired side is told apart', () => {
+test('facts without a desired side are listed apart', () => {
   expect(observedOnly(desired, observed)).toEqual([['ip', '10.0.0.2']]);
   expect(observedOnly(null, observed)).toHaveLength(4);
 });

@@ -39,6 +39,6 @@ export function observedOnly(
   desired: State | null | undefined,
   observed: State | null | undefined,
 ): [name: string, value: unknown][] {
-  const told = new Set(Object.keys(desired ?? {}).map((name) => observedName(name, observed ?? {})));
-  return Object.entries(observed ?? {}).filter(([name]) => !told.has(name));
+  const shown = new Set(Object.keys(desired ?? {}).map((name) => observedName(name, observed ?? {})));
+  return Object.entries(observed ?? {}).filter(([name]) => !shown.has(name));
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { explainFault } from './registry-fault';
 
-test('refusals of a registry are told apart', () => {
+test('refusals of a registry get different texts', () => {
   expect(explainFault('the registry r.example:5000 refuses to list the tags; check the name')).toEqual({
     title: 'registry.refused',
     help: 'registry.refused.help',
