@@ -270,13 +270,25 @@ async fn engine_the_table_of_points_is_complete() {
         }
         case.is_done(operation, &admin, "nobody is killed").await;
         service.passes(&admin, "container", 1).await;
-        let passed = std::fs::read_to_string(&log).unwrap();
         // The archive and workspaces are observed at any time; `scripted::{archive, usage}` kill those reconcilers after each step.
         let others = ["archive.", "usage."];
-        let passed = passed
-            .lines()
-            .filter(|point| !others.iter().any(|other| point.starts_with(other)));
-        let passed: BTreeSet<&str> = passed.collect();
-        assert_eq!(passed, names(operation), "{operation:?}");
+        let passed = || -> BTreeSet<String> {
+            let passed = std::fs::read_to_string(&log).unwrap();
+            let passed = passed.lines().map(str::to_owned);
+            let passed = passed.filter(|point| !others.iter().any(|o| point.starts_with(o)));
+            passed.collect()
+        };
+        let expected: BTreeSet<String> = names(operation).into_iter().map(str::to_owned).collect();
+        // The facts of a container that is back are saved once it answers.
+        let context = format!("{operation:?}: every point is passed");
+        let complete = eventually(&context, LIMIT, async || {
+            let missing: Vec<String> = expected.difference(&passed()).cloned().collect();
+            missing
+                .is_empty()
+                .then_some(())
+                .ok_or(format!("not {missing:?}"))
+        });
+        complete.await;
+        assert_eq!(passed(), expected, "{operation:?}");
     }
 }
