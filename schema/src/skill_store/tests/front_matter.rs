@@ -492,7 +492,7 @@ fn worst() -> Vec<(&'static str, String, bool)> {
         ),
         ("asterisks", "*a ".repeat(20_000), false),
         ("comments", "#\n".repeat(7_900), true),
-        ("tabs", "\t".repeat(60_000), false),
+        ("tabs", "\t".repeat(60_000), true),
     ]
 }
 
