@@ -71,12 +71,7 @@ fn real_archive_is_read_as_meant_or_says_why_not() {
         ),
         (
             "gbk-name.zip",
-            Err(&[
-                "names that are not UTF-8: \"notes/",
-                ".md\" (",
-                "GBK",
-                PACK,
-            ]),
+            Err(&["names that are not UTF-8: \"notes/", ".md\" (", "GBK", PACK]),
         ),
         (
             "finder-icon-cr.zip",
