@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release test quick build-tests run-tests check check-console deny typos tools services-up services-down test-long \
-  test-picoclaw test-newer-engine test-fresh-clone long-lints fuzz bench pictures
+  test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -73,14 +73,6 @@ test-newer-engine:
 # `make run` in a fresh clone.
 test-fresh-clone: services-up
 	trap 'tests/services/sets down' EXIT; $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
-
-# The agent itself with generated files. No registry has it: AGENTYARD_TEST_PICOCLAW names the program.
-test-picoclaw: tools
-ifdef AGENTYARD_TEST_PICOCLAW
-	$(NEXTEST_PROGRAM) --profile long --ignore-default-filter -E 'test(/^picoclaw_agent::/)'
-else
-	@echo "PicoClaw's real binary is needed: set AGENTYARD_TEST_PICOCLAW=/path/to/picoclaw" && exit 1
-endif
 
 # Damaged input for the parsers of untrusted input, with a nightly toolchain. Findings are in schema/fuzz/artifacts.
 FUZZ_SECONDS ?= 60

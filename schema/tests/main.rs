@@ -18,7 +18,6 @@ mod home_survives_kill;
 mod images;
 mod own_settings;
 mod picoclaw_adapter;
-mod picoclaw_agent;
 mod refusal;
 mod sealing;
 mod settings_are_read;

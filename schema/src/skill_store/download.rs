@@ -11,6 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::left_out::LeftOut;
 use super::names;
 use super::tree::{TreeLimits, Trouble, each_block, is_executable, scan};
 use super::zip_file::MAX_RATIO;
@@ -42,27 +43,25 @@ impl SkillStore {
 }
 
 /// Writes a folder as a zip file with everything in one directory of the folder's name. Links are left out, and whatever is
-/// no part of a skill. Gives how many links there were.
+/// no part of a skill. Gives a warning for each kind of what was left out.
 ///
 /// # Errors
 /// [`ImportError::Refused`] for what the store would refuse, before anything is written; [`ImportError::Store`] for what
 /// cannot be read, and for what `out` says.
-pub fn zip_folder(folder: &Path, out: impl Write) -> Result<u64, ImportError> {
+pub fn zip_folder(folder: &Path, out: impl Write) -> Result<Vec<String>, ImportError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let io = |action| SkillStoreError::io::<io::Error>(action, folder);
     let real = folder.canonicalize().map_err(io("opening"))?;
     let dir = rustix::fs::openat(CWD, &real, flags, Mode::empty());
     let dir = dir.map_err(|errno| io("opening")(errno.into()))?;
-    let (mut paths, mut links, mut bytes) = (Vec::new(), 0, 0_u64);
+    let (mut paths, mut left_out, mut bytes) = (Vec::new(), LeftOut::default(), 0_u64);
     scan(&dir, |found| {
-        let last = found.path.rsplit(|&byte| byte == b'/').next();
-        let last = last.and_then(|name| std::str::from_utf8(name).ok());
-        if last.is_some_and(names::is_left_out) {
+        if left_out.take(found.path) {
             return Ok(false);
         }
         let kind = found.kind();
         if kind == FileType::Symlink {
-            links += 1;
+            left_out.add_link(found.path);
             return Ok(false);
         }
         let path = names::checked(found.path)?;
@@ -86,7 +85,7 @@ pub fn zip_folder(folder: &Path, out: impl Write) -> Result<u64, ImportError> {
     let name = real.file_name().and_then(|name| name.to_str());
     let name = name.filter(|name| names::checked(name.as_bytes()).is_ok());
     pack(name.unwrap_or("skill"), &dir, &paths, out).map_err(io("packing"))?;
-    Ok(links)
+    Ok(left_out.warnings())
 }
 
 /// The files of a tree, in order.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::str::Utf8Chunk;
 
 use super::front_matter::InvalidFrontMatter;
 use super::names::{LONGEST_COMPONENT, LONGEST_PATH, MAX_DEPTH};
@@ -86,11 +87,15 @@ impl ShownPath {
         let path = path.as_ref();
         // No character of a shown text is made of more bytes than these.
         let begin = path.get(..4 * Self::LONGEST).unwrap_or(path);
-        let escaped: Vec<char> = String::from_utf8_lossy(begin)
-            .chars()
-            .flat_map(char::escape_debug)
-            .take(Self::LONGEST + 1)
-            .collect();
+        let escape = |chunk: &Utf8Chunk<'_>| {
+            let text: String = chunk.valid().chars().flat_map(char::escape_debug).collect();
+            chunk
+                .invalid()
+                .iter()
+                .fold(text, |text, byte| format!("{text}\\x{byte:02x}"))
+        };
+        let escaped: String = begin.utf8_chunks().map(|chunk| escape(&chunk)).collect();
+        let escaped: Vec<char> = escaped.chars().take(Self::LONGEST + 1).collect();
         if begin.len() == path.len() && escaped.len() <= Self::LONGEST {
             return Self(escaped.into_iter().collect());
         }
@@ -144,40 +149,64 @@ pub enum Refusal {
     #[error("the entry {0} of the zip file is encrypted; use a zip file without a password")]
     Encrypted(ShownPath),
     /// An entry of a zip is compressed in a way that is not read.
-    #[error("the entry {0} of the zip file is compressed by a method other than deflate")]
+    #[error(
+        "the entry {0} of the zip file is compressed by a method other than deflate; pack it with Deflate"
+    )]
     UnsupportedMethod(ShownPath),
     /// No path that can be created safely everywhere.
     #[error(
-        "{0} is not a safe relative path: no \\, drive letter, control character, empty name, . or .., and no / at the beginning"
+        "the path {path} {reason}; paths are relative, with / between plain names: rename it, or pack the folder itself with `agentyard skill upload FOLDER` or 7-Zip"
     )]
-    UnsafePath(ShownPath),
-    /// A path that is no text.
-    #[error("the path {0} is not UTF-8")]
-    NotUtf8(ShownPath),
+    UnsafePath {
+        /// The path.
+        path: ShownPath,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Paths that are no text.
+    #[error(
+        "names that are not UTF-8: {} (some programs write names in the computer's own code page, such as CP437 or GBK); rename them, or pack the folder with `agentyard skill upload FOLDER`, with 7-Zip and its parameter cu=on, or with Compress-Archive of PowerShell 7",
+        listed(paths, *count)
+    )]
+    NotUtf8 {
+        /// The first paths.
+        paths: Vec<ShownPath>,
+        /// How many there are.
+        count: usize,
+    },
     /// A path, or a name in it, is too long.
     #[error(
-        "the path {0} is too long: a name has at most {LONGEST_COMPONENT} bytes, a path {LONGEST_PATH}"
+        "the path {0} is too long: a name has at most {LONGEST_COMPONENT} bytes, a path {LONGEST_PATH}; shorten it"
     )]
     PathTooLong(ShownPath),
     /// A path of too many names.
-    #[error("the path {0} is deeper than {MAX_DEPTH} levels")]
+    #[error("the path {0} is deeper than {MAX_DEPTH} levels; move it up")]
     TooDeep(ShownPath),
     /// Two paths that are one on some file systems.
     #[error(
-        "{0} is in the package twice (neither letter case nor the way accents are encoded counts)"
+        "{0} is in the package twice (neither letter case nor the way accents are encoded counts); rename one of them"
     )]
     Duplicate(ShownPath),
     /// A path that is a file and a directory.
-    #[error("{0} is both a file and a directory")]
+    #[error("{0} is both a file and a directory; rename one of them")]
     FileAndDirectory(ShownPath),
-    /// A link in a zip.
-    #[error("{0} is a symbolic link; a package has regular files only")]
-    Link(ShownPath),
     /// A device, fifo or socket.
-    #[error("{0} is neither a regular file nor a directory")]
+    #[error("{0} is neither a regular file nor a directory; remove it")]
     NotRegular(ShownPath),
+    /// It has no `SKILL.md` at its top, but some below.
+    #[error(
+        "the package has no SKILL.md at its top, and {} below it: {}; upload the directory of each by itself, or add the repository (`agentyard skill repo add`) and install them from there",
+        counted_skills(*count),
+        listed(skills, *count)
+    )]
+    Collection {
+        /// The first directories of skills.
+        skills: Vec<ShownPath>,
+        /// How many there are.
+        count: usize,
+    },
     /// There is nothing in it.
-    #[error("the package has no files")]
+    #[error("the package has no files; put SKILL.md at its top")]
     Empty,
     /// The front matter of its `SKILL.md` cannot be read.
     #[error("{path}: {problem}")]
@@ -193,7 +222,9 @@ pub enum Refusal {
     )]
     NoName,
     /// What gives it a name gives none that a skill can have.
-    #[error("{name} cannot be the name of a skill: {SKILL_NAME_RULE}")]
+    #[error(
+        "{name} cannot be the name of a skill: {SKILL_NAME_RULE}; give it another name (`--name` of the command, `name` of the API), or change `name` in SKILL.md"
+    )]
     InvalidName {
         /// The name that was found.
         name: ShownPath,
@@ -201,4 +232,21 @@ pub enum Refusal {
     /// It was changed while it was read.
     #[error("{0} was changed while the package was read; try again")]
     Changed(ShownPath),
+}
+
+fn counted_skills(count: usize) -> String {
+    match count {
+        1 => "a skill".to_owned(),
+        count => format!("{count} skills"),
+    }
+}
+
+/// The first of several paths, and how many others there are.
+pub(super) fn listed(paths: &[ShownPath], count: usize) -> String {
+    let mut shown: Vec<String> = paths.iter().map(ToString::to_string).collect();
+    let others = count.saturating_sub(shown.len());
+    if others > 0 {
+        shown.push(format!("and {others} more"));
+    }
+    shown.join(", ")
 }

@@ -129,9 +129,9 @@ fn skill(found: &Found<'_>) -> Result<FoundSkill, End> {
         });
     };
     Ok(match front_matter::read(file).map_err(End::Io)? {
-        Ok(manifest) => FoundSkill {
-            description: manifest.description,
-            ..named(path, manifest.name.as_deref())
+        Ok(reading) => FoundSkill {
+            description: reading.front_matter.description,
+            ..named(path, reading.front_matter.name.as_deref())
         },
         Err(problem) => FoundSkill {
             problem: Some(format!("SKILL.md: {problem}")),
@@ -150,9 +150,10 @@ fn named(path: &[u8], own: Option<&str>) -> FoundSkill {
         _ if !path.is_empty() && names::checked(path).is_err() => {
             Some(format!("{} is not a safe path", ShownPath::of(path)))
         }
-        Some(wanted) if name.is_none() => {
-            Some(format!("{}: {SKILL_NAME_RULE}", ShownPath::of(wanted)))
-        }
+        Some(wanted) if name.is_none() => Some(format!(
+            "{} cannot be the name of a skill: {SKILL_NAME_RULE}; install it under another name (`--name`)",
+            ShownPath::of(wanted)
+        )),
         _ => None,
     };
     FoundSkill {

@@ -12,8 +12,9 @@ use rustix::io::Errno;
 
 use super::SkillStore;
 use super::digest::{ContentHash, Records, TreeDigest};
-use super::error::{ImportError, Refusal, ShownPath, SkillStoreError};
-use super::front_matter::{self, FrontMatter};
+use super::error::{ImportError, Refusal, ShownPath, SkillStoreError, listed};
+use super::front_matter::{self, FrontMatter, Reading};
+use super::left_out::LeftOut;
 use super::names::{self, Names, Place};
 use super::temporary::Temporary;
 use super::tree::{Found, Tree, TreeLimits, Trouble, each_block, is_executable, scan};
@@ -41,8 +42,10 @@ pub struct Imported {
     pub files: u64,
     /// How long they are together.
     pub bytes: u64,
-    /// Symbolic links of a directory, which are not taken in.
+    /// Symbolic links, which are not taken in.
     pub skipped_links: u64,
+    /// What was read otherwise than it is written, or left out; a sentence each, for people.
+    pub warnings: Vec<String>,
     /// The store had it already.
     pub already_there: bool,
 }
@@ -70,7 +73,10 @@ impl SkillStore {
             })?;
             staging.add(&entry.path, entry.executable, content);
         }
-        staging.finish(name, zip.top.as_deref())
+        let mut imported = staging.finish(name, zip.top.as_deref())?;
+        imported.warnings.extend(zip.warnings);
+        imported.skipped_links = zip.links;
+        Ok(imported)
     }
 
     /// Takes a directory in, such as one of a repository, which may be changed meanwhile. Symbolic links are skipped.
@@ -80,18 +86,17 @@ impl SkillStore {
     pub fn import_dir(&self, dir: impl AsFd, name: &SkillName) -> Result<Imported, ImportError> {
         let mut staging = Staging::begin(self)?;
         let mut names = Names::default();
-        let mut links = 0;
+        let mut left_out = LeftOut::default();
         let mut buffer = vec![0; BLOCK];
         scan(dir, |found| {
-            let last = found.path.rsplit(|&byte| byte == b'/').next();
-            let last = last.and_then(|name| std::str::from_utf8(name).ok());
-            if last.is_some_and(names::is_left_out) {
+            // What version control keeps of a repository is not in it.
+            if found.path == b".git" || left_out.take(found.path) {
                 return Ok(false);
             }
             let kind = found.kind();
             if kind == FileType::Symlink {
-                links += 1;
-                return match links > TreeLimits::LARGEST.files {
+                left_out.add_link(found.path);
+                return match left_out.links() > TreeLimits::LARGEST.files {
                     true => Err(Refusal::TooManyEntries.into()),
                     false => Ok(false),
                 };
@@ -111,11 +116,10 @@ impl SkillStore {
                 _ => Err(Refusal::NotRegular(ShownPath::of(path)).into()),
             }
         })?;
-        let imported = staging.finish(Some(name), None)?;
-        Ok(Imported {
-            skipped_links: links,
-            ..imported
-        })
+        let mut imported = staging.finish(Some(name), None)?;
+        imported.warnings.extend(left_out.warnings());
+        imported.skipped_links = left_out.links();
+        Ok(imported)
     }
 }
 
@@ -227,11 +231,14 @@ impl<'a> Staging<'a> {
         if records.files() == 0 {
             return Err(Refusal::Empty.into());
         }
-        let manifest = manifest(&temporary.dir, &records)?;
+        let mut warnings = Vec::new();
+        check_inner_skills(&records, &mut warnings)?;
+        let reading = manifest(&temporary.dir, &records, &mut warnings)?;
         let name = match given {
             Some(name) => name.clone(),
-            None => name_of(manifest.as_ref(), top)?,
+            None => name_of(reading.as_ref(), top, &mut warnings)?,
         };
+        let manifest = reading.map(|reading| reading.front_matter);
         // It would be left out of its own download.
         if names::is_left_out(name.as_str()) {
             let name = ShownPath::of(name.as_str());
@@ -258,6 +265,7 @@ impl<'a> Staging<'a> {
             files,
             bytes,
             skipped_links: 0,
+            warnings,
             already_there,
         })
     }
@@ -326,8 +334,42 @@ fn make_parents(top: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// What `SKILL.md` says; no two files differ in letter case only.
-fn manifest(dir: &OwnedFd, records: &Records) -> Result<Option<FrontMatter>, ImportError> {
+/// Looks for skills below the top: with none at the top the package is a collection.
+///
+/// # Errors
+/// [`Refusal::Collection`].
+fn check_inner_skills(records: &Records, warnings: &mut Vec<String>) -> Result<(), Refusal> {
+    const NAMED: usize = 10;
+    let is_manifest = |name: &[u8]| name.eq_ignore_ascii_case(MANIFEST.as_bytes());
+    let mut inner: Vec<&[u8]> = records
+        .paths()
+        .filter_map(|path| {
+            let slash = path.iter().rposition(|&byte| byte == b'/')?;
+            is_manifest(path.get(slash + 1..)?).then_some(path.get(..slash)?)
+        })
+        .collect();
+    if inner.is_empty() {
+        return Ok(());
+    }
+    inner.sort_unstable();
+    let count = inner.len();
+    let skills: Vec<ShownPath> = inner.into_iter().take(NAMED).map(ShownPath::of).collect();
+    if !records.paths().any(is_manifest) {
+        return Err(Refusal::Collection { skills, count });
+    }
+    warnings.push(format!(
+        "other skills are inside, and come as files of this one: {}; upload the directory of each by itself to bind it",
+        listed(&skills, count)
+    ));
+    Ok(())
+}
+
+/// Reads `SKILL.md`; no two files differ in letter case only.
+fn manifest(
+    dir: &OwnedFd,
+    records: &Records,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Reading>, ImportError> {
     let Some(path) = records
         .paths()
         .find(|path| path.eq_ignore_ascii_case(MANIFEST.as_bytes()))
@@ -339,20 +381,48 @@ fn manifest(dir: &OwnedFd, records: &Records) -> Result<Option<FrontMatter>, Imp
         .map_err(std::io::Error::from)
         .and_then(|file| front_matter::read(File::from(file)))
         .map_err(SkillStoreError::io("reading", name))?;
+    let shown = ShownPath::of(path);
     match found {
-        Ok(found) => Ok(Some(found)),
+        Ok(mut reading) => {
+            if path != MANIFEST.as_bytes() {
+                warnings.push(format!(
+                    "{shown}: some agents look for {MANIFEST} in this letter case only; rename it"
+                ));
+            }
+            let said = std::mem::take(&mut reading.warnings).into_iter();
+            warnings.extend(said.map(|said| format!("{shown}: {said}")));
+            Ok(Some(reading))
+        }
         Err(problem) => Err(Refusal::FrontMatter {
-            path: ShownPath::of(path),
+            path: shown,
             problem,
         }
         .into()),
     }
 }
 
-fn name_of(manifest: Option<&FrontMatter>, top: Option<&str>) -> Result<SkillName, Refusal> {
-    let own = manifest.and_then(|manifest| manifest.name.as_deref());
-    let name = own.or(top).ok_or(Refusal::NoName)?;
-    name.parse().map_err(|_| Refusal::InvalidName {
+/// The name of a package: its own, else that of the directory that everything is in, else its title.
+fn name_of(
+    reading: Option<&Reading>,
+    top: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Result<SkillName, Refusal> {
+    let own = reading.and_then(|reading| reading.front_matter.name.as_deref());
+    let title = reading.and_then(|reading| reading.title.as_deref());
+    let name = own.or(top).or(title).ok_or(Refusal::NoName)?;
+    let parsed: SkillName = name.parse().map_err(|_| Refusal::InvalidName {
         name: ShownPath::of(name),
-    })
+    })?;
+    if let (None, Some(title)) = (own, title) {
+        let source = match top {
+            Some(_) => "its directory",
+            None => "its title",
+        };
+        warnings.push(format!(
+            "{MANIFEST} has the title {} and no name; the skill was named {parsed} after {source}: \
+             write `name: {parsed}` into the front matter, or upload it under another name",
+            ShownPath::of(title)
+        ));
+    }
+    Ok(parsed)
 }

@@ -8,7 +8,7 @@
 //!
 //! The digest covers the normalised tree: regular files with their path, whether they are executable, and their bytes. So
 //! the same content is one directory, whatever zip or clone it came from. Links, owners, other bits and empty directories
-//! are not kept; `.git`, `__MACOSX` and `.DS_Store` are left out.
+//! are not kept; `.git` and the files that macOS adds (`__MACOSX`, `.DS_Store`, `._*`, Finder's `Icon`) are left out.
 //!
 //! Packages come from strangers: everything is checked and bounded before it is used, what is refused leaves nothing, and
 //! a directory appears under its digest at once and complete, or not at all. Whoever asks whether a digest is there in
@@ -23,6 +23,7 @@ mod found;
 pub mod front_matter;
 mod garbage;
 mod import;
+mod left_out;
 mod names;
 mod temporary;
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub use digest::{InvalidDigest, TreeDigest, TreeStamp};
 pub use download::zip_folder;
 pub use error::{ImportError, Refusal, ShownPath, SkillStoreError};
 pub use found::{FoundSkill, FoundSkills, MAX_SKILLS, list_skills};
-pub use front_matter::{FrontMatter, InvalidFrontMatter};
+pub use front_matter::{FrontMatter, InvalidFrontMatter, Reading};
 pub use import::Imported;
 pub use tree::{Tree, TreeLimits, digest_package, digest_tree, stamp_tree};
 pub use zip_file::MAX_PACKED;

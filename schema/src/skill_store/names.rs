@@ -15,12 +15,21 @@ pub(super) const LONGEST_PATH: usize = 1024;
 /// Most bytes of a name in a path.
 pub(super) const LONGEST_COMPONENT: usize = 255;
 
-/// What is no part of a skill, wherever it stands: the data of version control, and what macOS adds.
-const LEFT_OUT: [&str; 3] = [".git", "__MACOSX", ".DS_Store"];
+/// The data of version control.
+const VERSION_CONTROL: &str = ".git";
+/// Files that macOS adds beside those of its users; Finder's file for the icon of a folder ends with a carriage return.
+const MACOS: [&str; 3] = ["__MACOSX", ".DS_Store", "Icon\r"];
+/// The beginning of names of files in which macOS keeps attributes of others.
+const APPLE_DOUBLE: &str = "._";
 
-/// Whether something of that name, and everything in it, is left out.
+/// Whether something of that name, and everything in it, is left out, wherever it stands.
 pub(super) fn is_left_out(name: &str) -> bool {
-    LEFT_OUT.contains(&name)
+    name == VERSION_CONTROL || is_macos(name)
+}
+
+/// Whether macOS adds something of that name.
+pub(super) fn is_macos(name: &str) -> bool {
+    MACOS.contains(&name) || name.starts_with(APPLE_DOUBLE)
 }
 
 /// The path as a text, if it is safe: relative, plain names only, nothing that another system or a terminal would read
@@ -30,14 +39,34 @@ pub(super) fn is_left_out(name: &str) -> bool {
 /// [`Refusal::NotUtf8`], [`Refusal::UnsafePath`], [`Refusal::PathTooLong`] for a name in it.
 pub(super) fn checked(path: &[u8]) -> Result<&str, Refusal> {
     let shown = || ShownPath::of(path);
-    let path = std::str::from_utf8(path).map_err(|_| Refusal::NotUtf8(shown()))?;
+    let refuse = |reason| {
+        Err(Refusal::UnsafePath {
+            path: shown(),
+            reason,
+        })
+    };
+    let path = std::str::from_utf8(path).map_err(|_| Refusal::NotUtf8 {
+        paths: vec![shown()],
+        count: 1,
+    })?;
     let has_drive = |name: &str| {
         let mut chars = name.chars();
         chars.next().is_some_and(|c| c.is_ascii_alphabetic()) && chars.next() == Some(':')
     };
-    let plain = |name: &str| !matches!(name, "" | "." | "..") && !has_drive(name);
-    if path.contains(|c: char| c == '\\' || c.is_control()) || !path.split('/').all(plain) {
-        return Err(Refusal::UnsafePath(shown()));
+    if path.contains('\\') {
+        return refuse("has a \\");
+    } else if path.contains(char::is_control) {
+        return refuse("has a control character");
+    } else if path.starts_with('/') {
+        return refuse("begins with /");
+    }
+    for name in path.split('/') {
+        match name {
+            "" => return refuse("has an empty name"),
+            "." | ".." => return refuse("has . or .. in it"),
+            name if has_drive(name) => return refuse("has a drive letter"),
+            _ => {}
+        }
     }
     if path.split('/').any(|name| name.len() > LONGEST_COMPONENT) {
         return Err(Refusal::PathTooLong(shown()));
@@ -211,11 +240,11 @@ mod tests {
             "a/\u{1b}[2J",
         ] {
             assert!(
-                matches!(checked(bad.as_bytes()), Err(Refusal::UnsafePath(_))),
+                matches!(checked(bad.as_bytes()), Err(Refusal::UnsafePath { .. })),
                 "{bad:?}"
             );
         }
-        assert!(matches!(checked(b"a\xe9"), Err(Refusal::NotUtf8(_))));
+        assert!(matches!(checked(b"a\xe9"), Err(Refusal::NotUtf8 { .. })));
         assert!(matches!(
             checked("é".repeat(128).as_bytes()),
             Err(Refusal::PathTooLong(_))

@@ -1,9 +1,13 @@
 //! Zip files as strangers pack them: everything is checked before anything is unpacked.
 //!
 //! The `zip` crate reads what can somehow be read: it looks for signatures all over the file, tries one end of it after the
-//! other, reserves memory for as many entries as the file claims, and takes names from extra fields. Here, a file has one
-//! meaning or is refused, and nothing is kept of it but a name and a few numbers for each of at most 10,000 entries.
+//! other, and reserves memory for as many entries as the file claims. Here, a file has one meaning or is refused, and
+//! nothing is kept of it but a name and a few numbers for each of at most 10,000 entries.
+//!
+//! A name in a Unicode Path field is taken where its checksum fits the name of the entry, and ignored where it does not. If no
+//! name has a `/`, each `\` separates directories, as Windows PowerShell 5.1 packs them.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -12,6 +16,7 @@ use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
 use super::error::{ImportError, Refusal, ShownPath, SkillStoreError};
+use super::left_out::LeftOut;
 use super::names::{self, LONGEST_COMPONENT, LONGEST_PATH, MAX_DEPTH, Names, Place};
 use super::tree::TreeLimits;
 
@@ -33,13 +38,18 @@ const ELSEWHERE_32: u64 = 0xffff_ffff;
 /// Flags of an entry.
 const ENCRYPTED: u64 = 1 | 1 << 6 | 1 << 13;
 const SIZES_FOLLOW: u64 = 1 << 3;
+const UTF8_NAME: u64 = 1 << 11;
 const PATCH: u64 = 1 << 5;
+/// Most names in another encoding that are shown.
+const NAMED: usize = 5;
 /// Methods of compression.
 const STORED: u64 = 0;
 const DEFLATED: u64 = 8;
 /// Extra fields of an entry.
 const EXTRA_64: u64 = 0x0001;
 const EXTRA_NAME: u64 = 0x7075;
+
+const BACKSLASHES: &str = "the paths have \\ in place of /, as Windows PowerShell 5.1 packs them; each \\ was read as a directory separator: pack with PowerShell 7, 7-Zip or `agentyard skill upload FOLDER`";
 
 /// A zip file that was checked.
 pub(super) struct ZipFile {
@@ -48,6 +58,10 @@ pub(super) struct ZipFile {
     pub(super) files: Vec<Entry>,
     /// The one directory that everything is in.
     pub(super) top: Option<Box<str>>,
+    /// What was left out or read otherwise than it is written, a sentence each.
+    pub(super) warnings: Vec<String>,
+    /// The number of symbolic links that were left out.
+    pub(super) links: u64,
 }
 
 /// An entry of it.
@@ -56,6 +70,8 @@ pub(super) struct Entry {
     pub(super) path: Box<str>,
     pub(super) executable: bool,
     place: Place,
+    /// It is no part of the skill.
+    left_out: bool,
     packed: u64,
     length: u64,
     crc: u32,
@@ -67,6 +83,8 @@ pub(super) struct Entry {
 /// An entry as the list of entries has it.
 struct Header {
     name: Box<[u8]>,
+    /// Its name in UTF-8, if it has another one.
+    second_name: SecondName,
     flags: u64,
     method: u64,
     crc: u64,
@@ -74,6 +92,48 @@ struct Header {
     length: u64,
     mode: u64,
     start: u64,
+}
+
+impl Header {
+    /// The name that counts.
+    fn path(&self) -> &[u8] {
+        match &self.second_name {
+            SecondName::Fits(name) => name,
+            _ => &self.name,
+        }
+    }
+
+    fn is_link(&self) -> bool {
+        self.mode & 0o170_000 == 0o120_000
+    }
+}
+
+/// The content of a Unicode Path field.
+enum SecondName {
+    /// There is none, or it is the name itself.
+    None,
+    Fits(Box<[u8]>),
+    /// It belongs to a name that the entry has no more.
+    Stale,
+}
+
+impl SecondName {
+    fn new(extra: &[u8], name: &[u8]) -> Self {
+        match extra_field(extra, EXTRA_NAME) {
+            None => Self::None,
+            Some([1, sum @ ..]) if sum.len() >= 4 => {
+                let (sum, text) = sum.split_at(4);
+                let mut crc = Crc::new();
+                crc.update(name);
+                match number(sum, 0, 4) == u64::from(crc.sum()) {
+                    _ if text == name => Self::None,
+                    true if std::str::from_utf8(text).is_ok() => Self::Fits(text.into()),
+                    _ => Self::Stale,
+                }
+            }
+            Some(_) => Self::Stale,
+        }
+    }
 }
 
 /// Where the list of entries is.
@@ -97,17 +157,14 @@ impl ZipFile {
         if list.entries > TreeLimits::LARGEST.files {
             return Err(Refusal::TooManyEntries.into());
         }
+        let backslashes = has_only_backslashes(&file, &list)?;
+        let mut left_out = LeftOut::default();
+        let mut stale = 0;
+        let (mut not_utf8, mut unnamed) = (Vec::new(), 0);
         let mut entries = Vec::new();
         // Where each entry begins and ends in the file.
         let mut extents = Vec::new();
-        let mut reader = BufReader::with_capacity(
-            BLOCK,
-            Section {
-                file: &file,
-                at: list.start,
-                left: list.length,
-            },
-        );
+        let mut reader = list.read(&file);
         for _ in 0..list.entries {
             let header = read_header(&mut reader)?;
             let data = check_local(&file, &header)?;
@@ -116,7 +173,27 @@ impl ZipFile {
                 return Err(Refusal::Overlap(ShownPath::of(&header.name)).into());
             };
             extents.push((header.start, end, entries.len()));
-            entries.push(entry(&header, data)?);
+            stale += usize::from(matches!(header.second_name, SecondName::Stale));
+            let path = match backslashes {
+                true => replace_backslashes(header.path()).into(),
+                false => Cow::Borrowed(header.path()),
+            };
+            let entry = match left_out.take(&path) {
+                true => Entry::without_content(&path),
+                false if header.is_link() => {
+                    left_out.add_link(&path);
+                    Entry::without_content(&path)
+                }
+                false => match entry(&header, &path, data) {
+                    Err(Refusal::NotUtf8 { paths, .. }) => {
+                        unnamed += 1;
+                        not_utf8.extend(paths.into_iter().take(usize::from(unnamed <= NAMED)));
+                        Entry::without_content(&path)
+                    }
+                    entry => entry?,
+                },
+            };
+            entries.push(entry);
         }
         if reader.read(&mut [0]).map_err(unread)? != 0 {
             return Err(Refusal::NotAZip("its list of entries is longer than it says").into());
@@ -130,8 +207,14 @@ impl ZipFile {
                 return Err(Refusal::Overlap(ShownPath::of(path)).into());
             }
         }
-        let left_out = |entry: &Entry| entry.path.split('/').any(names::is_left_out);
-        entries.retain(|entry| !left_out(entry));
+        if unnamed > 0 {
+            return Err(Refusal::NotUtf8 {
+                paths: not_utf8,
+                count: unnamed,
+            }
+            .into());
+        }
+        entries.retain(|entry| !entry.left_out);
         let mut names = Names::default();
         let mut length = 0_u64;
         for entry in &entries {
@@ -145,18 +228,44 @@ impl ZipFile {
             return Err(Refusal::Ratio.into());
         }
         entries.retain(|entry| entry.place == Place::File);
-        let top = strip_common_top(&mut entries);
+        let mut top = strip_common_top(&mut entries);
+        let mut around = top.as_deref().unwrap_or_default().to_owned();
+        while top.is_some() && skill_is_deeper(&entries) {
+            let Some(next) = strip_common_top(&mut entries) else {
+                break;
+            };
+            around = format!("{around}/{next}");
+            top = Some(next);
+        }
         for entry in &entries {
             names::fits(&entry.path)?;
         }
-        match entries.is_empty() {
-            true => Err(Refusal::Empty.into()),
-            false => Ok(Self {
-                file,
-                files: entries,
-                top,
-            }),
+        if entries.is_empty() {
+            return Err(Refusal::Empty.into());
         }
+        let mut warnings = left_out.warnings();
+        if backslashes {
+            warnings.push(BACKSLASHES.to_owned());
+        }
+        if around.contains('/') {
+            warnings.push(format!(
+                "everything is in {}, which is no part of the skill",
+                ShownPath::of(around)
+            ));
+        }
+        if stale > 0 {
+            warnings.push(format!(
+                "Unicode names that do not belong to the names of their entries were ignored: {stale}; \
+                 look whether the files are named as they should be"
+            ));
+        }
+        Ok(Self {
+            file,
+            files: entries,
+            top,
+            warnings,
+            links: left_out.links(),
+        })
     }
 
     /// Unpacks an entry block by block.
@@ -256,6 +365,18 @@ fn strip_common_top(files: &mut [Entry]) -> Option<Box<str>> {
     Some(top)
 }
 
+/// Whether there is a `SKILL.md`, and none at the top.
+fn skill_is_deeper(files: &[Entry]) -> bool {
+    let is_manifest = |name: &str| name.eq_ignore_ascii_case("SKILL.md");
+    let within = |entry: &Entry| {
+        entry
+            .path
+            .rsplit_once('/')
+            .is_some_and(|(_, name)| is_manifest(name))
+    };
+    files.iter().any(within) && !files.iter().any(|entry| is_manifest(&entry.path))
+}
+
 fn find_list(file: &File, whole: u64) -> Result<List, ImportError> {
     const NO_END: &str = "it has no list of entries at its end; it may be cut off";
     const ODD: &str = "the record at its end is damaged";
@@ -317,6 +438,42 @@ fn find_list(file: &File, whole: u64) -> Result<List, ImportError> {
     }
 }
 
+impl List {
+    fn read<'a>(&self, file: &'a File) -> BufReader<Section<'a>> {
+        let section = Section {
+            file,
+            at: self.start,
+            left: self.length,
+        };
+        BufReader::with_capacity(BLOCK, section)
+    }
+}
+
+/// Whether `\` separates directories: it is in names, and `/` is in none.
+fn has_only_backslashes(file: &File, list: &List) -> Result<bool, ImportError> {
+    let mut reader = list.read(file);
+    let mut found = false;
+    for _ in 0..list.entries {
+        let header = match read_header(&mut reader) {
+            // It is read once more, in the order in which everything is checked.
+            Err(ImportError::Refused(_)) => return Ok(false),
+            header => header?,
+        };
+        // A byte of a character in some other encoding may be the same.
+        let path = std::str::from_utf8(header.path()).unwrap_or_default();
+        if path.contains('/') {
+            return Ok(false);
+        }
+        found |= path.contains('\\');
+    }
+    Ok(found)
+}
+
+fn replace_backslashes(path: &[u8]) -> Vec<u8> {
+    let replace = |&byte| if byte == b'\\' { b'/' } else { byte };
+    path.iter().map(replace).collect()
+}
+
 fn read_header(list: &mut impl Read) -> Result<Header, ImportError> {
     let mut fixed = [0; CENTRAL];
     take(list, &mut fixed)?;
@@ -349,6 +506,7 @@ fn read_header(list: &mut impl Read) -> Result<Header, ImportError> {
         mode: number(&fixed, 40, 2),
         start: number(&fixed, 42, 4),
         name: Box::default(),
+        second_name: SecondName::None,
     };
     let mut in_64_bits = extra_field(&extra, EXTRA_64).unwrap_or_default();
     for value in [&mut header.length, &mut header.packed, &mut header.start] {
@@ -359,11 +517,14 @@ fn read_header(list: &mut impl Read) -> Result<Header, ImportError> {
             (*value, in_64_bits) = (number(field, 0, 8), rest);
         }
     }
-    // Five bytes are a version and a checksum.
-    if let Some(other) = extra_field(&extra, EXTRA_NAME)
-        && other.get(5..) != Some(&name)
-    {
-        return Err(broken("it has a second name"));
+    header.second_name = SecondName::new(&extra, &name);
+    if let SecondName::Fits(second) = &header.second_name {
+        if header.flags & UTF8_NAME != 0 {
+            return Err(broken("it has two names in UTF-8"));
+        }
+        if second.len() > LONGEST_PATH + LONGEST_COMPONENT + 2 {
+            return Err(Refusal::PathTooLong(ShownPath::of(second)).into());
+        }
     }
     header.name = name.into();
     Ok(header)
@@ -427,16 +588,32 @@ fn check_local(file: &File, listed: &Header) -> Result<u64, ImportError> {
         .ok_or_else(|| broken(OUTSIDE))
 }
 
+impl Entry {
+    fn without_content(path: &[u8]) -> Self {
+        Self {
+            path: String::from_utf8_lossy(path).into(),
+            executable: false,
+            place: Place::File,
+            left_out: true,
+            packed: 0,
+            length: 0,
+            crc: 0,
+            deflated: false,
+            data: 0,
+        }
+    }
+}
+
 /// What an entry is, if it may be in a package.
-fn entry(header: &Header, data: u64) -> Result<Entry, Refusal> {
-    let shown = || ShownPath::of(&header.name);
+fn entry(header: &Header, path: &[u8], data: u64) -> Result<Entry, Refusal> {
+    let shown = || ShownPath::of(path);
     let broken = |reason| Refusal::BrokenEntry {
         path: shown(),
         reason,
     };
-    let (name, is_directory) = match header.name.strip_suffix(b"/") {
+    let (name, is_directory) = match path.strip_suffix(b"/") {
         Some(name) => (name, true),
-        None => (&*header.name, false),
+        None => (path, false),
     };
     let path = names::checked(name)?;
     // One for the top directory, which is stripped.
@@ -452,7 +629,6 @@ fn entry(header: &Header, data: u64) -> Result<Entry, Refusal> {
     // Whatever system it says it comes from: that is believed by some programs.
     match (header.mode & 0o170_000, is_directory) {
         (0, _) | (0o100_000, false) | (0o040_000, true) => {}
-        (0o120_000, _) => return Err(Refusal::Link(shown())),
         (0o100_000, true) | (0o040_000, false) => return Err(Refusal::FileAndDirectory(shown())),
         _ => return Err(Refusal::NotRegular(shown())),
     }
@@ -473,6 +649,7 @@ fn entry(header: &Header, data: u64) -> Result<Entry, Refusal> {
         length: header.length,
         crc: u32::try_from(header.crc).unwrap_or_default(),
         deflated: header.method == DEFLATED,
+        left_out: false,
         data,
     })
 }

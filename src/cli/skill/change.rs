@@ -18,6 +18,9 @@ pub struct InstallArgs {
     repository: String,
     /// Name or directory of the skill in it [default: the only one]
     skill: Option<String>,
+    /// Name that it gets [default: as SKILL.md says, else its directory's]
+    #[arg(long)]
+    name: Option<String>,
     #[command(flatten)]
     how: How,
 }
@@ -54,6 +57,9 @@ pub async fn install(server: &Server, args: InstallArgs) -> Result {
     let mut body = json!({
         "repo": args.repository, "skill": args.skill, "dry_run": args.how.dry_run,
     });
+    if let Some(name) = args.name {
+        body["name"] = json!(name);
+    }
     if args.how.detach {
         body["wait"] = json!(0);
     }

@@ -14,7 +14,6 @@ use tokio_util::io::ReaderStream;
 
 use super::{PATH, change};
 use crate::cli::effect::How;
-use crate::cli::output::cell::counted;
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
@@ -55,11 +54,10 @@ pub async fn upload(server: &Server, args: UploadArgs) -> Result {
     let Package {
         file,
         length,
-        links,
+        warnings,
     } = opened.map_err(failed)??;
-    if links > 0 {
-        let links = counted(links, "symbolic link");
-        screen::note(&format!("warning: left out {links}"));
+    for warning in warnings {
+        screen::note(&format!("warning: {warning}"));
     }
     let bar = screen::bar(length, "uploading [{bar:30}] {bytes}/{total_bytes}");
     let bar = bar.filter(|_| length >= WORTH_A_BAR);
@@ -93,18 +91,18 @@ pub async fn upload(server: &Server, args: UploadArgs) -> Result {
 struct Package {
     file: File,
     length: u64,
-    /// Links that are not in it.
-    links: u64,
+    /// What is not in it.
+    warnings: Vec<String>,
 }
 
 /// The zip, or the folder as one, in a file that is gone with this process.
 fn open(path: &Path) -> Result<Package> {
     let cannot = |error: std::io::Error| failed(format!("cannot read {}: {error}", path.display()));
     let found = std::fs::metadata(path).map_err(cannot)?;
-    let (mut file, links) = if found.is_dir() {
+    let (mut file, warnings) = if found.is_dir() {
         pack(path)?
     } else if found.is_file() {
-        (File::open(path).map_err(cannot)?, 0)
+        (File::open(path).map_err(cannot)?, Vec::new())
     } else {
         let text = format!("{} is neither a file nor a folder", path.display());
         return Err(Failure::Failed(text));
@@ -117,22 +115,23 @@ fn open(path: &Path) -> Result<Package> {
     Ok(Package {
         file,
         length,
-        links,
+        warnings,
     })
 }
 
-fn pack(folder: &Path) -> Result<(File, u64)> {
+fn pack(folder: &Path) -> Result<(File, Vec<String>)> {
     let unwritten =
         |error: std::io::Error| failed(format!("cannot write a temporary file: {error}"));
     let file = tempfile::tempfile().map_err(unwritten)?;
     let mut out = BufWriter::new(file);
     let packed = zip_folder(folder, &mut out);
-    let links = packed.map_err(|error| failed(reconcilers::runtime::supervise::chain(&error)))?;
+    let warnings =
+        packed.map_err(|error| failed(reconcilers::runtime::supervise::chain(&error)))?;
     out.flush().map_err(unwritten)?;
     let file = out
         .into_inner()
         .map_err(|error| unwritten(error.into_error()))?;
-    Ok((file, links))
+    Ok((file, warnings))
 }
 
 #[cfg(test)]
@@ -148,7 +147,14 @@ mod tests {
         std::fs::write(folder.join("SKILL.md"), "# PDF").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
         let package = open(&folder).unwrap();
-        assert_eq!(package.links, 1);
+        let [git, links] = package.warnings.as_slice() else {
+            panic!("{:?}", package.warnings);
+        };
+        assert!(git.ends_with(": \".git\""), "{git}");
+        assert!(
+            links.starts_with("symbolic links were left out: \"link\";"),
+            "{links}"
+        );
         let mut zip = zip::ZipArchive::new(package.file).unwrap();
         assert_eq!(zip.len(), 1);
         assert_eq!(zip.by_name("pdf/SKILL.md").unwrap().size(), 5);

@@ -24,7 +24,8 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Skills, "Install a skill from a repository")
             .about(
                 "`skill` is the name or the directory of a skill in the repository; it may be \
-                 left out where there is only one. Installing again updates the skill to the \
+                 left out where there is only one. It is installed under `name`, else under its \
+                 own. Installing again updates the skill to the \
                  commit that was pulled last.",
             )
             .waits_for_task()
@@ -52,6 +53,9 @@ pub struct Form {
     /// Name or directory of the skill in the repository.
     #[schema(example = "pdf")]
     skill: Option<String>,
+    /// Name that it gets [default: its own, else its directory's].
+    #[schema(value_type = Option<SkillName>)]
+    name: Option<String>,
     /// Report who would be affected, without changing anything.
     #[serde(default)]
     dry_run: bool,
@@ -82,7 +86,13 @@ async fn install(
         ApiError::conflict("not_pulled", message)
     };
     let commit = repository.facts.commit_id.clone().ok_or_else(not_pulled)?;
-    let (path, name) = chosen(&repository, given(&params.skill))?;
+    let (path, own) = chosen(&repository, given(&params.skill))?;
+    let name = match given(&params.name) {
+        Some(name) => name
+            .parse::<SkillName>()
+            .map_err(|rule| ApiError::invalid("name", rule.to_string()))?,
+        None => own?,
+    };
     let origin = Origin {
         repository: Some(repository.name.to_string()),
         path: Some(path.clone()),
@@ -116,8 +126,8 @@ async fn install(
     upload::add(&deps, &meta, adding, if_generation, wait).await
 }
 
-/// Directory and name of the skill that was named.
-fn chosen(repository: &RepositoryRow, named: Option<&str>) -> Result<(String, SkillName)> {
+/// Directory of the skill that was named, and the name that it gives itself.
+fn chosen(repository: &RepositoryRow, named: Option<&str>) -> Result<(String, Result<SkillName>)> {
     let offered = &repository.facts.skills;
     let is_named = |skill: &&OfferedSkill| match named {
         None => true,
@@ -144,6 +154,5 @@ fn chosen(repository: &RepositoryRow, named: Option<&str>) -> Result<(String, Sk
         let problem = problem.unwrap_or_else(|| "it has no name that a skill can have".to_owned());
         ApiError::unprocessable("invalid_skill", problem)
     };
-    let name = skill.name.clone().ok_or_else(unusable)?;
-    Ok((skill.path.clone(), name))
+    Ok((skill.path.clone(), skill.name.clone().ok_or_else(unusable)))
 }

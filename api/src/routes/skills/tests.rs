@@ -34,6 +34,11 @@ pub(in crate::routes) fn package(name: &str) -> Vec<u8> {
 
 /// A repository with one skill, `plan`, as it is once it was pulled.
 pub(in crate::routes) async fn pulled_repository(world: &World, tx: &mut Tx) {
+    pulled_repository_of(world, tx, "---\nname: plan\ndescription: Plans\n---\n").await;
+}
+
+/// A repository with one skill that says this of itself.
+async fn pulled_repository_of(world: &World, tx: &mut Tx, manifest: &str) {
     let new = NewRepository {
         name: "pulled".parse().unwrap(),
         url: "https://git.example.com/pulled".parse().unwrap(),
@@ -45,7 +50,6 @@ pub(in crate::routes) async fn pulled_repository(world: &World, tx: &mut Tx) {
     let saved = skill_repository::save(tx, key, &new, &[], "1", None, NOW).await;
     let uid = saved.unwrap().0;
     let checkout = world.deps.checkouts.begin(&uid, None).unwrap();
-    let manifest = "---\nname: plan\ndescription: Plans\n---\n";
     std::fs::write(checkout.path.join("SKILL.md"), manifest).unwrap();
     let skills = world.deps.checkouts.publish(&uid, &checkout, "c0ffee");
     let facts = RepositoryFacts {
@@ -466,6 +470,62 @@ async fn repositories_are_kept_without_showing_secrets() {
 
 fn other_digest() -> Option<TreeDigest> {
     Some("0".repeat(64).parse().unwrap())
+}
+
+#[tokio::test]
+async fn upload_read_otherwise_answers_warnings() {
+    let admin = Admin::new().await;
+    let manifest = "<!-- from a list -->\n---\nname: pdf\ndescription: Use it when: always\n---\n";
+    let added = admin
+        .upload(&zip_of(&[
+            ("pdf/SKILL.md", manifest),
+            ("pdf/._SKILL.md", "x"),
+            ("pdf/more/SKILL.md", "# More"),
+        ]))
+        .await;
+    assert_eq!(added.status, 200, "{added:?}");
+    let warnings: Vec<&str> = added.body["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|warning| warning.as_str().unwrap())
+        .collect();
+    let begins = [
+        "other skills are inside",
+        "\"SKILL.md\": the front matter begins in line 3, after a comment",
+        "\"SKILL.md\": line 4: description has a colon",
+        "files that macOS adds were left out: \"pdf/._SKILL.md\"",
+    ];
+    assert_eq!(warnings.len(), begins.len(), "{warnings:?}");
+    for (warning, begin) in warnings.iter().zip(begins) {
+        assert!(warning.starts_with(begin), "{warning}");
+    }
+    assert_eq!(admin.skill().await["description"], "Use it when: always");
+    let collection = zip_of(&[
+        ("skills-main/a/SKILL.md", ""),
+        ("skills-main/b/SKILL.md", ""),
+    ]);
+    let refused = admin.upload(&collection).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let said = refused.body["error"].as_str().unwrap();
+    assert!(said.contains("2 skills below it: \"a\", \"b\""), "{said}");
+}
+
+#[tokio::test]
+async fn skill_with_a_title_is_installed_under_another_name() {
+    let admin = Admin::new().await;
+    let mut tx = admin.yard.tx().await;
+    let manifest = "---\nname: Building CI/CD Pipelines\ndescription: Plans\n---\n";
+    pulled_repository_of(&admin.yard.world, &mut tx, manifest).await;
+    tx.commit().await.unwrap();
+    let refused = admin.post("skills/install", &[("repo", "pulled")]).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let said = refused.body["error"].as_str().unwrap();
+    assert!(said.contains("install it under another name"), "{said}");
+    let form = [("repo", "pulled"), ("name", "pipelines")];
+    let added = admin.done("skills/install", &form).await;
+    assert_eq!(added["name"], "pipelines");
+    assert_eq!(admin.skill().await["source"], "pulled");
 }
 
 #[tokio::test]

@@ -229,13 +229,9 @@ pub(super) async fn add(
         message,
     };
     let answer = effect::settle(deps, tx, impact, settle).await?;
-    let mut warnings = Vec::new();
+    let mut warnings = imported.warnings;
     if !new.has_manifest {
         warnings.push("the package has no SKILL.md; agents may not find the skill".to_owned());
-    }
-    if imported.skipped_links > 0 {
-        let links = imported.skipped_links;
-        warnings.push(format!("symbolic links were left out: {links}"));
     }
     Ok(answer.map(|effect| Added {
         name: imported.name,

@@ -53,7 +53,6 @@ fn paths(cases: &mut Vec<Case>) {
         ".",
         "a/./b",
         "a//b",
-        "a\\b",
         "\\a",
         "..\\x",
         "C:\\x",
@@ -110,6 +109,22 @@ fn paths(cases: &mut Vec<Case>) {
             cases.push(case(what, beside(entry), Refused("UnsafePath")));
         }
     }
+    let backslash = || Raw::file("a\\b", "x");
+    cases.push(case(
+        "a backslash where no name has a slash",
+        beside(backslash()),
+        Taken(&[("SKILL.md", 0o644), ("a/b", 0o644)]),
+    ));
+    cases.push(case(
+        "a backslash beside a slash",
+        zip(&[manifest(), backslash(), Raw::file("c/d", "x")]),
+        Refused("UnsafePath"),
+    ));
+    cases.push(case(
+        "a file twice, once with a backslash",
+        zip(&[manifest(), backslash(), Raw::file("A\\b", "x")]),
+        Refused("Duplicate"),
+    ));
     cases.push(case(
         "an empty name",
         beside(Raw::file("", "x")),
@@ -231,8 +246,12 @@ fn twins(cases: &mut Vec<Case>) {
 fn kinds(cases: &mut Vec<Case>) {
     for system in [0, 3, 19] {
         for (what, mode, fate) in [
-            ("a link", 0o120_777, Refused("Link")),
-            ("a link without permissions", 0o120_000, Refused("Link")),
+            ("a link", 0o120_777, Taken(&[("SKILL.md", 0o644)])),
+            (
+                "a link without permissions",
+                0o120_000,
+                Taken(&[("SKILL.md", 0o644)]),
+            ),
             ("a character device", 0o020_666, Refused("NotRegular")),
             ("a block device", 0o060_666, Refused("NotRegular")),
             ("a fifo", 0o010_644, Refused("NotRegular")),
@@ -293,12 +312,20 @@ fn kinds(cases: &mut Vec<Case>) {
     }
     let link = Raw::file("a", "/etc").mode(0o120_777);
     let through = zip(&[link.clone(), Raw::file("a/passwd", "x")]);
-    cases.push(case("a file through a link", through, Refused("Link")));
+    cases.push(case(
+        "a file through a link",
+        through,
+        Taken(&[("passwd", 0o644)]),
+    ));
     let link = Raw {
         name: b"a/".to_vec(),
         ..link
     };
-    cases.push(case("a link with a slash", beside(link), Refused("Link")));
+    cases.push(case(
+        "a link with a slash",
+        beside(link),
+        Taken(&[("SKILL.md", 0o644)]),
+    ));
     cases.push(case(
         "a file with a slash",
         beside(Raw::file("a/", "")),
@@ -541,14 +568,43 @@ fn lies(cases: &mut Vec<Case>) {
             ..text()
         },
     );
-    let second = [&[0x75, 0x70, 11, 0, 1, 0, 0, 0, 0][..], b"../../"].concat();
-    add(
-        "a second name",
-        Raw {
-            extra: second,
+    let second_name = |sum: u32, name: &[u8]| {
+        let length = [5 + name.len() as u8, 0];
+        [&[0x75, 0x70][..], &length, &[1], &sum.to_le_bytes(), name].concat()
+    };
+    let of_name = super::raw_zip::crc(&text().name);
+    for (name, fate) in [
+        (&b"../../x"[..], "UnsafePath"),
+        (b"/x", "UnsafePath"),
+        (b"", "UnsafePath"),
+        (b"SKILL.md", "Duplicate"),
+    ] {
+        let entry = Raw {
+            extra: second_name(of_name, name),
             ..text()
-        },
-    );
+        };
+        let what = format!("a second name that fits: {name:?}");
+        cases.push(case(what, beside(entry), Refused(fate)));
+    }
+    let two = Raw {
+        extra: second_name(of_name, b"other"),
+        flags: 1 << 11,
+        ..text()
+    };
+    cases.push(case(
+        "two names in UTF-8",
+        beside(two),
+        Refused("BrokenEntry"),
+    ));
+    let stale = Raw {
+        extra: second_name(of_name ^ 1, b"../../x"),
+        ..Raw::file("a", "x")
+    };
+    cases.push(case(
+        "a second name of another name",
+        beside(stale),
+        Taken(&[("SKILL.md", 0o644), ("a", 0o644)]),
+    ));
     for (what, length) in [
         ("most", u64::MAX),
         ("a negative length", 1 << 63),

@@ -7,6 +7,7 @@ mod listing;
 mod memory;
 mod races;
 mod raw_zip;
+mod real_zips;
 mod trees;
 
 use std::collections::BTreeMap;

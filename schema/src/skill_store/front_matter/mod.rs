@@ -1,0 +1,432 @@
+//! What `SKILL.md` says of a skill: YAML between its first line, `---`, and the next such line.
+//!
+//! Anybody writes these, so how deep and how many values it is, and what its aliases stand for, is bounded before and while
+//! it is parsed. What has one sensible meaning is taken with a warning: front matter after a comment, quote, heading or the
+//! beginning of a code block; a text with a colon and no quotes. Fields that are not used cannot fail it.
+
+mod fields;
+mod locate;
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, Read};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::adapter::depth::{directives, nests_deeper_than, scan_yaml};
+use crate::adapter::strict::Strict;
+use fields::{find_control_character, read_fields};
+use locate::{Block, Located, find_wide_encoding, locate};
+
+/// Most bytes of it.
+pub const LONGEST: usize = 64 << 10;
+
+const LINE: &[u8] = b"---";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const MAX_DEPTH: usize = 32;
+/// How much more brackets and lines may be found than values: they stand in texts, too.
+const YAML_TEXTS: usize = 4;
+const MAX_NODES: usize = 2000;
+const MAX_DIRECTIVES: usize = 4;
+/// Most bytes of what its aliases stand for, with what each value costs.
+const MAX_EXPANDED: usize = 4 * LONGEST;
+/// Most bytes that are read before it.
+const MOST_BEFORE: usize = 16 << 10;
+/// Most characters of a description.
+const LONGEST_DESCRIPTION: usize = 4096;
+/// Most characters of every other text.
+const LONGEST_TEXT: usize = 1024;
+const METADATA: &str = "metadata";
+/// The fields that are used.
+const USED: &[&str] = &[
+    "name",
+    "description",
+    "version",
+    "license",
+    METADATA,
+    "slug",
+    "title",
+    "display_name",
+    "displayName",
+    "summary",
+];
+/// Fields whose text may name a skill that has no `name`, the best first.
+const TITLES: [&str; 4] = ["slug", "title", "display_name", "displayName"];
+
+/// What a skill says of itself. Fields that are not named here are no mistake, and are not kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(as = SkillFrontMatter)]
+pub struct FrontMatter {
+    /// What it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is for, as the agent reads it; at most 4096 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its version as it is written, also when that looks like a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Under which licence it may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
+    /// Anything else that its author keeps there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Value>,
+}
+
+/// Front matter as it was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    /// The fields.
+    pub front_matter: FrontMatter,
+    /// A text in place of a missing `name`: the first of `slug`, `title`, `display_name`, `displayName`.
+    pub title: Option<String>,
+    /// What was read otherwise than it is written, or is missing; a clause each, for people.
+    pub warnings: Vec<String>,
+}
+
+/// Why front matter cannot be read. Lines are those of the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidFrontMatter {
+    /// The file is in an encoding of 16 or 32 bits.
+    #[error(
+        "the file is {0}, not UTF-8; save it as UTF-8 (Notepad: Save as, Encoding UTF-8; \
+         PowerShell: Set-Content -Encoding utf8; elsewhere: iconv -f {0} -t UTF-8)"
+    )]
+    WideEncoding(&'static str),
+    /// There is no second `---` line within the bytes that are read.
+    #[error(
+        "the front matter does not end with a line --- within {} KiB; add a line --- after its last field",
+        LONGEST >> 10
+    )]
+    NoEnd,
+    /// It is no text.
+    #[error("line {line}: the front matter is not UTF-8; save the file as UTF-8")]
+    NotUtf8 {
+        /// The first line that is not.
+        line: usize,
+    },
+    /// It could take long to parse, or become much longer than it is.
+    #[error(
+        "the front matter has more than {MAX_NODES} values, is nested deeper than {MAX_DEPTH} levels, or has directives or aliases for too much; keep only what agents need there"
+    )]
+    TooMuch,
+    /// It is no YAML, or uses tags.
+    #[error(
+        "line {line}, column {column}: the front matter is not YAML without tags and names that occur twice; write it as `name: value`, and put a text with special characters in quotes"
+    )]
+    NotYaml {
+        /// Where that was noticed.
+        line: usize,
+        /// Where in that line.
+        column: usize,
+    },
+    /// A line is no part of any field.
+    #[error(
+        "line {line}: this is no field (`name: value`) of the front matter, which goes on to the --- in line {last}; end it with a line --- after its last field, or indent the line if it belongs to one"
+    )]
+    NotAField {
+        /// The line.
+        line: usize,
+        /// The line that ends the front matter.
+        last: usize,
+    },
+    /// A used field occurs twice.
+    #[error("line {}: {field} is there already in line {}; keep one of them", lines.1, lines.0)]
+    Twice {
+        /// The field.
+        field: &'static str,
+        /// Where it is.
+        lines: (usize, usize),
+    },
+    /// A character that no text has.
+    #[error("line {line}, column {column}: U+{code:04X} is a control character; remove it")]
+    ControlCharacter {
+        /// Where it is.
+        line: usize,
+        /// Where in that line, in characters.
+        column: usize,
+        /// Its number.
+        code: u32,
+    },
+    /// It is a list or a single value.
+    #[error(
+        "line {line}: the front matter is not a map of names and values; write it as `name: value`"
+    )]
+    NotAMap {
+        /// Its first line.
+        line: usize,
+    },
+    /// A field is not what it should be.
+    #[error("line {line}: {field} {problem}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// Where it is.
+        line: usize,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+}
+
+/// Reads front matter from the beginning of a file, and no more than that may be.
+///
+/// # Errors
+/// What the reader says; inside, as [`parse`].
+pub fn read(file: impl Read) -> io::Result<Result<Reading, InvalidFrontMatter>> {
+    let mut begin = Vec::new();
+    let most = BYTE_ORDER_MARK.len() + MOST_BEFORE + LONGEST + 4 * LINE.len();
+    file.take(most as u64).read_to_end(&mut begin)?;
+    Ok(parse(&begin))
+}
+
+/// The front matter at the beginning of `file`, of which [`LONGEST`] bytes and the lines around them are enough. A file
+/// without any has a warning.
+///
+/// # Errors
+/// [`InvalidFrontMatter`].
+pub fn parse(file: &[u8]) -> Result<Reading, InvalidFrontMatter> {
+    if let Some(encoding) = find_wide_encoding(file) {
+        return Err(InvalidFrontMatter::WideEncoding(encoding));
+    }
+    let file = with_line_feeds(file);
+    let mut reading = match locate(&file, LONGEST) {
+        Located::Unended => return Err(InvalidFrontMatter::NoEnd),
+        Located::Missing => Reading::default(),
+        Located::Block(block) => read_block(&block)?,
+    };
+    let fields = &mut reading.front_matter;
+    if *fields == FrontMatter::default() && reading.title.is_none() {
+        reading.warnings.push(
+            "it has no front matter (name and description between two lines ---, the first of them in line 1); \
+             agents may not know when to use the skill"
+                .to_owned(),
+        );
+    } else if fields.description.is_none() {
+        reading.warnings.push(
+            "its front matter has no description; agents may not know when to use the skill"
+                .to_owned(),
+        );
+    }
+    Ok(reading)
+}
+
+/// Lines of old Macs end with CR alone.
+fn with_line_feeds(file: &[u8]) -> Cow<'_, [u8]> {
+    match !file.contains(&b'\n') && file.contains(&b'\r') {
+        true => file
+            .iter()
+            .map(|&byte| if byte == b'\r' { b'\n' } else { byte })
+            .collect(),
+        false => file.into(),
+    }
+}
+
+fn is_line(line: &[u8]) -> bool {
+    line.trim_ascii_end() == LINE
+}
+
+fn read_block(block: &Block<'_>) -> Result<Reading, InvalidFrontMatter> {
+    let Block { yaml, line, after } = *block;
+    let yaml = std::str::from_utf8(yaml).map_err(|error| {
+        let before = yaml.get(..error.valid_up_to()).unwrap_or_default();
+        InvalidFrontMatter::NotUtf8 {
+            line: line + before.iter().filter(|&&byte| byte == b'\n').count(),
+        }
+    })?;
+    let mut warnings = Vec::new();
+    if let Some(after) = after {
+        warnings.push(format!(
+            "the front matter begins in line {line}, after {after}; agents look for it in line 1: move it to the top"
+        ));
+    }
+    let extent = scan_yaml(yaml.as_bytes());
+    if extent.depth > YAML_TEXTS * MAX_DEPTH
+        || extent.nodes > YAML_TEXTS * MAX_NODES
+        || directives(yaml.as_bytes()) > MAX_DIRECTIVES
+    {
+        return Err(InvalidFrontMatter::TooMuch);
+    }
+    let whole = match find_control_character(yaml, line) {
+        Some(error) => Err(error),
+        None => parse_document(yaml, line),
+    };
+    let mut members = match whole {
+        Ok(Value::Null) => Map::new(),
+        Ok(Value::Object(mut members)) => {
+            for (name, value) in &mut members {
+                if matches!(value, Value::Number(_) | Value::Bool(_))
+                    && USED.contains(&&**name)
+                    && let Some(text) = read_scalar(yaml, name)
+                {
+                    *value = Value::String(text);
+                }
+            }
+            members
+        }
+        Ok(_) => return Err(InvalidFrontMatter::NotAMap { line }),
+        Err(InvalidFrontMatter::TooMuch) => return Err(InvalidFrontMatter::TooMuch),
+        Err(whole) => {
+            let (members, fields) = read_fields(yaml, line)?;
+            match fields.is_empty() {
+                true => warnings.push(format!(
+                    "{}; that is in a field that is not used here, but agents may not read the others, either",
+                    whole
+                )),
+                false => warnings.extend(fields),
+            }
+            members
+        }
+    };
+    take_fields(&mut members, yaml, line, warnings)
+}
+
+fn take_fields(
+    members: &mut Map<String, Value>,
+    yaml: &str,
+    first: usize,
+    mut warnings: Vec<String>,
+) -> Result<Reading, InvalidFrontMatter> {
+    let mut take = |field: &'static str, longest: usize, needed: bool| {
+        let line = line_of(yaml, first, field);
+        let problem = match members.remove(field) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(text)) => {
+                let length = text.chars().count();
+                // Texts of databases and terminals have none.
+                let control = |c: &char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+                match text.chars().find(control) {
+                    None if length <= longest => return Ok(Some(text)),
+                    None => {
+                        format!("has {length} characters; at most {longest} may be: shorten it")
+                    }
+                    Some(found) => format!(
+                        "has the control character U+{:04X}; remove it",
+                        u32::from(found)
+                    ),
+                }
+            }
+            Some(Value::Array(_)) => "is a list, not a text; put it in quotes".to_owned(),
+            Some(_) => "is a map, not a text; put it in quotes".to_owned(),
+        };
+        match needed {
+            true => Err(InvalidFrontMatter::Field {
+                field,
+                line,
+                problem,
+            }),
+            false => {
+                warnings.push(format!("line {line}: {field} was left out: it {problem}"));
+                Ok(None)
+            }
+        }
+    };
+    let name = take("name", LONGEST_TEXT, true)?;
+    let description = take("description", LONGEST_DESCRIPTION, true)?;
+    let version = take("version", LONGEST_TEXT, false)?;
+    let license = take("license", LONGEST_TEXT, false)?;
+    let mut title = None;
+    let mut summary = None;
+    if name.is_none() {
+        for field in TITLES {
+            title = match title {
+                None => take(field, LONGEST_TEXT, false)?,
+                found => found,
+            };
+        }
+    }
+    if description.is_none() {
+        summary = take("summary", LONGEST_DESCRIPTION, false)?;
+    }
+    if summary.is_some() {
+        warnings.push(
+            "its front matter has no description; summary was taken in its place: call it description"
+                .to_owned(),
+        );
+    }
+    let metadata = members.remove(METADATA).filter(|value| !value.is_null());
+    Ok(Reading {
+        front_matter: FrontMatter {
+            name,
+            description: description.or(summary),
+            version,
+            license,
+            metadata,
+        },
+        title,
+        warnings,
+    })
+}
+
+/// Parses YAML whose first line is `first` in the file.
+fn parse_document(yaml: &str, first: usize) -> Result<Value, InvalidFrontMatter> {
+    let budget = Cell::new(MAX_EXPANDED);
+    let document = Strict(&budget)
+        .deserialize(serde_yaml::Deserializer::from_str(yaml))
+        .map_err(|error| match budget.get() {
+            0 => InvalidFrontMatter::TooMuch,
+            _ => not_yaml(&error, first),
+        })?;
+    match nests_deeper_than(&document, MAX_DEPTH) {
+        true => Err(InvalidFrontMatter::TooMuch),
+        false => Ok(document),
+    }
+}
+
+/// A text that the parser took for a number or a constant, as it is written: 1.10 is not 1.1.
+fn read_scalar(yaml: &str, name: &str) -> Option<String> {
+    serde_yaml::Deserializer::from_str(yaml)
+        .deserialize_map(Scalar(name))
+        .ok()
+        .flatten()
+}
+
+/// Reads one field of a map as a text.
+struct Scalar<'a>(&'a str);
+
+impl<'de> Visitor<'de> for Scalar<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of names and values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(name) = members.next_key::<String>()? {
+            match name == self.0 {
+                true => found = Some(members.next_value()?),
+                false => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn not_yaml(error: &serde_yaml::Error, first: usize) -> InvalidFrontMatter {
+    let (line, column) = error
+        .location()
+        .map_or((1, 1), |at| (at.line(), at.column()));
+    InvalidFrontMatter::NotYaml {
+        line: line + first - 1,
+        column,
+    }
+}
+
+/// The line of the file in which a field begins, as it is usually written; else that of the whole.
+fn line_of(yaml: &str, first: usize, field: &str) -> usize {
+    let begins = |line: &str| {
+        let name = line.trim_start_matches(['"', '\'']);
+        name.strip_prefix(field)
+            .is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+    };
+    yaml.lines().position(begins).map_or(first, |at| at + first)
+}
