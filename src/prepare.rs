@@ -330,6 +330,7 @@ fn parse_sets(sets: &[String]) -> Result<Vec<(String, Value)>, PrepareError> {
             };
             let def = find(key).ok_or_else(unknown)?;
             let value = def.value_of_text(text);
+            let value = value.map_err(|problem| refused(&[problem]))?;
             parse_patch(&json!({ key: value.clone() })).map_err(|problems| refused(&problems))?;
             Ok((key.to_owned(), value))
         })

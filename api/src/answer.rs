@@ -159,6 +159,52 @@ impl<T: Serialize + ToSchema + Send + 'static> Answers for Answer<T> {
     }
 }
 
+/// An answer about several things that succeed or fail by themselves: if some have failed, `success` is false, with status 200, and
+/// `error` says which.
+pub struct Partly<T> {
+    answer: Answer<T>,
+    failure: Option<String>,
+}
+
+impl<T> Answer<T> {
+    /// The same, but for what has failed.
+    pub(crate) fn partly(self, failure: Option<String>) -> Partly<T> {
+        let answer = match failure {
+            Some(_) => self.status(StatusCode::OK),
+            None => self,
+        };
+        Partly { answer, failure }
+    }
+}
+
+impl<T: Serialize + ToSchema + Send + 'static> Answers for Partly<T> {
+    fn into_reply(self) -> Reply {
+        let reply = self.answer.into_reply();
+        match self.failure {
+            Some(error) => reply.with_failure("partly_failed", error),
+            None => reply,
+        }
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Body> {
+        let whole = schemas.enveloped::<T>();
+        let fields = schemas.reference::<T>();
+        let failed = json!({
+            "type": "object",
+            "required": ["success", "message", "error", "code"],
+            "properties": {
+                "success": {"type": "boolean", "enum": [false]},
+                "message": {"type": "string"},
+                "error": {"type": "string", "description": "Which have failed, and why."},
+                "code": {"type": "string", "enum": ["partly_failed"]},
+            },
+        });
+        vec![Body::json(
+            json!({"oneOf": [whole, {"allOf": [failed, fields]}]}),
+        )]
+    }
+}
+
 /// JSON without the envelope.
 pub struct Resource<T> {
     reply: Reply,

@@ -258,6 +258,17 @@ impl Reply {
         self
     }
 
+    /// The same in the failure envelope, with the status it has.
+    #[must_use]
+    pub(crate) fn with_failure(mut self, code: &str, error: String) -> Self {
+        if let Payload::Json(Value::Object(body)) = &mut self.payload {
+            body.insert("success".to_owned(), json!(false));
+            body.insert("code".to_owned(), json!(code));
+            body.insert("error".to_owned(), json!(error));
+        }
+        self
+    }
+
     /// Adds a long text to a JSON answer: written piece by piece, since what JSON escapes takes up to six times the memory.
     #[must_use]
     pub(crate) fn with_long_text(mut self, name: &'static str, text: String) -> Self {

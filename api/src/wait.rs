@@ -120,6 +120,25 @@ pub struct Changed {
     pub(crate) conditions: Option<Vec<Explained>>,
 }
 
+/// What an answer reports of a change of which something was read otherwise than it was written, or left out.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = NotedChange)]
+pub struct Noted {
+    #[serde(flatten)]
+    pub(crate) change: Converging,
+    /// What was read otherwise than it was written, or left out; a sentence each.
+    #[schema(example = json!([]))]
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Converging {
+    /// The same with what its sender may not expect.
+    pub(crate) fn noting(self, warnings: Vec<String>) -> Noted {
+        let change = self;
+        Noted { change, warnings }
+    }
+}
+
 /// What a wait ended with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Buf;
 use cidr::IpCidr;
 use futures::Stream;
-use http::header::{CONTENT_LENGTH, UPGRADE};
+use http::header::{CONTENT_LENGTH, HOST, UPGRADE};
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
@@ -42,7 +42,7 @@ use crate::route::{Access, BodyKind, Modes, Route};
 use crate::routes::{HEALTH, LIVENESS, READINESS};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
-use router::{Found, Router};
+use router::{Found, Router, merge_slashes};
 
 /// Paths of routes that tell how the service is, and need no database for that.
 const ABOUT_HEALTH: [&str; 3] = [HEALTH, LIVENESS, READINESS];
@@ -124,7 +124,7 @@ impl Api {
                     let context: Option<RequestContext> = context;
                     let head = Head {
                         method,
-                        path: path.as_str().to_owned(),
+                        path: merge_slashes(path.as_str()).into_owned(),
                         query,
                         headers: Arc::new(headers),
                         context: context.unwrap_or_default(),
@@ -447,6 +447,10 @@ impl Api {
             actor: trail.caller.clone(),
             request_id: head.context.id.clone(),
             client: trail.client,
+            host: head.context.host.clone().or_else(|| {
+                let host = head.headers.get(HOST)?;
+                host.to_str().ok().map(str::to_owned)
+            }),
             behind_unknown_proxy: trail.behind_unknown_proxy,
             secure: self.deps.tls || proxied_https,
             prefix: prefix(head, settings),

@@ -1,5 +1,6 @@
 //! Looks up paths.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::Method;
@@ -76,6 +77,24 @@ pub(super) struct Found<'a> {
     pub(super) node: &'a Node,
     /// Parameters as they stand in the path, not decoded yet.
     pub(super) params: Vec<(String, String)>,
+}
+
+/// Takes repeated slashes in a path of the API for one: clients put an address that ends with a slash before a path that begins
+/// with one. Other paths stay as they are.
+pub(super) fn merge_slashes(path: &str) -> Cow<'_, str> {
+    if !path.contains("//") {
+        return Cow::Borrowed(path);
+    }
+    let mut merged = String::with_capacity(path.len());
+    for c in path.chars() {
+        if c != '/' || !merged.ends_with('/') {
+            merged.push(c);
+        }
+    }
+    match merged.starts_with("/api/") {
+        true => Cow::Owned(merged),
+        false => Cow::Borrowed(path),
+    }
 }
 
 /// All routes by their paths.
@@ -165,6 +184,17 @@ mod tests {
     #[case("/api/admin/reconcile/objects/container/alice/x", false)]
     fn paths_match_exactly(#[case] path: &str, #[case] exists: bool) {
         assert_eq!(router().find(path).is_some(), exists, "{path}");
+    }
+
+    #[rstest]
+    #[case("//api/health", "/api/health")]
+    #[case("/api//health", "/api/health")]
+    #[case("///api///v1//health//", "/api/v1/health/")]
+    #[case("/api/health", "/api/health")]
+    #[case("//login", "//login")]
+    #[case("//evil.example/api/", "//evil.example/api/")]
+    fn repeated_slashes_of_the_api_are_one(#[case] path: &str, #[case] merged: &str) {
+        assert_eq!(merge_slashes(path), merged);
     }
 
     #[test]

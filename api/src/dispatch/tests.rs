@@ -201,7 +201,7 @@ async fn paths_and_methods_are_told_apart() {
 }
 
 #[tokio::test]
-async fn every_route_has_its_versioned_twin_and_trailing_slash() {
+async fn every_route_has_its_versioned_twin_and_more_slashes() {
     let world = world().await;
     let filter = reached(&world);
     for route in routes::all().into_iter().filter(|route| !route.is_post()) {
@@ -219,6 +219,8 @@ async fn every_route_has_its_versioned_twin_and_trailing_slash() {
         if let Some(rest) = path.strip_prefix("/api/") {
             spellings.push(format!("/api/v1/{rest}"));
             spellings.push(format!("/api/v1/{rest}/"));
+            spellings.push(format!("//api/{rest}"));
+            spellings.push(format!("/api//v1///{rest}//"));
         }
         world.in_mode_of(&route);
         for spelling in spellings {

@@ -7,6 +7,7 @@ use std::fs::File;
 use bytes::Bytes;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::into_workspace::ReceivedFiles;
 use super::value::{self, FieldValue};
@@ -145,8 +146,8 @@ impl Fields {
         })
     }
 
-    /// Reads a JSON object. Members become text: numbers and booleans as JSON writes them, objects
-    /// (and arrays that hold other than scalars) as JSON text, null is as good as absent.
+    /// Reads a JSON object. Members become text: numbers, booleans, objects (and arrays that hold other than scalars) as they are
+    /// written, null is as good as absent.
     ///
     /// # Errors
     /// 400 when the text is not one JSON object, nests too deeply, or repeats a member, or when the
@@ -159,14 +160,13 @@ impl Fields {
             .map_err(|_| NOT_AN_OBJECT)?;
         reader.end().map_err(|_| NOT_AN_OBJECT)?;
         let mut fields = Self::default();
-        for (name, value) in members {
-            let value = match value {
+        for (name, raw) in members {
+            // The text that was sent may say more than the value: all digits of a number.
+            let value = match serde_json::from_str::<Value>(raw.get()).map_err(|_| NOT_AN_OBJECT)? {
                 Value::Null => continue,
-                Value::Array(items) => list(items),
-                scalar_or_object @ (Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Object(_)) => FieldValue::One(text(scalar_or_object)),
+                Value::Array(items) => list(items, raw.get()),
+                Value::Object(_) | Value::Number(_) => FieldValue::One(raw.get().to_owned()),
+                scalar @ (Value::Bool(_) | Value::String(_)) => FieldValue::One(text(scalar)),
             };
             fields.put(name, value)?;
         }
@@ -183,14 +183,14 @@ fn text(value: Value) -> String {
     }
 }
 
-fn list(items: Vec<Value>) -> FieldValue {
+fn list(items: Vec<Value>, raw: &str) -> FieldValue {
     let scalars = items
         .iter()
         .all(|item| item.is_string() || item.is_number() || item.is_boolean());
     if scalars {
         FieldValue::Many(items.into_iter().map(text).collect())
     } else {
-        FieldValue::One(Value::Array(items).to_string())
+        FieldValue::One(raw.to_owned())
     }
 }
 
@@ -203,7 +203,7 @@ fn shown(name: &str) -> String {
 struct Members;
 
 impl<'de> DeserializeSeed<'de> for Members {
-    type Value = Vec<(String, Value)>;
+    type Value = Vec<(String, Box<RawValue>)>;
 
     fn deserialize<D: de::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_map(self)
@@ -211,7 +211,7 @@ impl<'de> DeserializeSeed<'de> for Members {
 }
 
 impl<'de> Visitor<'de> for Members {
-    type Value = Vec<(String, Value)>;
+    type Value = Vec<(String, Box<RawValue>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")

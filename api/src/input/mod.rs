@@ -27,6 +27,7 @@ pub(crate) use body::{FILE, read_fields, read_message, read_query, read_upload};
 pub use fields::Fields;
 pub use into_workspace::ReceivedFiles;
 pub(crate) use into_workspace::{MOST_FILES, read_into_workspace};
+pub(crate) use multipart::has_crlf_only;
 pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
@@ -54,6 +55,8 @@ pub struct Meta {
     pub request_id: RequestId,
     /// The client's address; `None` on the admin socket.
     pub client: Option<IpAddr>,
+    /// The host that the client asked, with its port unless that is the usual one.
+    pub host: Option<String>,
     /// The request came through a proxy that `web.trusted_proxies` does not name.
     pub behind_unknown_proxy: bool,
     /// Whether the client's connection is encrypted, here or at a trusted proxy.

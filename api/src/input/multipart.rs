@@ -9,7 +9,8 @@ use crate::error::{ApiError, Result};
 
 const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipart/form-data");
 
-/// Reads the parts of a body that has been received in full: text, but for the part `file`, which is kept as it is.
+/// Reads the parts of a body that has been received in full: text, but for the part `file`, which is kept as it is. Browsers
+/// write each line feed of a text as CRLF: a text with no other line ends gets line feeds back.
 ///
 /// # Errors
 /// 400 when the body is malformed or cut, a part has no name or is not UTF-8, or a name repeats.
@@ -26,9 +27,24 @@ pub(super) async fn parse(body: Bytes, boundary: &str, file: Option<&str>) -> Re
         }
         let text = String::from_utf8(bytes.into())
             .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
-        fields.insert(name, text)?;
+        fields.insert(name, unify_lines(text))?;
     }
     Ok(fields)
+}
+
+/// Whether all line ends of a text are CRLF, and there are some.
+pub(crate) fn has_crlf_only(text: &str) -> bool {
+    let pairs = text.matches("\r\n").count();
+    let is_pair = |c: char| text.matches(c).count() == pairs;
+    pairs > 0 && is_pair('\r') && is_pair('\n')
+}
+
+/// Gives a text that a browser wrote with CRLF its line feeds back.
+pub(super) fn unify_lines(text: String) -> String {
+    match has_crlf_only(&text) {
+        true => text.replace("\r\n", "\n"),
+        false => text,
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +61,23 @@ mod tests {
             .unwrap();
         assert_eq!(fields.take_text("domain").unwrap().unwrap(), "example.org");
         assert_eq!(fields.take_text("cookies").unwrap().unwrap(), "a=1; b=2");
+    }
+
+    #[tokio::test]
+    async fn line_feeds_of_a_script_come_back_from_crlf() {
+        for (sent, read) in [
+            ("#!/bin/sh\r\necho 1\r\n", "#!/bin/sh\necho 1\n"),
+            ("one\r\n\r\nthree", "one\n\nthree"),
+            // No browser writes these.
+            ("one\r\ntwo\n", "one\r\ntwo\n"),
+            ("one\rtwo\r\n", "one\rtwo\r\n"),
+            ("one\ntwo", "one\ntwo"),
+        ] {
+            let body = GOOD.replace("a=1; b=2", sent);
+            let mut fields = parse(Bytes::from(body), "X", None).await.unwrap();
+            let text = fields.take_text("cookies").unwrap();
+            assert_eq!(text.as_deref(), Some(read), "{sent:?}");
+        }
     }
 
     #[tokio::test]

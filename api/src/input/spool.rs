@@ -16,6 +16,7 @@ use tokio::time::{timeout, timeout_at};
 
 use super::body::{ContentType, FILE};
 use super::fields::Fields;
+use super::multipart::unify_lines;
 use super::pace::{IDLE, Pace};
 use crate::error::{ApiError, Result};
 
@@ -146,7 +147,7 @@ async fn read_parts(
             }
             let text = String::from_utf8(bytes.into())
                 .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
-            fields.insert(name, text)?;
+            fields.insert(name, unify_lines(text))?;
             continue;
         }
         sink.begin(file_name(part.headers())?).await?;

@@ -12,7 +12,7 @@ use schema::adapter::RenderError;
 use schema::audit::{About, Audited};
 use schema::config::history::SavedBy;
 use schema::config::{
-    self, AuthMode, Changes, Config, Patch, Problem, ProblemCode, keys, parse_patch,
+    self, AuthMode, Changes, Config, Patch, Problem, ProblemCode, check_integers, keys, parse_patch,
 };
 use schema::container;
 use schema::db::Tx;
@@ -325,8 +325,9 @@ pub(in crate::routes) async fn make_change(
         let mut tx = meta.begin(deps).await?;
         config::query::lock(&mut tx).await?;
         let (patch, mut detail) = wanted.resolve(&mut tx, deps).await?;
+        let warnings = [patch.warnings(), wanted.warnings()].concat();
         let mut draft = draft(&mut tx, deps, patch, terms.if_generation).await?;
-        draft.warnings = wanted.warnings().to_vec();
+        draft.warnings = warnings;
         detail += &described(&draft.changes);
         if let Some(purge) = &mut draft.purge {
             match tested.take() {
@@ -471,8 +472,10 @@ async fn finish(
 }
 
 fn parse(document: &SecretString) -> Result<Patch> {
-    let document: Value = serde_json::from_str(document.expose_secret())
+    let text = document.expose_secret();
+    let document: Value = serde_json::from_str(text)
         .map_err(|_| ApiError::invalid("config", "config is not valid JSON"))?;
+    check_integers(text).map_err(|problem| refused(vec![problem]))?;
     parse_document(&document)
 }
 

@@ -1,5 +1,7 @@
 //! Groups of users, and the skills that they give.
 
+use std::collections::BTreeSet;
+
 use schema::audit::About;
 use schema::error::DbError;
 use schema::group::{self, Group, GroupListing, NewGroup};
@@ -19,6 +21,7 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
+use crate::settings::AuthMode;
 
 const NO_GROUP: Failure = Failure(404, "not_found", "no such group");
 const CYCLE: Failure = Failure(422, "group_cycle", "the group would be in itself");
@@ -137,6 +140,8 @@ impl From<GroupListing> for Item {
 #[schema(as = Groups)]
 pub struct Listing {
     groups: Vec<Item>,
+    /// Groups are managed by a directory or an identity provider.
+    unified_auth: bool,
     #[serde(flatten)]
     page: Page,
 }
@@ -152,7 +157,12 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
         group::list(&mut snapshot, search(paging), window.limit, window.offset)
     });
     let groups = rows.into_iter().map(Item::from).collect();
-    Ok(Answer::ok("groups", Listing { groups, page }))
+    let listing = Listing {
+        groups,
+        unified_auth: deps.settings().auth_mode != AuthMode::Local,
+        page,
+    };
+    Ok(Answer::ok("groups", listing))
 }
 
 /// A group to create.
@@ -328,6 +338,9 @@ pub struct Members {
     members: Vec<UserName>,
     /// Members of the groups in it.
     inherited_members: Vec<Inherited>,
+    /// The names of those alone, each once.
+    #[schema(value_type = Vec<UserName>)]
+    inherited_usernames: BTreeSet<UserName>,
     /// Skills that are bound to it itself.
     skills: Vec<SkillName>,
     #[serde(flatten)]
@@ -350,6 +363,7 @@ async fn members(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answe
     let (members, page) = cut(own, input.paging.as_ref(), |name: &UserName, text| {
         name.as_str().to_lowercase().contains(text)
     });
+    let inherited_usernames = below.iter().map(|member| member.username.clone()).collect();
     let below = below.into_iter().map(|member| Inherited {
         username: member.username,
         via: member.via,
@@ -357,6 +371,7 @@ async fn members(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answe
     let members = Members {
         members,
         inherited_members: below.collect(),
+        inherited_usernames,
         skills,
         page,
     };

@@ -160,9 +160,20 @@ pub struct SignedIn {
 /// `POST /api/login`. Never waits for a container, and answers within 5 s whatever the database does.
 ///
 /// # Errors
-/// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
+/// 400 for an empty name or password, 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
 async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>> {
+    let form = &input.params;
+    let empty = [
+        ("username", form.username.trim().is_empty()),
+        ("password", form.password.expose_secret().is_empty()),
+    ];
+    if let Some((field, _)) = empty.into_iter().find(|(_, is_empty)| *is_empty) {
+        return Err(ApiError::invalid(
+            field,
+            format!("{field} must not be empty"),
+        ));
+    }
     timeout(PATIENCE, Box::pin(sign_in(input, deps)))
         .await
         .map_err(|_| ApiError::Busy {

@@ -28,10 +28,19 @@ pub struct FieldProblem {
 /// named stays as it is.
 pub type FieldChanges = BTreeMap<String, Option<Value>>;
 
+/// Values that may be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedValues {
+    /// What they change.
+    pub changes: FieldChanges,
+    /// What was read otherwise than it was written, a sentence each. Says nothing of the values.
+    pub warnings: Vec<String>,
+}
+
 impl Section {
     /// Checks and converts the values given for this section, of which `stored` have one already.
     /// An empty secret means: unchanged. `null`, and an empty value of a field that is neither a
-    /// text nor required, means: no value.
+    /// text nor required, means: no value. A whole number where a text is wanted is the text of its digits, with a warning.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -39,8 +48,9 @@ impl Section {
         &self,
         values: &Map<String, Value>,
         stored: &BTreeSet<String>,
-    ) -> Result<FieldChanges, Vec<FieldProblem>> {
+    ) -> Result<CheckedValues, Vec<FieldProblem>> {
         let mut changes = FieldChanges::new();
+        let mut warnings = Vec::new();
         let mut problems = Vec::new();
         let mut problem = |key: &str, message: String| {
             problems.push(FieldProblem {
@@ -63,9 +73,20 @@ impl Section {
                 changes.insert(key.clone(), None);
                 continue;
             }
-            match field.convert(value) {
+            // A password is never guessed (L21).
+            let guesses = field.wants_text() && !field.is_secret();
+            let text = if guesses { text_of_number(value) } else { None };
+            match field.convert(text.as_ref().unwrap_or(value)) {
                 Ok(value) => {
+                    if text.is_some() {
+                        warnings.push(format!(
+                            "{key} is a text: the number is taken as one; put it in quotes"
+                        ));
+                    }
                     changes.insert(key.clone(), Some(value));
+                }
+                Err(message) if value.is_number() && field.wants_text() => {
+                    problem(key, format!("{message}; put it in quotes"));
                 }
                 Err(message) => problem(key, message),
             }
@@ -86,14 +107,35 @@ impl Section {
             }
         }
         if problems.is_empty() {
-            Ok(changes)
+            Ok(CheckedValues { changes, warnings })
         } else {
             Err(problems)
         }
     }
 }
 
+/// A value with the digits of whole numbers in place of them; `None` without any. Of other numbers it is not known how they were written.
+pub(crate) fn text_of_number(value: &Value) -> Option<Value> {
+    let text = |value: &Value| match value {
+        Value::Number(number) if !number.is_f64() => Some(Value::from(number.to_string())),
+        _ => None,
+    };
+    match value {
+        Value::Array(items) if items.iter().any(|item| text(item).is_some()) => Some(
+            items
+                .iter()
+                .map(|item| text(item).unwrap_or_else(|| item.clone()))
+                .collect(),
+        ),
+        _ => text(value),
+    }
+}
+
 impl Field {
+    fn wants_text(&self) -> bool {
+        self.holds_text() || self.kind == FieldType::Select
+    }
+
     fn holds_text(&self) -> bool {
         match self.kind {
             FieldType::Text | FieldType::Password | FieldType::StringList => true,

@@ -98,13 +98,32 @@ fn an_empty_secret_is_unchanged_and_null_clears() {
         json!({"client_secret": "", "allow_from": null, "mention_only": "", "client_id": "x"});
     let changes = chat().check_values(&values(given), &both).unwrap();
     assert_eq!(
-        changes.into_iter().collect::<Vec<_>>(),
+        changes.changes.into_iter().collect::<Vec<_>>(),
         [
             ("allow_from".to_owned(), None),
             ("client_id".to_owned(), Some(json!("x"))),
             ("mention_only".to_owned(), None),
         ]
     );
+}
+
+#[test]
+fn whole_numbers_for_texts_are_taken_with_a_warning() {
+    let given = json!({"allow_from": [123456789, "a", -1001234567890_i64, u64::MAX], "client_id": 7, "client_secret": "1"});
+    let checked = chat().check_values(&values(given), &stored(&[])).unwrap();
+    let texts = json!(["123456789", "a", "-1001234567890", "18446744073709551615"]);
+    assert_eq!(checked.changes["allow_from"], Some(texts));
+    assert_eq!(checked.changes["client_id"], Some(json!("7")));
+    let warning = "is a text: the number is taken as one; put it in quotes";
+    let warnings = ["allow_from", "client_id"].map(|key| format!("{key} {warning}"));
+    assert_eq!(checked.warnings, warnings);
+    for odd in [json!(1.5), json!([1e30]), json!([true]), json!([[1]])] {
+        let given = json!({"allow_from": odd, "client_id": "a"});
+        let problems = chat().check_values(&values(given), &stored(&["client_secret"]));
+        let problems = problems.unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].message.contains("text"), "{problems:?}");
+    }
 }
 
 #[test]
@@ -131,11 +150,11 @@ fn what_is_required_must_be_there_in_the_end() {
     );
     assert_eq!(
         problems(
-            json!({"client_id": 1, "port": 1, "mention_only": "maybe"}),
+            json!({"client_id": 1.5, "port": 1, "mention_only": "maybe"}),
             &["client_secret"]
         ),
         [
-            "client_id must be a text",
+            "client_id must be a text; put it in quotes",
             "mention_only must be true or false",
             "port is not a field of chat",
         ]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::long_integer::{find_long_integer, long_integer};
 use super::rules;
 use super::setting::{KeyDef, ValueType};
 use super::{Problem, ProblemCode};
@@ -150,12 +151,18 @@ impl KeyDef {
     }
 
     /// The value that a person means by a text: JSON, unless the key holds text. A password of digits stays a text.
-    pub fn value_of_text(&self, text: &str) -> Value {
+    ///
+    /// # Errors
+    /// A [`Problem`] with an integer that would lose digits.
+    pub fn value_of_text(&self, text: &str) -> Result<Value, Problem> {
         let as_text = json!(text);
         if matches!(self.value_type, Secret) || self.check(&as_text).is_ok() {
-            return as_text;
+            return Ok(as_text);
         }
-        serde_json::from_str(text).unwrap_or(as_text)
+        match (serde_json::from_str(text), find_long_integer(text)) {
+            (Ok(_), Some(name)) => Err(long_integer(self.key, name)),
+            (read, _) => Ok(read.unwrap_or(as_text)),
+        }
     }
 
     pub(super) fn problem(&self, code: ProblemCode, rest: &str) -> Problem {

@@ -1,6 +1,6 @@
 //! What of a value is shown, and what a shown value stands for when it is sent back.
 //!
-//! Masked are whole leaves ([`MASK`] stands for them), and parts of texts: user information and parameters in URLs, what
+//! Masked are whole texts and passwords of digits ([`MASK`] stands for them), and parts of texts: user information and parameters in URLs, what
 //! follows an argument such as `--token`. All that may be shown of a secret goes through [`mask`].
 
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ const SECRET_ARGUMENTS: &[&str] = &["-H", "--header", "--headers", "-e", "--env"
 /// The value as it may be shown to an administrator and kept in the history.
 pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
     match def.value_type {
-        ValueType::Secret => mask_leaf(value),
+        ValueType::Secret => mask_leaf(value, true),
         ValueType::Object(Secrets::None) => value,
         ValueType::Object(secrets) => {
             let unknown = SecretPaths::default();
@@ -94,6 +94,7 @@ pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
             };
             let around = Around {
                 secret: secrets == Secrets::All,
+                digits: secrets == Secrets::All,
                 command_line: false,
             };
             Masking { paths }.tree(value, around, &mut Vec::new())
@@ -106,6 +107,7 @@ pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
 pub fn secret_texts(document: Value, paths: &SecretPaths) -> Vec<String> {
     let around = Around {
         secret: false,
+        digits: false,
         command_line: false,
     };
     let shown = Masking { paths }.tree(document.clone(), around, &mut Vec::new());
@@ -139,19 +141,22 @@ fn masked_leaves(value: &Value, shown: &Value, texts: &mut Vec<String>) {
     }
 }
 
-fn mask_leaf(value: Value) -> Value {
+/// Masks a leaf. Switches are no secrets; a number is one only where it may be a password of digits.
+fn mask_leaf(value: Value, digits: bool) -> Value {
     match &value {
-        Value::Null => value,
-        Value::String(text) if text.is_empty() => value,
-        _ => Value::String(MASK.to_owned()),
+        Value::String(text) if !text.is_empty() => Value::String(MASK.to_owned()),
+        Value::Number(_) if digits => Value::String(MASK.to_owned()),
+        _ => value,
     }
 }
 
 /// What is known of a value from where it is.
 #[derive(Clone, Copy)]
 struct Around {
-    /// Each leaf is a secret.
+    /// Each text is a secret.
     secret: bool,
+    /// Each number is one, too.
+    digits: bool,
     /// A text is a command line, or an argument.
     command_line: bool,
 }
@@ -180,6 +185,7 @@ impl Masking<'_> {
                 for item in items {
                     let around = Around {
                         secret: around.secret || (after_option && item.is_string()),
+                        digits: around.digits,
                         command_line: true,
                     };
                     after_option = item.as_str().is_some_and(is_secret_option);
@@ -187,45 +193,45 @@ impl Masking<'_> {
                 }
                 Value::Array(masked)
             }
-            leaf if around.secret => mask_leaf(leaf),
+            leaf if around.secret => mask_leaf(leaf, around.digits),
             Value::String(text) => Value::String(mask_text(text, around.command_line)),
             leaf => leaf,
         }
     }
 
     fn member(&self, value: Value, around: Around, place: &mut Vec<String>) -> Value {
-        let secret = self.paths.is_secret(place).unwrap_or(around.secret);
+        let by_path = self.paths.is_secret(place);
+        let secret = by_path.unwrap_or(around.secret);
         let words = place.last().map(|name| words(name)).unwrap_or_default();
         let ends = |list: &[&str]| words.last().is_some_and(|word| list.contains(&&**word));
         let by_name = match &value {
             // Settings such as "max_tokens", "token_percent" and "use_auth" are no secrets; a password of digits is one.
             Value::Bool(_) => false,
-            Value::Number(_) => words
-                .last()
-                .is_some_and(|last| last != "tokens" && is_secret_name(std::slice::from_ref(last))),
+            Value::Number(_) => names_digits(&words),
             Value::Object(_) | Value::Array(_) => {
                 is_secret_name(&words) || words.iter().any(|word| SECRET_GROUPS.contains(&&**word))
             }
             _ => is_secret_name(&words),
         };
         let command_line = ends(COMMAND_LINES);
-        if !secret && by_name {
+        let digits = match (&value, by_path) {
+            (_, Some(true)) => true,
+            (_, None) if around.digits => true,
+            // What is deeper has names of its own.
+            (Value::Object(_), _) => false,
+            _ => names_digits(&words),
+        };
+        let by_name = !secret && by_name;
+        let around = Around {
+            secret: secret || by_name,
+            digits,
+            command_line,
+        };
+        if by_name {
             let paths = &SecretPaths::default();
-            let secret = true;
-            let around = Around {
-                secret,
-                command_line,
-            };
             return Masking { paths }.tree(value, around, place);
         }
-        self.tree(
-            value,
-            Around {
-                secret,
-                command_line,
-            },
-            place,
-        )
+        self.tree(value, around, place)
     }
 }
 
@@ -256,6 +262,13 @@ fn is_secret_name(words: &[String]) -> bool {
             .last()
             .is_some_and(|last| SECRET_ENDS.contains(&&**last))
             && !name.ends_with("public_key")
+}
+
+/// Whether a number under this name may be a password of digits: `pin`, but not `max_tokens` or `token_percent`.
+fn names_digits(words: &[String]) -> bool {
+    words
+        .last()
+        .is_some_and(|last| last != "tokens" && is_secret_name(std::slice::from_ref(last)))
 }
 
 fn is_secret_option(argument: &str) -> bool {
@@ -415,6 +428,8 @@ fn has_mask(text: &str) -> bool {
 pub(super) enum Unmasked {
     /// Nothing is stored that the mask at this JSON pointer could stand for.
     Nothing(String),
+    /// The value at this JSON pointer was never masked.
+    NeverMasked(String),
     /// What the mask at this JSON pointer stood for belongs to the host that was beside it.
     OfOtherHost(String),
 }
@@ -456,6 +471,7 @@ impl<'a> Former<'a> {
     /// Whether it is what `item` shows, as far as that shows anything.
     fn is_shown_as(self, item: &Value) -> bool {
         match item {
+            // Which of several a mask in a list means is not to be guessed.
             Value::String(text) if text == MASK => self.is_leaf(),
             Value::Object(entries) => {
                 self.stored
@@ -489,8 +505,10 @@ fn unmask_at(
     let length = pointer.len();
     match new {
         Value::String(text) => match former {
-            Some(former) if text == MASK && former.is_leaf() => keep(new, former, moved, pointer),
             Some(former) if new == former.shown => keep(new, former, moved, pointer),
+            Some(former) if text == MASK && former.is_leaf() && new != former.stored => {
+                Err(Unmasked::NeverMasked(pointer.clone()))
+            }
             _ if has_mask(text) && former.is_none_or(|former| new != former.stored) => {
                 Err(Unmasked::Nothing(pointer.clone()))
             }

@@ -89,6 +89,41 @@ fn l71_a_password_of_digits_is_masked() {
 }
 
 #[test]
+fn only_texts_below_secret_looking_names_are_masked() {
+    let teams =
+        json!({"enabled": false, "port": 8080, "url": "hunter2", "list": [true, 7], "none": null});
+    let stored = json!({
+        "teams_webhook": teams, "auth": {"use": true, "retries": 3, "pin": 1234},
+        "use_password": true, "api_keys": [1234, false], "env": {"DEBUG": true, "PORT": 80, "PIN": 5},
+    });
+    let mut masked = stored.clone();
+    masked["teams_webhook"]["url"] = json!(MASK);
+    masked["auth"]["pin"] = json!(MASK);
+    masked["env"]["PIN"] = json!(MASK);
+    assert_eq!(shown(&stored)["api_keys"][1], json!(false));
+    masked["api_keys"] = shown(&stored)["api_keys"].clone();
+    assert_eq!(shown(&stored), masked);
+    assert_eq!(saved(&masked, &stored), Ok(stored));
+}
+
+#[rstest::rstest]
+#[case(json!(true))]
+#[case(json!(7))]
+#[case(json!("plain"))]
+#[case(json!(null))]
+fn a_mask_of_what_was_never_masked_is_refused(#[case] value: Value) {
+    let stored = json!({"teams_webhook": {"enabled": false}, "a": [{"plain": value}]});
+    let mut new = shown(&stored);
+    new["a"][0]["plain"] = json!(MASK);
+    let refused = Unmasked::NeverMasked("/a/0/plain".to_owned());
+    assert_eq!(saved(&new, &stored), Err(refused));
+    new["a"][0]["plain"] = stored["a"][0]["plain"].clone();
+    new["teams_webhook"]["enabled"] = json!(MASK);
+    let refused = Unmasked::NeverMasked("/teams_webhook/enabled".to_owned());
+    assert_eq!(saved(&new, &stored), Err(refused));
+}
+
+#[test]
 fn what_the_adapter_stores_as_secret_is_masked_under_any_name() {
     let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
     let settings = json!({"username": "hunter2", "broker": "tcp://hunter2@h.example"});

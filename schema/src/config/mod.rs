@@ -11,6 +11,7 @@ pub mod history;
 mod host;
 pub mod keys;
 mod lan_access;
+mod long_integer;
 mod masking;
 #[cfg(test)]
 mod masking_tests;
@@ -29,6 +30,7 @@ pub use document::json_schema;
 pub use effective::{AuthMode, Config, HostAccess, IMAGE_CAPABILITIES, LogLevel, PullPolicy};
 pub use keys::{KEYS, find};
 pub use lan_access::LanAccess;
+pub use long_integer::check_integers;
 pub use masking::{MASK, secret_texts};
 pub use patch::{Change, Changes, Patch, is_loopback, parse_patch};
 pub(crate) use rules::{Rule, text_rules};

@@ -6,6 +6,8 @@ use std::fmt;
 use serde_json::Value;
 use url::{Host, Url};
 
+use crate::adapter::text_of_number;
+
 use super::keys::{KEYS, adapter, find, is_group};
 use super::masking::{MASK, Unmasked, mask, unmask};
 use super::setting::{Effect, KeyDef, Setting, ValueType};
@@ -24,7 +26,10 @@ pub enum Change {
 
 /// A checked request: what to do with which key.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Patch(BTreeMap<&'static str, Change>);
+pub struct Patch {
+    changes: BTreeMap<&'static str, Change>,
+    warnings: Vec<String>,
+}
 
 /// The values to store (`None`: remove the stored value, back to the default). Only keys whose
 /// value in effect changes.
@@ -66,7 +71,10 @@ pub fn parse_patch(document: &Value) -> Result<Patch, Vec<Problem>> {
         reader.read(name.clone(), value);
     }
     if reader.problems.is_empty() {
-        Ok(Patch(reader.changes))
+        Ok(Patch {
+            changes: reader.changes,
+            warnings: reader.warnings,
+        })
     } else {
         Err(reader.problems)
     }
@@ -76,6 +84,7 @@ pub fn parse_patch(document: &Value) -> Result<Patch, Vec<Problem>> {
 struct Reader {
     changes: BTreeMap<&'static str, Change>,
     problems: Vec<Problem>,
+    warnings: Vec<String>,
 }
 
 impl Reader {
@@ -88,7 +97,12 @@ impl Reader {
                 {
                     Change::Keep
                 }
-                value => match def.check(value) {
+                Value::String(text) if text == MASK => {
+                    let rest = "was never masked; send the value itself";
+                    let problem = def.problem(ProblemCode::InvalidValue, rest);
+                    return self.problems.push(problem);
+                }
+                value => match self.check(def, value) {
                     Ok(value) => Change::Set(value),
                     Err(problem) => return self.problems.push(problem),
                 },
@@ -125,6 +139,30 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Checks a value. Whole numbers where texts are wanted are the texts of their digits, with a warning; a password is never
+    /// guessed (L21).
+    fn check(&mut self, def: &KeyDef, value: &Value) -> Result<Value, Problem> {
+        use ValueType::{Choice, List, Secret, Text};
+        let wants_text = matches!(def.value_type, Text(_) | Choice(_) | List(_));
+        let Some(text) = text_of_number(value).filter(|_| wants_text) else {
+            let in_quotes = value.is_number() && (wants_text || matches!(def.value_type, Secret));
+            return def.check(value).map_err(|mut problem| {
+                if in_quotes {
+                    problem.message += "; put it in quotes";
+                }
+                problem
+            });
+        };
+        let checked = def.check(&text)?;
+        self.warnings.push(format!(
+            "{} is a text: the number is taken as one; put it in quotes",
+            def.key
+        ));
+        Ok(checked)
+    }
+}
+
 impl Changes {
     /// Whether a key changes.
     pub fn has<T>(&self, setting: &Setting<T>) -> bool {
@@ -155,7 +193,12 @@ impl Changes {
 impl Patch {
     /// The keys it names, with what it does.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Change)> {
-        self.0.iter().map(|(key, change)| (*key, change))
+        self.changes.iter().map(|(key, change)| (*key, change))
+    }
+
+    /// What was read otherwise than it was written, a sentence each. Says nothing of the values.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Compares with the configuration in effect and fills in what masks stand for.
@@ -167,7 +210,7 @@ impl Patch {
         let mut problems = Vec::new();
         let sent = self.iter().filter(|(_, change)| **change != Change::Keep);
         let sent: BTreeSet<&str> = sent.map(|(key, _)| key).collect();
-        for (key, change) in self.0 {
+        for (key, change) in self.changes {
             let Some(def) = find(key) else { continue };
             let new = match change {
                 Change::Keep => continue,
@@ -238,6 +281,12 @@ fn masked(def: &KeyDef, why: &Unmasked) -> Problem {
             ProblemCode::InvalidValue,
             format!(
                 "has a mask at {pointer} that stands for no stored value; send the value itself"
+            ),
+        ),
+        Unmasked::NeverMasked(pointer) => (
+            ProblemCode::InvalidValue,
+            format!(
+                "has a mask at {pointer}, whose value was never masked; read the configuration again, or send the value itself"
             ),
         ),
         Unmasked::OfOtherHost(pointer) => (

@@ -102,6 +102,32 @@ fn good_values_are_taken_as_they_are(#[case] key: &str, #[case] value: Value) {
     assert_eq!(find(key).unwrap().check(&value), Ok(value));
 }
 
+#[test]
+fn whole_numbers_for_texts_are_taken_with_a_warning() {
+    let document = json!({"image": {"tag": 7}, "web": {"desktop_user_agents": [1, "b"]}});
+    let patch = parse_patch(&document).unwrap();
+    assert_eq!(patch.warnings().len(), 2, "{:?}", patch.warnings());
+    assert!(patch.warnings()[0].starts_with("image.tag is a text"));
+    let changes = patch.resolve(&Config::default()).unwrap().0;
+    assert_eq!(changes["image.tag"], Some(json!("7")));
+    assert_eq!(changes["web.desktop_user_agents"], Some(json!(["1", "b"])));
+    let odd = json!({"image.tag": 1.5});
+    assert_eq!(problems(odd)[0].1, ProblemCode::InvalidType);
+}
+
+#[test]
+fn a_mask_for_a_key_that_is_never_masked_is_refused() {
+    for key in [
+        "image.tag",
+        "web.public_url",
+        "container.cpu_limit",
+        "web.trusted_proxies",
+    ] {
+        let refused = problems(json!({key: MASK}));
+        assert_eq!(refused, [(key.to_owned(), ProblemCode::InvalidValue)]);
+    }
+}
+
 #[rstest::rstest]
 #[case("web.public_url", json!("https://x.example/"), json!("https://x.example"))]
 #[case("container.capabilities", json!(["cap_chown", "CHOWN", "SETUID"]), json!(["CHOWN", "SETUID"]))]

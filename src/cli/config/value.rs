@@ -63,7 +63,7 @@ impl Given {
                     "note: other users of this machine may have seen the value; `{key}=-` prompts for it"
                 ));
             }
-            return Ok(read(key, text.expose_secret()));
+            return read(key, text.expose_secret());
         }
         if !std::io::stdin().is_terminal() {
             if let Some(other) = &self.input_taken_by {
@@ -79,7 +79,7 @@ impl Given {
         let typed = typed.map_err(|error| {
             Failure::Failed(format!("the value of {key} cannot be read: {error}"))
         })?;
-        Ok(read(key, typed.expose_secret()))
+        read(key, typed.expose_secret())
     }
 }
 
@@ -103,8 +103,12 @@ pub(in crate::cli) fn read_hidden(key: &str) -> std::io::Result<SecretString> {
 }
 
 /// JSON where the key takes no text, else text as it stands: a password of digits stays a text.
-fn read(key: &str, text: &str) -> Value {
-    find(key).map_or_else(|| Value::from(text), |def| def.value_of_text(text))
+fn read(key: &str, text: &str) -> Result<Value> {
+    let Some(def) = find(key) else {
+        return Ok(Value::from(text));
+    };
+    let value = def.value_of_text(text);
+    value.map_err(|problem| Failure::Usage(problem.message))
 }
 
 #[cfg(test)]
@@ -126,7 +130,7 @@ mod tests {
             // Wrong, and the server says so.
             ("container.pids_limit", "many", json!("many")),
         ] {
-            assert_eq!(read(key, text), expected, "{key}={text}");
+            assert_eq!(read(key, text).ok(), Some(expected), "{key}={text}");
         }
     }
 

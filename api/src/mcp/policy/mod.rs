@@ -162,6 +162,14 @@ impl Mcp {
         Ok(executors.iter().map(mode).collect())
     }
 
+    /// Whether this service is at a host, as far as it knows and as clients have found it: `found` is the value of a header `Host`.
+    pub(crate) fn is_own_host(&self, host: &str, found: Option<&str>) -> bool {
+        let mut own = self.gate.own.clone();
+        own.add(&self.gate.settings.borrow().own);
+        own.add_header(found.unwrap_or_default());
+        own.has_host(host)
+    }
+
     /// Decides whether a tool may be carried out with these arguments, which was called under the second name. To be asked for each call, and for each step of a batch.
     ///
     /// # Errors

@@ -52,6 +52,21 @@ impl Own {
         self.listeners.extend(&other.listeners);
     }
 
+    /// Whether a browser that is at this host sends the service's cookies there: they do not depend on ports.
+    pub(super) fn has_host(&self, host: &str) -> bool {
+        let Ok(host) = Host::parse(host) else {
+            return false;
+        };
+        let host = match &host {
+            Host::Domain(name) => Host::Domain(name.as_str()),
+            Host::Ipv4(ip) => Host::Ipv4(*ip),
+            Host::Ipv6(ip) => Host::Ipv6(*ip),
+        };
+        let host = canonical_host(host);
+        self.hosts.iter().any(|(own, _)| is_same(own, &host))
+            || (self.listeners.iter()).any(|listener| is_same(&host_of(listener.ip()), &host))
+    }
+
     /// Whether a page is there.
     pub(super) fn has(&self, url: &Url) -> bool {
         let Some(host) = url.host().map(canonical_host) else {

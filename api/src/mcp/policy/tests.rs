@@ -291,3 +291,11 @@ fn a_page_that_was_read_before_or_during_a_change_is_not_believed() {
     // Whoever has looked meanwhile hears of it by having seen it begun.
     assert!(!changes.went_on(meanwhile) && !changes.now().was_changing());
 }
+
+#[test]
+fn cookies_of_its_own_hosts_are_known_at_any_port() {
+    let hosts = ["yard.example", "other.example", "10.88.0.1", "0x0a.88.0.1"];
+    assert!(hosts.iter().all(|host| own().has_host(host)));
+    let others = ["example", "www.yard.example", "10.88.0.2", "a b", ""];
+    assert!(!others.iter().any(|host| own().has_host(host)));
+}

@@ -55,6 +55,9 @@ pub struct Query {
 #[schema(as = DirectoryUsers)]
 pub struct Listing {
     users: Vec<DirectoryUser>,
+    /// Their names alone.
+    #[schema(example = json!(["alice"]))]
+    usernames: Vec<String>,
     #[serde(flatten)]
     page: Page,
 }
@@ -72,10 +75,12 @@ async fn list(_: Superadmin, input: Input<Query>, deps: Deps) -> Result<Answer<L
     let matches =
         |user: &DirectoryUser, wanted: &str| user.username.to_lowercase().contains(wanted);
     let (users, page) = cut(users, input.paging.as_ref(), matches);
-    Ok(Answer::ok(
-        "users of the directory",
-        Listing { users, page },
-    ))
+    let listing = Listing {
+        usernames: users.iter().map(|user| user.username.clone()).collect(),
+        users,
+        page,
+    };
+    Ok(Answer::ok("users of the directory", listing))
 }
 
 async fn snapshot(deps: &Deps) -> Result<Vec<DirectoryUser>> {

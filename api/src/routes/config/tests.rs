@@ -670,3 +670,24 @@ async fn more_processors_than_the_engine_has_are_refused() {
         202
     );
 }
+
+#[tokio::test]
+async fn an_integer_that_would_lose_digits_is_refused() {
+    let admin = admin().await;
+    let big = json!({"agent": {"id": u64::MAX, "chat": -1001234567890123456_i64}});
+    assert_eq!(admin.save(&big).await.status, 202);
+    let stored = admin.stored("agent").await.unwrap();
+    assert_eq!(stored, big["agent"], "kept exactly");
+    assert!(admin.read().await.text.contains("18446744073709551615"));
+    let long = r#"{"agent": {"chat": {"id": 123456789012345678901234567890}}}"#;
+    let form = [("config", long)];
+    let by_form = admin.yard.post(PATH, &form);
+    let body = format!(r#"{{"config": {long}}}"#);
+    let by_json = admin.yard.post_raw(PATH, "application/json", &body);
+    for ask in [by_form, by_json] {
+        let answer = ask.with("root", &admin.cookie).send().await;
+        assert_eq!(answer.verdict(), (422, "invalid_config"), "{answer:?}");
+        let message = answer.body["problems"][0]["message"].as_str().unwrap();
+        assert!(message.contains("id") && message.contains("quotes"));
+    }
+}

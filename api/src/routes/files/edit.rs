@@ -1,16 +1,20 @@
 //! Text files, read and saved as a whole.
 
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use schema::home::workspace::WorkspacePath;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::recorded::Change;
 use super::{DISK, QUOTA, failures, path};
 use crate::answer::Answer;
+use crate::auth::Account;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
 use crate::files::refused;
-use crate::input::Input;
+use crate::input::{Input, has_crlf_only};
 use crate::quota::Room;
 use crate::route::{Area, Failure, Route};
 
@@ -39,7 +43,8 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Files, "Save my text file")
             .about(
                 "Whoever reads it sees the old or the new text. With `etag`, it is saved only while it is still the \
-                 file that was read. A file that is not there is made.",
+                 file that was read. A file that is not there is made. In multipart/form-data, where browsers write line feeds as CRLF, a \
+                 text with CRLF alone is saved with line feeds, unless the file has CRLF already.",
             )
             .body_limit(BODY)
             .fails(failures![NOT_TEXT, STALE, DISK, QUOTA]),
@@ -136,6 +141,10 @@ async fn save(
         etag,
     } = input.params;
     let path = path("path", &text)?;
+    let content = match is_multipart(&input.meta.headers) && content.contains('\n') {
+        true => keep_line_ends(&deps, &session.account, &path, content).await?,
+        false => content,
+    };
     let etag_given = etag.filter(|etag| !etag.is_empty());
     let message = format!("saved {:?}", path.as_str());
     let detail = format!("bytes: {}", content.len());
@@ -161,4 +170,28 @@ async fn save(
     };
     let etag = change.make(&deps, session, input.meta).await?;
     Ok(Answer::ok(message, Saved { etag }))
+}
+
+fn is_multipart(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.trim_start().starts_with("multipart/"))
+}
+
+/// Gives a text the line ends of the file that it replaces if those are all CRLF: in multipart, line ends are the browser's.
+async fn keep_line_ends(
+    deps: &Deps,
+    account: &Account,
+    path: &WorkspacePath,
+    content: String,
+) -> Result<String> {
+    let (found, replaced) = (deps.files.find(account).await?, path.clone());
+    let has_crlf = move || {
+        let old = found.and_then(|found| found.read_text(&replaced).ok());
+        old.is_some_and(|old| has_crlf_only(&old.content))
+    };
+    Ok(match deps.files.run(has_crlf).await? {
+        true if !content.contains('\r') => content.replace('\n', "\r\n"),
+        _ => content,
+    })
 }

@@ -443,6 +443,23 @@ async fn a_directory_is_downloaded_as_a_zip_file() {
 }
 
 #[tokio::test]
+async fn scripts_sent_as_multipart_keep_their_line_ends() {
+    let own = own().await;
+    fs::write(own.at("old.bat"), "dir\r\n").unwrap();
+    let save = async |path: &str, content: &[u8]| {
+        let body = form(&[("path", None, path.as_bytes()), ("content", None, content)]);
+        let ask = own.yard.multipart("/api/files/edit", body);
+        let saved = ask.with("alice", &own.cookie).send().await;
+        assert_eq!(saved.status, 200, "{saved:?}");
+        fs::read_to_string(own.at(path)).unwrap()
+    };
+    let script = b"#!/bin/sh\r\necho 1\r\n";
+    assert_eq!(save("run.sh", script).await, "#!/bin/sh\necho 1\n");
+    assert_eq!(save("old.bat", b"cd\r\ndir\r\n").await, "cd\r\ndir\r\n");
+    assert_eq!(save("mixed", b"a\r\nb\n").await, "a\r\nb\n");
+}
+
+#[tokio::test]
 async fn l24_texts_are_edited_and_nothing_else_is() {
     let own = own().await;
     let save = async |form: &[(&str, &str)]| own.post("/api/files/edit", form).await;

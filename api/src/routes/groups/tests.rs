@@ -14,6 +14,7 @@ async fn listed(yard: &Yard, root: &str) -> Vec<(String, Option<String>, i64)> {
         .send()
         .await;
     assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.body["unified_auth"].is_boolean(), "{answer:?}");
     let groups = answer.body["groups"].as_array().unwrap();
     let name_of = |id: &Value| {
         let group = groups.iter().find(|group| group["id"] == *id)?;

@@ -169,6 +169,9 @@ pub struct Whose {
 #[schema(as = ImageUsers)]
 pub struct Users {
     users: Vec<Item>,
+    /// Their names alone.
+    #[schema(example = json!(["alice"]))]
+    usernames: Vec<String>,
     #[serde(flatten)]
     page: Page,
 }
@@ -187,7 +190,13 @@ async fn of_image(_: Superadmin, input: Input<Whose>, deps: Deps) -> Result<Answ
     users.retain(|user| has(user, &named));
     let paging = input.paging.as_ref();
     let (users, page) = page(users, &names, paging);
-    Ok(Answer::ok("users of the image", Users { users, page }))
+    let usernames = users.iter().map(|user| user.username.clone()).collect();
+    let users = Users {
+        users,
+        usernames,
+        page,
+    };
+    Ok(Answer::ok("users of the image", users))
 }
 
 /// Whether a user has the image that a client named.

@@ -17,7 +17,7 @@ use crate::dispatch::OrdinaryUser;
 use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
-use crate::wait::Converging;
+use crate::wait::Noted;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -118,7 +118,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<ChatAppForm>,
     deps: Deps,
-) -> Result<Answer<Converging>> {
+) -> Result<Answer<Noted>> {
     let Input {
         params,
         wait,

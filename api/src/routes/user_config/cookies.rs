@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::domain::CookieDomain;
+use super::own_sessions::drop_sessions;
 use crate::answer::Answer;
 use crate::auth::Account;
+use crate::auth::session::SessionClaims;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
@@ -18,7 +20,7 @@ use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::page::{self, Page};
 use crate::routes::params;
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, Noted};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -27,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Agent, "Store cookies of a web site for my agent")
             .about(
                 "Replaces the cookies stored for the domain, without restarting the agent. At \
-                 most 300 domains and 1 MiB in total.",
+                 most 300 domains and 1 MiB in total. Hosts of this service are refused, and sessions of it are dropped, with a warning.",
             )
             .waits()
             .guarded()
@@ -82,18 +84,27 @@ pub struct CookiesForm {
 /// of secrets.
 ///
 /// # Errors
-/// 400 for a field that breaks its rule, 409 `too_many_cookies`, 412; what the files fail with.
+/// 400 for a field that breaks its rule, a host of this service, or nothing but sessions of it; 409 `too_many_cookies`, 412; what the files fail with.
 async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<CookiesForm>,
     deps: Deps,
-) -> Result<Answer<Converging>> {
+) -> Result<Answer<Noted>> {
     let CookiesForm { domain, cookies } = input.params;
     check(&cookies)?;
+    let host = domain.as_str().trim_start_matches('.');
+    if deps.mcp.is_own_host(host, input.meta.host.as_deref()) {
+        let rule = format!(
+            "domain is {domain}, where this service is: with its cookies the agent would act as you; send those of another web site"
+        );
+        return Err(ApiError::invalid("domain", rule));
+    }
+    let now = deps.clock.now();
+    let is_session = |text: &str| SessionClaims::verify(text, &deps.signer, now).is_some();
+    let (cookies, warnings) = drop_sessions(cookies, is_session)?;
     let (uid, key) = (&session.account.uid, &deps.master_key);
     let mut tx = input.meta.begin(&deps).await?;
     let user = find(&mut tx, &session.account).await?;
-    let now = deps.clock.now();
     let generation =
         agent_config::set_cookies(&mut tx, key, uid, domain.as_str(), &cookies, now).await?;
     unchanged_before(generation, input.if_generation)?;
@@ -102,7 +113,8 @@ async fn save(
     tx.commit(about(&user, &domain)).await?;
     let change = Change::of_config(&user, generation);
     let done = "cookies stored, and in the agent's files";
-    wait::answer(&deps, &change, input.wait, done).await
+    let answer = wait::answer(&deps, &change, input.wait, done).await?;
+    Ok(answer.map(|saved| saved.noting(warnings)))
 }
 
 fn about(user: &User, domain: &CookieDomain) -> About {

@@ -18,7 +18,7 @@ use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Route};
 use crate::routes::params::given;
-use crate::wait::Converging;
+use crate::wait::Noted;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -242,7 +242,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<FieldsForm>,
     deps: Deps,
-) -> Result<Answer<Converging>> {
+) -> Result<Answer<Noted>> {
     let Input {
         params,
         wait,

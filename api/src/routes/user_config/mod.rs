@@ -10,6 +10,7 @@ mod cookies;
 mod domain;
 mod fields;
 mod forms;
+mod own_sessions;
 mod save;
 #[cfg(test)]
 mod tests;

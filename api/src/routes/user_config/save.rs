@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use schema::adapter::{FieldChanges, FieldProblem, Section};
+use schema::adapter::{CheckedValues, FieldChanges, FieldProblem, Section};
 use schema::audit::About;
 use schema::container::Desired;
 use schema::ids::{Generation, Kind};
@@ -19,7 +19,7 @@ use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::Meta;
 use crate::routes::params;
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Noted};
 
 /// What is to change of one channel.
 pub(super) struct Draft {
@@ -41,7 +41,7 @@ pub(super) async fn save_channel(
     meta: &Meta,
     draft: Draft,
     (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Answer<Converging>> {
+) -> Result<Answer<Noted>> {
     let (uid, key) = (&account.uid, &deps.master_key);
     let adapter = deps.adapter.current().await?;
     let mut tx = meta.begin(deps).await?;
@@ -58,7 +58,7 @@ pub(super) async fn save_channel(
     let forms = Forms::of(adapter, image, stored, draft.config_version)?;
     let section = forms.channel(draft.channel.as_deref().unwrap_or(forms.chatapp()))?;
     let mut values = agent_config::channel_values(&mut tx, key, uid, &section.key).await?;
-    let changes = section
+    let CheckedValues { changes, warnings } = section
         .check_values(&draft.values, &present_keys(section, &values))
         .map_err(|problems| refused(&problems))?;
     let detail = described(section, &changes);
@@ -72,11 +72,13 @@ pub(super) async fn save_channel(
     if desired == Desired::Stopped {
         // An administrator stopped the container: nothing of it has to become true.
         let done = "saved; takes effect when an administrator starts your container";
-        return wait::answer(deps, &change, wait, done).await;
+        let answer = wait::answer(deps, &change, wait, done).await?;
+        return Ok(answer.map(|saved| saved.noting(warnings)));
     }
     let container = Change::of_container(&user, restarted);
     let done = "saved, and in the agent's files";
-    wait::answer_all(deps, &[change, container], wait, done).await
+    let answer = wait::answer_all(deps, &[change, container], wait, done).await?;
+    Ok(answer.map(|saved| saved.noting(warnings)))
 }
 
 /// The fields that have a value already.

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::list::NO_GROUP;
 use super::{checked_tag, create_local, template};
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Partly};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
@@ -35,8 +35,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Users, "Create several local users")
         .about(
-            "Each name succeeds or fails by itself, as its result shows. The containers of \
-                 all users created are one task.",
+            "Each name succeeds or fails by itself, as its result shows. If some fail, `success` is false and `error` names them, with \
+                 status 200. The containers of all users created are one task.",
         )
         .local_only()
         .waits_for_task()
@@ -48,6 +48,9 @@ pub(super) fn routes() -> Vec<Route> {
 const MAX_NAMES: usize = 500;
 /// How often a place in the line for hashing is asked for, with the pool's own pause in between.
 const HASH_ATTEMPTS: u32 = 10;
+
+/// Most names that the sentence about failures says.
+const NAMED: usize = 10;
 
 /// The users to create.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -158,7 +161,7 @@ async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
     deps: Deps,
-) -> Result<Answer<BatchCreated>> {
+) -> Result<Partly<BatchCreated>> {
     let names = names(&input.params.usernames);
     if names.is_empty() || names.len() > MAX_NAMES {
         let rule = format!("usernames holds 1 to {MAX_NAMES} names");
@@ -184,6 +187,7 @@ async fn batch_create(
         Some(task) => Some(wait::settle_operation(&deps, task, input.wait).await),
     };
     let (state, status) = progress.map(wait::state_of).unzip();
+    let failure = describe_failures(&results);
     let batch = BatchCreated {
         results,
         task_id: task,
@@ -191,7 +195,29 @@ async fn batch_create(
         state,
         progress,
     };
-    Ok(Answer::ok(message, batch).status(status.unwrap_or(StatusCode::OK)))
+    let answer = Answer::ok(message, batch).status(status.unwrap_or(StatusCode::OK));
+    Ok(answer.partly(failure))
+}
+
+/// A sentence about the names that failed, if any did.
+fn describe_failures(results: &[Outcome]) -> Option<String> {
+    let failed: Vec<&Outcome> = results.iter().filter(|result| !result.success).collect();
+    let named = failed.iter().take(NAMED).map(|result| {
+        let why = result.error.as_deref().unwrap_or_default();
+        format!("{}: {why}", result.username)
+    });
+    let mut sentences: Vec<String> = named.collect();
+    if failed.len() > NAMED {
+        sentences.push(format!("{} more, see results", failed.len() - NAMED));
+    }
+    (!failed.is_empty()).then(|| {
+        format!(
+            "{} of {} not created; {}",
+            failed.len(),
+            answer::users(results.len()),
+            sentences.join("; ")
+        )
+    })
 }
 
 /// Values for all users of a request.

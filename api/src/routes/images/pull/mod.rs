@@ -26,6 +26,7 @@ use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
+use crate::routes::params::given;
 use follow::{LastEvent, Request};
 
 /// The routes of this file.
@@ -82,6 +83,35 @@ pub struct Which {
     image: String,
 }
 
+/// Which image to pull.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ImageToPull)]
+pub struct ToPull {
+    /// A tag of `image.name`, or a reference. A text without `/`, `:` and `@` is a tag.
+    #[schema(example = "v1.2")]
+    image: Option<String>,
+    /// A tag: of `image`, or in place of it.
+    #[schema(example = "v1.2")]
+    tag: Option<String>,
+}
+
+impl ToPull {
+    /// Reads which image is meant.
+    fn name(&self) -> Result<String> {
+        match (given(&self.image), given(&self.tag)) {
+            (Some(one), None) | (None, Some(one)) => Ok(one.to_owned()),
+            (Some(image), Some(tag)) if image == tag || image.ends_with(&format!(":{tag}")) => {
+                Ok(image.to_owned())
+            }
+            (Some(image), Some(tag)) => Ok(format!("{image}:{tag}")),
+            (None, None) => {
+                let rule = "image is required: a tag of image.name, or a reference";
+                Err(ApiError::invalid("image", rule))
+            }
+        }
+    }
+}
+
 /// `POST /api/admin/images/pull`: requests a pull of the image, also if it is there; an event stream shows
 /// how it goes, and ends with exactly one `done` or `error`. A client that comes back with
 /// `Last-Event-ID` requests nothing new, and gets what it has missed.
@@ -89,8 +119,8 @@ pub struct Which {
 /// # Errors
 /// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
 /// `if_generation`, 429 when too many pulls are viewed; all before the stream begins.
-async fn pull(Superadmin(actor): Superadmin, input: Input<Which>, deps: Deps) -> Result<Events> {
-    let image = read_name(&deps, &input.params.image).await?;
+async fn pull(Superadmin(actor): Superadmin, input: Input<ToPull>, deps: Deps) -> Result<Events> {
+    let image = read_name(&deps, &input.params.name()?).await?;
     let last = last_event(&input.meta)?;
     let viewing = deps
         .viewers
@@ -319,6 +349,25 @@ async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_to_pull_may_be_given_by_its_tag() {
+        let name = |image: &str, tag: &str| {
+            let [image, tag] = [image, tag].map(|text| Some(text.to_owned()));
+            ToPull { image, tag }.name().ok()
+        };
+        for (image, tag, expected) in [
+            ("v1", "", "v1"),
+            ("", "v1", "v1"),
+            ("v1", "v1", "v1"),
+            ("r/a", "v1", "r/a:v1"),
+            ("r:5000/a", "v1", "r:5000/a:v1"),
+            ("r/a:v1", "v1", "r/a:v1"),
+        ] {
+            assert_eq!(name(image, tag).as_deref(), Some(expected));
+        }
+        assert_eq!(name("", ""), None);
+    }
 
     #[test]
     fn l73_a_later_request_has_a_greater_token_whatever_the_clock_says() {

@@ -183,7 +183,7 @@ async fn l37_an_error_is_the_last_word() {
     });
     let yard = fleet_with(vec![progress("a", 1, 5), error]).await;
     let (answer, ()) = tokio::join!(
-        yard.post(PULL, "image=v2"),
+        yard.post(PULL, "tag=v2"),
         says(&yard, Reason::PullFailed, "x")
     );
     let told = payloads(&answer);

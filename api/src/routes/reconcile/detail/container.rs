@@ -109,7 +109,7 @@ pub struct Observed {
     #[schema(example = "the replacement ended with exit code 1, 5 s after it was ready")]
     failure: Option<String>,
     /// The last lines of its log, at most 20, without control characters and known secrets.
-    failure_log: Option<Vec<String>>,
+    failure_log: Vec<String>,
     /// Its last three ends that were not asked for, and failed replacements; newest first.
     ends: Vec<End>,
     /// Why the engine could not be asked; what it would have reported is absent then.
@@ -231,7 +231,8 @@ async fn observe(deps: Deps, row: ContainerRow, ends: Vec<ContainerEnd>) -> Obse
         failed_at,
         failed_count,
         failure,
-        failure_log: failure_log.map(|log| log.lines().map(str::to_owned).collect()),
+        failure_log: failure_log
+            .map_or_else(Vec::new, |log| log.lines().map(str::to_owned).collect()),
         ends: ends.into_iter().map(End::from).collect(),
         engine_error,
         live: live.map(Live::of),

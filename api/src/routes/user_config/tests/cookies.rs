@@ -87,6 +87,47 @@ async fn clients_post_them_as_multipart() {
 }
 
 #[tokio::test]
+async fn hosts_of_the_service_are_refused() {
+    let desk = desk().await;
+    let config = r#"{"web": {"public_url": "https://yard.example:8443"}}"#;
+    let ask = desk.yard.post("/api/config", &[("config", config)]);
+    let answer = ask.with("root", &desk.root).send().await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    for domain in ["yard.example", ".Yard.example"] {
+        let form = [("domain", domain), ("cookies", "a=1")];
+        let answer = desk.post(COOKIES, &form).await;
+        assert_eq!(answer.verdict(), (400, "invalid_parameter"), "{domain}");
+        let message = answer.body["error"].as_str().unwrap().to_lowercase();
+        assert!(message.contains("yard.example"), "{message}");
+    }
+    let body = json!({"domain": "seen.example", "cookies": "a=1"});
+    let ask = desk
+        .yard
+        .post_json(COOKIES, &body)
+        .header("host", "seen.example:80");
+    let answer = ask.with("alice", &desk.alice).send().await;
+    assert_eq!(answer.body["field"], "domain", "{answer:?}");
+    assert!(domains(&desk).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_session_of_the_service_is_dropped_with_a_warning() {
+    let desk = desk().await;
+    let cookies = format!("a=1; {}; b=2", desk.alice);
+    let form = [("domain", ".example.com"), ("cookies", &*cookies)];
+    let answer = desk.post(COOKIES, &form).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let warnings = answer.body["warnings"].as_array().unwrap();
+    assert!(warnings[0].as_str().unwrap().contains("\"session\""));
+    assert_eq!(desk.stored().await.cookies[".example.com"], "a=1; b=2");
+    let alone = [("domain", ".example.com"), ("cookies", &*desk.alice)];
+    let answer = desk.post(COOKIES, &alone).await;
+    assert_eq!(answer.body["field"], "cookies", "{answer:?}");
+    let signature = desk.alice.rsplit(':').next().unwrap();
+    assert!(!answer.text.contains(signature));
+}
+
+#[tokio::test]
 async fn deleting_is_told_apart_from_there_being_none() {
     let desk = desk().await;
     desk.post(COOKIES, &[("domain", "a.example"), ("cookies", "a=1")])

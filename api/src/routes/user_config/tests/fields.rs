@@ -190,8 +190,7 @@ async fn everything_wrong_is_told_at_once_without_values_and_nothing_is_saved() 
     assert_eq!(
         problems(&answer),
         [
-            "client_id: must be a text",
-            "client_secret: must be a text",
+            "client_secret: must be a text; put it in quotes",
             "enabled: must be true or false",
             "encryption: must be one of tls, starttls, none",
             "headers: must be JSON",
@@ -205,7 +204,7 @@ async fn everything_wrong_is_told_at_once_without_values_and_nothing_is_saved() 
         answer.body["error"]
             .as_str()
             .unwrap()
-            .ends_with("; and 5 more")
+            .ends_with("; and 4 more")
     );
     assert!(desk.stored().await.channels.is_empty());
     let many: serde_json::Map<String, Value> =
@@ -266,4 +265,19 @@ async fn a_form_and_a_json_body_say_the_same() {
     assert!(desk.stored().await.channels == from_form);
     assert_eq!(from_form["mail"]["client_id"], "007");
     assert_eq!(from_form["mail"]["headers"], json!({"X-A": "1"}));
+}
+
+#[tokio::test]
+async fn a_number_for_a_text_is_saved_with_a_warning() {
+    let desk = open_desk().await;
+    let values = json!({"client_id": "a", "client_secret": "b", "allow_from": [123456789]});
+    let body = desk.set("chat", &values).await;
+    let warnings = body["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{body}");
+    let warning = warnings[0].as_str().unwrap();
+    assert!(warning.starts_with("allow_from is a text"), "{warning}");
+    let stored = desk.stored().await.channels;
+    assert_eq!(stored["chat"]["allow_from"], json!(["123456789"]));
+    let body = desk.set("chat", &json!({"client_id": "b"})).await;
+    assert_eq!(body["warnings"], json!([]));
 }
