@@ -7,6 +7,7 @@ use schema::reader::Connection;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::holders::Meant;
 use super::local::{is_managed, known_as, managed_tags, meant};
 use super::names::{Named, full, managed};
 use crate::answer::{self, Answer};
@@ -207,10 +208,14 @@ impl Target {
         self.is_whole_image() && (self.goes_by(&row.reference) || pulled_as && !is_other)
     }
 
-    /// Whether a user has it, by id or by reference.
-    fn is_of(&self, one: &ImageUse) -> bool {
-        let by_id = one.image_id.is_some() && one.image_id == self.id;
-        by_id || self.goes_by(&one.image_ref)
+    /// The image, as users have it.
+    fn meant(&self) -> Meant {
+        let by_reference = !self.is_whole_image();
+        Meant {
+            reference: by_reference.then(|| self.name.clone()),
+            id: self.id.clone(),
+            known_as: self.references.iter().map(ToString::to_string).collect(),
+        }
     }
 }
 
@@ -309,8 +314,10 @@ fn blindly(named: &Named, managed: &ImageReference, force: bool) -> Known {
 
 /// Refuses while somebody has the image, by id or by reference, or may yet get it from a rollout.
 async fn refuse_used(target: &Target, connection: &mut Connection) -> Result<()> {
+    let meant = target.meant();
     let names = |all: Vec<ImageUse>| {
-        let used = all.into_iter().filter(|one| target.is_of(one));
+        let is_used = |one: &ImageUse| meant.is_of(&one.image_ref, one.image_id.as_deref());
+        let used = all.into_iter().filter(is_used);
         let mut names: Vec<String> = used.map(|one| one.name).collect();
         // They come in the order of their names.
         names.dedup();

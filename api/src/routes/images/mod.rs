@@ -2,6 +2,7 @@
 
 mod control;
 mod delete;
+mod holders;
 mod list;
 mod local;
 mod names;
@@ -17,6 +18,7 @@ mod tests;
 mod users;
 
 pub(in crate::routes) use self::control::{Noted, cancel as cancel_rollout, cancel_pull, noted};
+pub(in crate::routes) use self::holders::Meant;
 pub(in crate::routes) use self::list::{minute, size_text};
 pub(in crate::routes) use self::names::{Named, managed};
 pub(in crate::routes) use self::pull::is_open as is_open_pull;

@@ -3,7 +3,6 @@
 use schema::config::{Config, keys, query};
 use schema::image::ImageReference;
 use schema::reader::Connection;
-use schema::user::ImageFilter;
 
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
@@ -61,6 +60,15 @@ pub(super) fn reference(
     })
 }
 
+impl From<ImageReference> for Named {
+    fn from(reference: ImageReference) -> Self {
+        Self {
+            id: None,
+            reference: Some(reference),
+        }
+    }
+}
+
 impl Named {
     /// Reads a reference, a tag, or an id: whole, or its first 12 digits or more.
     pub(in crate::routes) fn read(
@@ -89,15 +97,9 @@ impl Named {
         Ok(Self { id, reference })
     }
 
-    /// The users who have it, as the database finds them.
-    pub(in crate::routes) fn filter(self) -> ImageFilter {
-        ImageFilter {
-            reference: self
-                .reference
-                .map(|reference| reference.to_string())
-                .unwrap_or_default(),
-            id: self.id.unwrap_or_default(),
-        }
+    /// The beginning of an id, if the text can be one.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     /// The reference, unless it can only be an id.

@@ -15,10 +15,11 @@ use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::names::{Named, reference, settings};
+use super::holders::Meant;
+use super::names::{Named, managed, reference, settings};
 use super::preview::preview;
 use super::select::{Selection, members};
-use super::{IN_ROLLOUT, progress, users};
+use super::{IN_ROLLOUT, progress};
 use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
@@ -244,14 +245,15 @@ async fn migrate(
     deps: Deps,
 ) -> Result<Answer<Started>> {
     let asked = &input.params;
+    asked.check()?;
+    let source = asked.find_source(&deps).await?;
     if asked.dry_run {
         let mut snapshot = deps.db.snapshot().await?;
-        let plan = asked.plan(&mut snapshot, &deps).await?;
+        let plan = asked.plan(&mut snapshot, &deps, &source).await?;
         return preview(&mut snapshot, plan).await;
     }
-    asked.check()?;
     let mut tx = input.meta.begin(&deps).await?;
-    let plan = asked.plan(&mut tx, &deps).await?;
+    let plan = asked.plan(&mut tx, &deps, &source).await?;
     let uids = plan.uids();
     let id = create(tx, &deps, &actor, &plan.new, &uids, |about| about).await?;
     started(&deps, id, uids.len(), plan.warnings, input.wait).await
@@ -294,14 +296,21 @@ impl Migration {
         self.whom().map(drop)
     }
 
+    /// Finds the image that users have.
+    async fn find_source(&self, deps: &Deps) -> Result<Meant> {
+        let mut connection = deps.db.snapshot().await?;
+        let managed = managed(&mut connection, deps).await?;
+        drop(connection);
+        Meant::find(deps, &Named::read("image", &self.image, &managed)?).await
+    }
+
     /// The rollout that is asked for.
-    async fn plan(&self, connection: &mut Connection, deps: &Deps) -> Result<Plan> {
+    async fn plan(&self, connection: &mut Connection, deps: &Deps, source: &Meant) -> Result<Plan> {
         let (care, whom) = (self.care()?, self.whom()?);
         let (config, _, managed) = settings(connection, deps).await?;
-        let source = Named::read("image", &self.image, &managed)?;
         let target = reference("target", &self.target, &managed)?.to_string();
         let all_users = user::list(connection, "", i64::MAX, 0).await?.0;
-        let has_it = |user: &UserListing| users::has(user, &source);
+        let has_it = |user: &UserListing| source.is_of(&user.image_ref, user.image_id.as_deref());
         let selection = Selection::choose(all_users, &whom, has_it)?;
         let source = Some(self.image.trim().to_owned());
         Ok(Plan {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use schema::container::{Desired, StatusWord, status_word};
 use schema::group;
 use schema::ids::{PlainName, Uid};
-use schema::image;
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::holders::Meant;
 use super::names::{Named, full, managed, reference};
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -29,13 +29,16 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Images, "List upgrade candidates")
         .about(
-            "Users who have another reference, or the same one from before it was last \
-                 pulled. The engine is not asked.",
+            "Users who have another reference, or the same one from before its tag moved: as the engine \
+                 knows it, or as it was last pulled while the engine cannot be reached.",
         )
         .paged(),
         Route::get("images_users", "/api/admin/images/users", of_image)
             .title(Area::Images, "List users of an image")
-            .about("By reference or id. The engine is not asked.")
+            .about(
+                "By an id, users with that image; by a reference, users with this reference and those with the \
+                 image that it means now. Deletion and migration count the same users.",
+            )
             .paged(),
     ]
 }
@@ -108,20 +111,22 @@ pub struct Candidates {
 }
 
 /// `GET /api/admin/images/upgrade-candidates`: users who have another image: another reference, or the
-/// same one from before it was last pulled.
+/// same one from before its tag moved.
 ///
 /// # Errors
 /// 400 for what is neither tag nor reference.
 async fn candidates(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Candidates>> {
     let mut connection = deps.db.snapshot().await?;
     let managed = managed(&mut connection, &deps).await?;
-    let target = reference("tag", &input.params.tag, &managed)?.to_string();
-    let pulled = image::find(&mut connection, &target).await?;
-    let pulled = pulled.and_then(|image| image.facts.image_id);
+    drop(connection);
+    let named = Named::from(reference("tag", &input.params.tag, &managed)?);
+    let meant = Meant::find(&deps, &named).await?;
+    let target = meant.reference.unwrap_or_default();
+    let mut connection = deps.db.snapshot().await?;
     let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
     let names = group::names_of_users(&mut connection).await?;
     drop(connection);
-    users.retain(|user| user.deleted_at.is_none() && differs(user, &target, pulled.as_deref()));
+    users.retain(|user| user.deleted_at.is_none() && differs(user, &target, meant.id.as_deref()));
     let groups = counted(&users, &names);
     let paging = input.paging.as_ref();
     let (users, page) = page(users, &names, paging);
@@ -183,11 +188,14 @@ pub struct Users {
 async fn of_image(_: Superadmin, input: Input<Whose>, deps: Deps) -> Result<Answer<Users>> {
     let mut connection = deps.db.snapshot().await?;
     let managed = managed(&mut connection, &deps).await?;
+    drop(connection);
     let named = Named::read("image", &input.params.image, &managed)?;
+    let meant = Meant::find(&deps, &named).await?;
+    let mut connection = deps.db.snapshot().await?;
     let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
     let names = group::names_of_users(&mut connection).await?;
     drop(connection);
-    users.retain(|user| has(user, &named));
+    users.retain(|user| meant.is_of(&user.image_ref, user.image_id.as_deref()));
     let paging = input.paging.as_ref();
     let (users, page) = page(users, &names, paging);
     let usernames = users.iter().map(|user| user.username.clone()).collect();
@@ -197,13 +205,6 @@ async fn of_image(_: Superadmin, input: Input<Whose>, deps: Deps) -> Result<Answ
         page,
     };
     Ok(Answer::ok("users of the image", users))
-}
-
-/// Whether a user has the image that a client named.
-pub(super) fn has(user: &UserListing, named: &Named) -> bool {
-    let by_id = user.image_id.as_deref().is_some_and(|id| named.is_id(id));
-    let by_reference = named.reference().map(ToString::to_string);
-    by_id || by_reference.is_some_and(|meant| meant == full(&user.image_ref))
 }
 
 fn page(users: Vec<UserListing>, names: &Names, paging: Option<&Paging>) -> (Vec<Item>, Page) {

@@ -25,7 +25,7 @@ use crate::explain::{Explained, explained_owned};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::routes::groups;
-use crate::routes::images::{Named, managed, size_text};
+use crate::routes::images::{Meant, Named, managed, size_text};
 use crate::routes::page::{Page, read_page, search};
 use crate::routes::params::{flag, given};
 use crate::settings::AuthMode;
@@ -236,7 +236,8 @@ impl Filter {
             None => None,
             Some(image) => {
                 let managed = managed(connection, deps).await?;
-                Some(Named::read("image", image, &managed)?.filter())
+                let named = Named::read("image", image, &managed)?;
+                Some(Meant::recall(connection, &named).await?.into_filter())
             }
         };
         let ready = match (self.ready, self.not_ready) {

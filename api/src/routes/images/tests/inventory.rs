@@ -129,6 +129,51 @@ async fn users_are_found_by_their_image_and_by_what_they_lack() {
     assert_eq!(ready, [false, true, true], "a pinned image is known");
 }
 
+#[tokio::test]
+async fn users_of_a_moved_tag_are_the_same_for_all_routes() {
+    let yard = stocked(Some(shelf())).await;
+    for name in ["alice", "bob", "carol", "dave", "erin"] {
+        yard.user(name).await;
+    }
+    let ours = |tag: &str| format!("{OURS}:{tag}");
+    give(&yard, "alice", &ours("v1"), Some(id('4'))).await;
+    give(&yard, "bob", &ours("v1"), Some(id('1'))).await;
+    give(&yard, "carol", &ours("v2"), Some(id('2'))).await;
+    give(&yard, "dave", &ours("latest"), Some(id('2'))).await;
+    give(&yard, "erin", &ours("latest"), None).await;
+    let cases: [(String, &[&str]); 6] = [
+        ("v1".into(), &["alice", "bob"]),
+        (id('1'), &["bob"]),
+        (id('4'), &["alice"]),
+        ("latest".into(), &["carol", "dave", "erin"]),
+        (id('2'), &["carol", "dave", "erin"]),
+        (id('2')[7..19].into(), &["carol", "dave", "erin"]),
+    ];
+    for (image, expected) in cases {
+        let path = format!("/api/admin/images/users?image={image}");
+        let users = yard.get(&path).await.is(200);
+        assert_eq!(fields(&users["users"], "username"), expected, "{image}");
+        let form = format!("image={image}&target=v9&dry_run=true");
+        let moved = yard.post("/api/admin/images/migrate", &form).await.is(200);
+        assert_eq!(moved["users"], json!(expected), "{image}");
+        let form = format!("image={image}&dry_run=true&force=true");
+        let kept = yard.post("/api/admin/images/delete", &form).await.is(409);
+        assert_eq!(kept["users"], json!(expected), "{image}");
+    }
+    let list = yard.get("/api/admin/images").await.is(200);
+    assert_eq!(list["images"][0]["users"], json!(["carol", "dave", "erin"]));
+    let candidates = yard
+        .get("/api/admin/images/upgrade-candidates?tag=v1")
+        .await;
+    let candidates = candidates.is(200);
+    let names = fields(&candidates["users"], "username");
+    assert_eq!(
+        names,
+        ["alice", "carol", "dave", "erin"],
+        "what was moved by hand"
+    );
+}
+
 /// A registry that remembers what it was asked.
 #[derive(Default)]
 struct Asked(Mutex<Vec<String>>);
