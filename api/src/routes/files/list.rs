@@ -68,9 +68,9 @@ pub struct Entry {
     mod_time: String,
     /// When it was last changed.
     modified_at: Timestamp,
-    /// Its path, relative to the workspace; null when its name is not UTF-8, so that no request can name it.
+    /// Its path, relative to the workspace. Each byte that is not UTF-8 is a private character, U+EF00 and the byte.
     #[schema(example = "notes/todo.txt")]
-    rel_path: Option<String>,
+    rel_path: String,
 }
 
 /// A step on the way to a directory.
@@ -128,9 +128,9 @@ fn order(sort: Option<&str>) -> Result<Order> {
 }
 
 fn entry(directory: &WorkspacePath, found: FileEntry) -> Entry {
-    let path = match directory.is_top() {
-        true => found.name.clone(),
-        false => format!("{directory}/{}", found.name),
+    let rel_path = match directory.is_top() {
+        true => found.in_path,
+        false => format!("{directory}/{}", found.in_path),
     };
     Entry {
         is_dir: found.kind == EntryType::Directory,
@@ -139,7 +139,7 @@ fn entry(directory: &WorkspacePath, found: FileEntry) -> Entry {
         size_str: size_text(found.size),
         mod_time: minute(found.modified),
         modified_at: found.modified,
-        rel_path: found.named.then_some(path),
+        rel_path,
         name: found.name,
     }
 }

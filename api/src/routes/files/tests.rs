@@ -1,7 +1,9 @@
 //! The files of a workspace, over HTTP.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
@@ -533,6 +535,55 @@ async fn entries_are_made_moved_and_deleted() {
         is(404, "not_found")
     );
     assert_eq!(own.names("").await, [".trash", "c"]);
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_utf8_is_one_like_others() {
+    let own = own().await;
+    let name = |bytes: &[u8]| own.at("").join(OsStr::from_bytes(bytes));
+    // As old archives and Windows tools leave them, and what looks like the text of such a name.
+    fs::write(name(b"caf\xe9.txt"), "latin").unwrap();
+    fs::create_dir(name(b"\xc4\xe3")).unwrap();
+    fs::write(name("caf\u{efe9}.txt".as_bytes()), "private").unwrap();
+    let list = async || {
+        let listed = own.get("/api/files").await.body;
+        let entries = listed["entries"].as_array().unwrap().iter();
+        let pair =
+            |entry: &Value| ["name", "rel_path"].map(|key| entry[key].as_str().unwrap().to_owned());
+        entries
+            .map(pair)
+            .filter(|[name, _]| name != ".trash")
+            .collect::<Vec<_>>()
+    };
+    let [folder, private, latin] = list().await.try_into().unwrap();
+    assert_eq!(latin, ["caf\u{fffd}.txt", "caf\u{efe9}.txt"]);
+    assert_eq!(private[0], "caf\u{efe9}.txt");
+    let inside = form(&[
+        ("path", None, folder[1].as_bytes()),
+        ("file", Some("x"), b"in"),
+    ]);
+    assert_eq!(own.upload_body(inside).await.status, 200);
+    assert_eq!(fs::read(name(b"\xc4\xe3").join("x")).unwrap(), b"in");
+    let text = async |path: &str| {
+        let edited = own
+            .get(&format!("/api/files/edit?path={}", encoded(path)))
+            .await;
+        edited.body["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(text(&latin[1]).await, "latin");
+    assert_eq!(text(&private[1]).await, "private");
+    let deleted = own.post("/api/files/delete", &[("path", &latin[1])]).await;
+    let id = deleted.body["trash_id"].as_str().unwrap().to_owned();
+    assert!(!name(b"caf\xe9.txt").exists());
+    own.post("/api/files/restore", &[("id", &id)]).await;
+    assert_eq!(fs::read(name(b"caf\xe9.txt")).unwrap(), b"latin");
+    let moved = [("from", &*latin[1]), ("to", "caf\u{e9}.txt")];
+    assert_eq!(own.post("/api/files/move", &moved).await.status, 200);
+    for path in [&folder[1], &private[1]] {
+        let form = [("path", path.as_str()), ("permanent", "1")];
+        assert_eq!(own.post("/api/files/delete", &form).await.status, 200);
+    }
+    assert_eq!(own.names("").await, [".trash", "caf\u{e9}.txt"]);
 }
 
 /// Paths of all kinds that should lead nowhere, or not where they seem to.

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{FileType, Stat};
 
 use super::error::FileError;
-use super::path::WorkspacePath;
+use super::path::{WorkspacePath, text_of};
 use super::{Workspace, stat};
 use crate::home::temporary::is_temporary;
 use crate::home::walk::for_each_until;
@@ -79,8 +79,8 @@ pub struct Order {
 pub struct FileEntry {
     /// Its name; what of it is not UTF-8 is shown as U+FFFD.
     pub name: String,
-    /// Whether requests can name it: the name is UTF-8.
-    pub named: bool,
+    /// Its name as it stands in paths ([`super::WorkspacePath`]).
+    pub in_path: String,
     /// What it is.
     pub kind: EntryType,
     /// Length in bytes; 0 for everything but regular files.
@@ -236,13 +236,9 @@ impl Workspace {
 
 fn entry(name: &[u8], stat: &Stat) -> FileEntry {
     let kind = EntryType::of(FileType::from_raw_mode(stat.st_mode));
-    let (text, named) = match std::str::from_utf8(name) {
-        Ok(text) => (text.to_owned(), true),
-        Err(_) => (String::from_utf8_lossy(name).into_owned(), false),
-    };
     FileEntry {
-        name: text,
-        named,
+        name: String::from_utf8_lossy(name).into_owned(),
+        in_path: text_of(name),
         kind,
         size: match kind {
             EntryType::File => u64::try_from(stat.st_size).unwrap_or(0),

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::home::temporary::is_temporary;
@@ -12,9 +14,59 @@ const LONGEST_PATH: usize = 4095;
 /// Longest name of an entry, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// A path relative to the top of a workspace: plain names separated by `/`. Empty: the top itself.
+/// A path relative to the top of a workspace: plain names separated by `/`. Empty: the top itself. In its text a byte that is not
+/// UTF-8 is a private character, U+EF00 and the byte (see [`text_of`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WorkspacePath(String);
+pub struct WorkspacePath {
+    text: String,
+    on_disk: PathBuf,
+}
+
+/// First of the private characters that stand for bytes.
+const BYTES: u32 = 0xEF00;
+/// Bytes that can be no UTF-8, and so need such a character.
+const HIGH: RangeInclusive<u32> = 0x80..=0xFF;
+
+fn is_byte(c: char) -> bool {
+    u32::from(c)
+        .checked_sub(BYTES)
+        .is_some_and(|byte| HIGH.contains(&byte))
+}
+
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    let stand_ins = bytes
+        .iter()
+        .map(|byte| char::from_u32(BYTES + u32::from(*byte)));
+    text.extend(stand_ins.flatten());
+}
+
+/// Text of a name in paths: UTF-8 as it is, each other byte as a private character of its own, and these characters as their
+/// bytes, so that each name has one text and each text one name.
+pub(super) fn text_of(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match is_byte(c) {
+                true => push_bytes(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(c),
+            }
+        }
+        push_bytes(&mut text, chunk.invalid());
+    }
+    text
+}
+
+/// The name that a text stands for.
+fn name_of(text: &str) -> Vec<u8> {
+    let mut name = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match u8::try_from(u32::from(c).wrapping_sub(BYTES)) {
+            Ok(byte) if is_byte(c) => name.push(byte),
+            _ => name.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    name
+}
 
 /// Why a path is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -50,25 +102,34 @@ impl FromStr for WorkspacePath {
         if text.contains('\0') {
             return Err(PathError::Nul);
         }
-        let mut path = String::new();
-        for name in text.split('/') {
-            match name {
-                "" | "." => continue,
-                ".." => return Err(PathError::Parent),
-                name if name.len() > LONGEST_NAME => return Err(PathError::TooLong),
-                name if is_temporary(name.as_bytes()) => return Err(PathError::Reserved),
-                name => {
-                    if !path.is_empty() {
-                        path.push('/');
-                    }
-                    path.push_str(name);
-                }
+        let (mut path, mut on_disk) = (String::new(), PathBuf::new());
+        for part in text.split('/') {
+            if matches!(part, "" | ".") {
+                continue;
             }
+            if part == ".." {
+                return Err(PathError::Parent);
+            }
+            let name = name_of(part);
+            if name.len() > LONGEST_NAME {
+                return Err(PathError::TooLong);
+            }
+            if is_temporary(&name) {
+                return Err(PathError::Reserved);
+            }
+            if !path.is_empty() {
+                path.push('/');
+            }
+            path.push_str(part);
+            on_disk.push(OsStr::from_bytes(&name));
         }
-        if path.len() > LONGEST_PATH {
+        if on_disk.as_os_str().len() > LONGEST_PATH {
             return Err(PathError::TooLong);
         }
-        Ok(Self(path))
+        Ok(Self {
+            text: path,
+            on_disk,
+        })
     }
 }
 
@@ -89,50 +150,50 @@ impl WorkspacePath {
 
     /// Whether it is the top of the workspace.
     pub fn is_top(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 
     /// The path, without a slash at either end.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The last name; empty at the top.
     pub fn name(&self) -> &str {
-        self.0.rsplit('/').next().unwrap_or_default()
+        self.text.rsplit('/').next().unwrap_or_default()
     }
 
     /// Every directory on the way from below the top to the path itself, as (name, path).
     pub fn steps(&self) -> impl Iterator<Item = (&str, &str)> {
-        let ends = self.0.match_indices('/').map(|(at, _)| at);
-        let ends = ends.chain((!self.is_top()).then_some(self.0.len()));
+        let ends = self.text.match_indices('/').map(|(at, _)| at);
+        let ends = ends.chain((!self.is_top()).then_some(self.text.len()));
         ends.filter_map(|end| {
-            let path = self.0.get(..end)?;
+            let path = self.text.get(..end)?;
             Some((path.rsplit('/').next().unwrap_or(path), path))
         })
     }
 
     /// Whether `other` is this path, or lies below it.
     pub(super) fn contains(&self, other: &Self) -> bool {
-        let rest = other.0.strip_prefix(&self.0);
+        let rest = other.text.strip_prefix(&self.text);
         rest.is_some_and(|rest| self.is_top() || rest.is_empty() || rest.starts_with('/'))
     }
 
     /// The directory that it lies in, and its name there; `None` at the top.
     pub(super) fn split(&self) -> Option<(&Path, &OsStr)> {
-        let path = Path::new(&self.0);
+        let path = &self.on_disk;
         Some((path.parent()?, path.file_name()?))
     }
 }
 
 impl AsRef<Path> for WorkspacePath {
     fn as_ref(&self) -> &Path {
-        Path::new(&self.0)
+        &self.on_disk
     }
 }
 
 impl fmt::Display for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }

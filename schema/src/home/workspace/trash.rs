@@ -255,10 +255,7 @@ impl Workspace {
 
     fn trashed_entry(&self, id: &str) -> Result<FileEntry, FileError> {
         let place = join(&trash(), id)?;
-        let entry = self.first_entry(&place)?;
-        entry
-            .filter(|entry| entry.named)
-            .ok_or_else(|| not_found(id))
+        self.first_entry(&place)?.ok_or_else(|| not_found(id))
     }
 
     /// The former path of an entry, as far as the agent has left it.
@@ -280,13 +277,13 @@ impl Workspace {
             return Err(not_found(id));
         }
         let entry = self.trashed_entry(id)?;
-        let from = join(&join(&trash(), id)?, &entry.name)?;
+        let from = join(&join(&trash(), id)?, &entry.in_path)?;
         let to = match &restoration.to {
             Some(to) => to.clone(),
             // A place that is not known is the top.
             None => match self.origin(id) {
                 Some(origin) => origin,
-                None => join(&WorkspacePath::default(), &entry.name)?,
+                None => join(&WorkspacePath::default(), &entry.in_path)?,
             },
         };
         match to.is_top() {

@@ -14,7 +14,7 @@ export function FileName({ entry }: { entry: Schemas['FileEntry'] }): ReactNode 
   const name = visibleText(entry.name);
   const path = entry.rel_path;
   const Icon = entry.is_dir ? IconFolder : IconFile;
-  const opens = typeof path === 'string' && (entry.is_dir || entry.type === 'file');
+  const opens = entry.is_dir || entry.type === 'file';
   return (
     <span className={styles.name}>
       <Icon size={16} aria-hidden />

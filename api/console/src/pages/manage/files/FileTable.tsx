@@ -30,7 +30,7 @@ interface Props {
 export function FileTable({ entries, control, selection, actions, onMove, onDelete }: Props): ReactNode {
   const t = useT();
   const [renamed, setRenamed] = useState<string>();
-  const paths = entries.flatMap(({ rel_path: path }) => path ?? []);
+  const paths = entries.map(({ rel_path: path }) => path);
   const chosen = paths.filter((path) => selection.has(path)).length;
   const columns = [
     { id: 'name', header: t('files.name') },
@@ -71,22 +71,17 @@ export function FileTable({ entries, control, selection, actions, onMove, onDele
         {entries.map((entry) => {
           const path = entry.rel_path;
           return (
-            <Table.Tr
-              key={path ?? `\u0000${entry.name}`}
-              data-chosen={(path && selection.has(path)) || undefined}
-            >
+            <Table.Tr key={path} data-chosen={selection.has(path) || undefined}>
               <Table.Td className={tables.check}>
-                {path && (
-                  <Checkbox
-                    size="xs"
-                    aria-label={t('table.select.row', { name: visibleText(entry.name) })}
-                    checked={selection.has(path)}
-                    onChange={() => selection.toggle(path)}
-                  />
-                )}
+                <Checkbox
+                  size="xs"
+                  aria-label={t('table.select.row', { name: visibleText(entry.name) })}
+                  checked={selection.has(path)}
+                  onChange={() => selection.toggle(path)}
+                />
               </Table.Td>
               <Table.Td>
-                {path && renamed === path ? (
+                {renamed === path ? (
                   <RenameField
                     name={entry.name}
                     onClose={() => setRenamed(undefined)}
@@ -103,15 +98,13 @@ export function FileTable({ entries, control, selection, actions, onMove, onDele
                 <Time at={entry.modified_at} />
               </Table.Td>
               <Table.Td className="num">
-                {path && (
-                  <FileMenu
-                    entry={entry}
-                    path={path}
-                    onRename={() => setRenamed(path)}
-                    onMove={() => onMove([path])}
-                    onDelete={() => onDelete([path])}
-                  />
-                )}
+                <FileMenu
+                  entry={entry}
+                  path={path}
+                  onRename={() => setRenamed(path)}
+                  onMove={() => onMove([path])}
+                  onDelete={() => onDelete([path])}
+                />
               </Table.Td>
             </Table.Tr>
           );

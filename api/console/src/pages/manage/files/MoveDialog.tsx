@@ -40,7 +40,7 @@ export function MoveDialog({ paths: wanted, actions, onClose }: Props): ReactNod
   const [busy, setBusy] = useState(false);
   const { data, error } = useQuery(folderQuery(target, { page_size: 200 }));
   const folders = (data?.path === target ? data.entries : []).filter(
-    ({ is_dir: isFolder, rel_path: path }) => isFolder && typeof path === 'string' && !paths.includes(path),
+    ({ is_dir: isFolder, rel_path: path }) => isFolder && !paths.includes(path),
   );
   const same = paths.every((path) => parentOf(path) === target);
   const name = target === '' ? t('files.top') : visibleText(nameOf(target));
@@ -80,7 +80,7 @@ export function MoveDialog({ paths: wanted, actions, onClose }: Props): ReactNod
       <ul className={styles.folders}>
         {folders.map((folder) => (
           <li key={folder.name}>
-            <Button variant="subtle" size="compact-sm" onClick={() => setTarget(folder.rel_path ?? target)}>
+            <Button variant="subtle" size="compact-sm" onClick={() => setTarget(folder.rel_path)}>
               {visibleText(folder.name)}
             </Button>
           </li>
