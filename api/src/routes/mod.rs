@@ -24,6 +24,8 @@ mod own_container;
 mod own_skills;
 mod page;
 mod params;
+#[cfg(test)]
+mod real_inputs;
 mod reconcile;
 mod skills;
 mod summary;

@@ -10,7 +10,7 @@ use zip::{ZipArchive, ZipWriter};
 use crate::routes::yard::{Answer, Yard, yard};
 use crate::testing::{NOW, World};
 
-fn zip_of(files: &[(&str, &str)]) -> Vec<u8> {
+pub(in crate::routes) fn zip_of(files: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (path, content) in files {
         zip.start_file(*path, SimpleFileOptions::default()).unwrap();
