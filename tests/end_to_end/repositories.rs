@@ -196,7 +196,7 @@ async fn collection_from_a_slow_server_is_listed_installed_deployed_and_updated(
     let repository = Repository::new(&repositories, "skills.git");
     let first = repository.collection(MAIN, COUNT, "first");
     let server = Server::new(&repositories, None, None);
-    server.answer(Answer::Slow(4000));
+    server.answer(Answer::Slow(12_000));
     let launch = stage.alone().set("skills.allow_private_hosts", "true");
     let service = launch.env("AGENTYARD_RESYNC", "200ms").start().await;
     let admin = service.admin().await;
@@ -222,7 +222,7 @@ async fn collection_from_a_slow_server_is_listed_installed_deployed_and_updated(
         .iter()
         .filter(|skill| !skill["problem"].is_null())
         .collect();
-    let said = Value::from_iter(problems.iter().map(|it| &it["problem"])).to_string();
+    let said = Value::from_iter(problems.iter().map(|it| it["problem"].clone())).to_string();
     assert_eq!(problems.len(), 7, "{said}");
     for part in [
         "symbolic link",

@@ -137,7 +137,10 @@ fn absent(skipped: &Skipped) -> Option<OfferedSkill> {
         ),
     };
     Some(OfferedSkill {
-        path: ShownPath::of(directory).into_text(),
+        path: match std::str::from_utf8(directory) {
+            Ok(text) if !text.contains(char::is_control) => text.to_owned(),
+            _ => ShownPath::of(directory).into_text(),
+        },
         name: None,
         description: String::new(),
         problem: Some(problem),
