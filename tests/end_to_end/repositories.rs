@@ -204,7 +204,7 @@ async fn collection_from_a_slow_server_is_listed_installed_deployed_and_updated(
     let created = admin.post("/api/admin/users/batch-create", &form).await;
     created.pending();
     let repo = json!({"name": "team", "url": server.url("skills.git")}).to_string();
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     post(&admin, "repos/add", &[("repo", &repo)]).await;
     assert!(began.elapsed() > seconds(1), "{:?}", began.elapsed());
     server.answer(Answer::Serve);

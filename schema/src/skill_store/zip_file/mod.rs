@@ -188,7 +188,6 @@ impl ZipFile {
             links: left_out.links(),
         })
     }
-
 }
 
 /// Takes away the first name of all paths if that is the same.
