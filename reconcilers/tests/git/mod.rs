@@ -566,6 +566,27 @@ async fn l25_l28_hostile_trees_are_refused_and_nothing_of_them_is_run_or_written
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn collection_is_written_but_for_what_is_skipped() {
+    let stage = Stage::new();
+    let repository = Repository::new(&stage.repositories(), "r");
+    repository.collection(MAIN, 300, "first");
+    let server = Server::new(&stage.repositories(), None, None);
+    let remote = branch(&server.url("r"), "main");
+    let seen = stage.export(&remote).await.unwrap();
+    assert_eq!(seen.files, 2 * 300 + 14);
+    let count = |wanted: &dyn Fn(SkipReason) -> bool| {
+        let skipped = seen.skipped.iter();
+        skipped.filter(|it| wanted(it.why)).count()
+    };
+    let counts = [
+        count(&|why| why == SkipReason::Link),
+        count(&|why| why == SkipReason::Submodule),
+        count(&|why| matches!(why, SkipReason::Path(_))),
+    ];
+    assert_eq!(counts, [3, 1, 4], "{:?}", seen.skipped);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_whose_paths_cannot_be_stored_are_skipped() {
     let stage = Stage::new();
     let repository = Repository::new(&stage.repositories(), "odd");

@@ -117,7 +117,7 @@ impl Repository {
             ("two", "twin"),
             ("title", "Building CI/CD"),
             ("linked", "linked"),
-            ("caf\\351", "caf"),
+            ("\\351", "latin"),
             ("back\\\\slash", "back"),
             ("mac", "mac"),
             ("case", "case"),
