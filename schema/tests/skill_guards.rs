@@ -55,6 +55,7 @@ async fn save_version(yard: &Yard, digit: &str) -> (Uid, Impact) {
         file_count: 1,
         size: 1,
         origin: Origin::default(),
+        warnings: Vec::new(),
     };
     let name = "pdf".parse().unwrap();
     let saved = change(yard, async |tx| {

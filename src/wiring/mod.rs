@@ -53,7 +53,7 @@ use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::db::{Backend, Db};
 use schema::home::Homes;
-use schema::skill_repository::Checkouts;
+use schema::skill_repository::{Checkouts, GIT_SCRATCH};
 use schema::skill_store::SkillStore;
 use tokio::signal::unix::Signal;
 use tokio::sync::{Semaphore, watch};
@@ -101,8 +101,6 @@ pub struct Held {
 const READINESS_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often each container is compared in full.
 const VERIFY_EVERY: Duration = Duration::from_secs(600);
-/// Where git keeps what it fetches, inside the data directory.
-const GIT_SCRATCH: &str = "skill-repositories/.git";
 /// Most plans of users' own containers that are made at once.
 const PLANS: usize = 16;
 

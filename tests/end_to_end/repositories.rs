@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::git_repository::Repository;
-use crate::git_server::{Authority, Server};
+use crate::git_server::{Answer, Authority, Server};
 use crate::sshd::Sshd;
 use crate::support::{Client, Stage, seconds, until};
 
@@ -182,4 +182,143 @@ async fn a_host_that_shows_another_key_is_trusted_again_by_an_administrator_only
     let forget = [("name", "team"), ("forget_host_key", "1")];
     post(&admin, "repos/save", &forget).await;
     assert_eq!(condition(&admin).await["status"], "True");
+}
+
+/// The service makes full passes all the while, and what is fetched takes longer than several of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn collection_from_a_slow_server_is_listed_installed_deployed_and_updated() {
+    const COUNT: usize = 3000;
+    /// Of 14 odd ones 7 cannot be installed as they are.
+    const ALL: usize = COUNT + 14;
+    let stage = Stage::new();
+    let repositories = stage.path().join("repositories");
+    std::fs::create_dir(&repositories).unwrap();
+    let repository = Repository::new(&repositories, "skills.git");
+    let first = repository.collection(MAIN, COUNT, "first");
+    let server = Server::new(&repositories, None, None);
+    server.answer(Answer::Slow(12_000));
+    let launch = stage.alone().set("skills.allow_private_hosts", "true");
+    let service = launch.env("AGENTYARD_RESYNC", "200ms").start().await;
+    let admin = service.admin().await;
+    let form = [("usernames", "alice"), ("wait", "0")];
+    let created = admin.post("/api/admin/users/batch-create", &form).await;
+    created.pending();
+    let repo = json!({"name": "team", "url": server.url("skills.git")}).to_string();
+    let began = tokio::time::Instant::now();
+    post(&admin, "repos/add", &[("repo", &repo)]).await;
+    assert!(began.elapsed() > seconds(1), "{:?}", began.elapsed());
+    server.answer(Answer::Serve);
+
+    let list = async |query: &str| {
+        let path = format!("/api/admin/skills/repos/list?{query}");
+        admin.get(&path).await.json()
+    };
+    let whole = list("name=team").await["skills"].clone();
+    let whole = whole.as_array().unwrap();
+    let last = list("name=team&page=16&page_size=200").await;
+    assert_eq!((whole.len(), &last["total"]), (ALL, &json!(ALL)));
+    assert_eq!(last["skills"].as_array().unwrap().len(), ALL - 3000);
+    let problems: Vec<&Value> = whole
+        .iter()
+        .filter(|skill| !skill["problem"].is_null())
+        .collect();
+    let said = Value::from_iter(problems.iter().map(|it| it["problem"].clone())).to_string();
+    assert_eq!(problems.len(), 7, "{said}");
+    for part in [
+        "symbolic link",
+        "is not UTF-8",
+        "has a \\\\",
+        "twice",
+        "deeper than 32 levels",
+        "cannot be the name of a skill",
+        "SKILL.md: line",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let told = condition(&admin).await["message"].to_string();
+    for part in [
+        "3014 skills;",
+        "7 skills cannot be installed as they are:",
+        "symbolic links were left out:",
+        "submodules were left out: ",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+
+    let install = async |skill: &str, more: &[(&str, &str)]| {
+        let mut form = vec![("repo", "team"), ("skill", skill), ("wait", "60")];
+        form.extend(more);
+        admin.post("/api/admin/skills/install", &form).await
+    };
+    for (skill, name) in [
+        ("skills/author-89/skill-2999", "skill-2999"),
+        ("skill-0042", "skill-0042"),
+        ("odd/outer", "outer"),
+        ("odd/outer/inner", "inner"),
+        ("odd/with space", "spaced"),
+        ("odd/one", "twin"),
+        ("odd/linked", "linked"),
+        ("odd/mac", "mac"),
+    ] {
+        let added = install(skill, &[]).await;
+        assert!(added.status.is_success(), "{skill}: {}", added.text());
+        assert_eq!(added.json()["name"], name);
+        let warned = added.json()["warnings"][0].to_string();
+        let expected = match skill {
+            "odd/linked" => "symbolic links were left out: \\\"LICENSE\\\";",
+            "odd/mac" => "files that macOS adds were left out:",
+            "odd/outer" => "other skills are inside",
+            _ => "null",
+        };
+        assert!(warned.contains(expected), "{skill}: {warned}");
+    }
+    let titled = install("odd/title", &[("name", "pipelines")]).await;
+    assert!(titled.status.is_success(), "{}", titled.text());
+    let twins = install("twin", &[]).await;
+    twins.refused(422, "ambiguous_skill");
+    assert!(
+        twins.text().contains("odd/one, odd/two"),
+        "{}",
+        twins.text()
+    );
+    for skill in ["odd/by-link", "odd/case", "odd/broken", "odd/back\\slash"] {
+        install(skill, &[]).await.refused(422, "invalid_skill");
+    }
+    let linked = admin.object("skill/linked").await["conditions"][0].to_string();
+    assert!(linked.contains("symbolic links were left out"), "{linked}");
+
+    for skill in ["skill-2999", "twin"] {
+        let form = [("skill_name", skill), ("username", "alice")];
+        post(&admin, "deploy", &form).await;
+    }
+    let skills = stage.data().join("users/alice/.agent/workspace/skills");
+    let read = |path: &str| std::fs::read_to_string(skills.join(path)).unwrap_or_default();
+    assert!(read("skill-2999/SKILL.md").contains("first"));
+    let other = install("odd/two", &[]).await;
+    other.refused(409, "other_origin");
+    for part in ["directory odd/one of repository team", "directory odd/two"] {
+        assert!(other.text().contains(part), "{}", other.text());
+    }
+    assert_eq!(read("twin/which.md"), "one");
+    let other = install("odd/two", &[("force", "true")]).await;
+    assert!(other.status.is_success(), "{}", other.text());
+    until("alice has the other", seconds(30), async || {
+        read("twin/which.md") == "two"
+    })
+    .await;
+
+    let second = repository.collection(MAIN, COUNT, "second");
+    assert_ne!(first, second);
+    let pulled = post(&admin, "repos/pull", &[("name", "team")]).await;
+    assert_eq!(pulled["commit"], json!(second));
+    let updates = pulled["update_available"].as_array().unwrap();
+    assert_eq!(updates.len(), 9, "{updates:?}");
+    assert!(updates.contains(&json!("pipelines")), "{updates:?}");
+    let updated = install("odd/title", &[]).await;
+    assert_eq!(updated.json()["name"], "pipelines", "{}", updated.text());
+    install("skills/author-89/skill-2999", &[]).await;
+    until("alice has the update", seconds(30), async || {
+        read("skill-2999/SKILL.md").contains("second")
+    })
+    .await;
 }

@@ -9,7 +9,7 @@ use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::error::chain;
 use schema::ids::{Kind, Timestamp, Uid};
-use schema::skill_repository::OfferedSkill;
+use schema::skill_repository::Offer;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,6 +32,8 @@ pub struct Fetch {
     pub remotes: Vec<Remote>,
     /// The commit whose files are here.
     pub here: Option<String>,
+    /// The skills in it were listed by other rules than now.
+    pub relist: bool,
 }
 
 /// What was fetched.
@@ -39,8 +41,8 @@ pub struct Fetch {
 pub struct Fetched {
     /// The commit.
     pub commit: String,
-    /// The skills in it; `None`: they are those that are known, since the commit is.
-    pub skills: Option<Vec<OfferedSkill>>,
+    /// The skills in it, and what was left out; `None`: they are those that are known, since the commit is.
+    pub skills: Option<Offer>,
     /// Keys of the host.
     pub known_hosts: Option<String>,
     /// When.
@@ -267,7 +269,7 @@ impl Clones {
     ) -> Result<Fetched, Attempt> {
         let resolved = self.git.resolve(remote).await.map_err(Attempt::Git)?;
         let at = || self.clock.now();
-        if fetch.here.as_ref() == Some(&resolved.commit) {
+        if fetch.here.as_ref() == Some(&resolved.commit) && !fetch.relist {
             return Ok(Fetched {
                 commit: resolved.commit,
                 skills: None,
@@ -292,7 +294,7 @@ impl Clones {
         let commit = exported.commit;
         let skills = self
             .data_dir
-            .publish_checkout(&fetch.uid, checkout, &commit)
+            .publish_checkout(&fetch.uid, checkout, &commit, exported.skipped)
             .await?;
         Ok(Fetched {
             commit,

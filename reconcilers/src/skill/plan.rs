@@ -122,11 +122,14 @@ pub(super) fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         let tidying = Condition::not_ready(Reason::Progressing, "old versions are being removed");
         return Plan::act(actions, tidying);
     }
-    Plan::say(match row.version.has_manifest {
-        true => Condition::ready(Reason::Converged, "the store has the version in effect"),
-        false => Condition::ready(
+    let (reason, state) = match row.version.has_manifest {
+        true => (Reason::Converged, "the store has the version in effect"),
+        false => (
             Reason::NoManifest,
             "the package has no SKILL.md; agents may not find the skill",
         ),
-    })
+    };
+    let mut said = vec![state.to_owned()];
+    said.extend(row.version.warnings.iter().cloned());
+    Plan::say(Condition::ready(reason, said.join("; ")))
 }

@@ -33,6 +33,7 @@ fn state(current: char, kept: &str) -> SkillState {
                 file_count: 1,
                 size: 1,
                 origin: Origin::default(),
+                warnings: Vec::new(),
                 created_at: NOW,
             },
         },
@@ -116,6 +117,16 @@ fn a_package_without_a_manifest_is_ready_and_says_so() {
         (said.status, said.reason),
         (ConditionStatus::True, Reason::NoManifest)
     );
+}
+
+#[test]
+fn what_was_left_out_of_a_version_is_in_the_condition() {
+    let mut state = state('a', "a");
+    state.row.version.warnings = vec!["a link was left out".to_owned()];
+    let plan = plan(&snapshot(Some(state), "a", "", ""), NOW);
+    let said = &plan.conditions[0];
+    assert_eq!(said.reason, Reason::Converged);
+    assert!(said.message.ends_with("; a link was left out"), "{said:?}");
 }
 
 proptest! {

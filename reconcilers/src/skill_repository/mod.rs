@@ -26,7 +26,7 @@ use schema::config::keys;
 use schema::error::{DbError, chain};
 use schema::home::HomeError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::skill_repository::{Credential, RepositoryRow};
+use schema::skill_repository::{Credential, LISTING, RepositoryRow};
 
 use crate::drivers::git::{Credentials, Remote};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
@@ -123,6 +123,7 @@ impl RepositoryReconciler {
             token: row.pull_token.clone(),
             remotes,
             here,
+            relist: row.facts.listing != LISTING,
         });
         Ok(())
     }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
 use schema::ids::{Kind, Timestamp};
-use schema::skill_repository::{RepositoryFacts, RepositoryRow};
-use schema::skill_store::MAX_SKILLS;
+use schema::skill_repository::{LISTING, Offer, RepositoryFacts, RepositoryRow};
 
 use crate::drivers::git::Progress;
 use crate::runtime::Plan;
@@ -156,14 +155,19 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
 }
 
 fn remembered(row: &RepositoryRow, fetched: &Fetched) -> RepositoryFacts {
+    let facts = &row.facts;
+    let known = || Offer {
+        skills: facts.skills.clone(),
+        warnings: facts.warnings.clone(),
+    };
+    let Offer { skills, warnings } = fetched.skills.clone().unwrap_or_else(known);
     RepositoryFacts {
         pull_token: Some(row.pull_token.clone()),
         commit_id: Some(fetched.commit.clone()),
         pulled_at: Some(fetched.at),
-        skills: fetched
-            .skills
-            .clone()
-            .unwrap_or_else(|| row.facts.skills.clone()),
+        skills,
+        warnings,
+        listing: LISTING,
         known_hosts: fetched.known_hosts.clone(),
         host_key_token: row.host_key_token.clone(),
         failed_token: None,
@@ -187,10 +191,14 @@ fn fetched(row: &RepositoryRow) -> String {
     let commit = commit.get(..12).unwrap_or(commit);
     let skills = match row.facts.skills.len() {
         1 => "1 skill".to_owned(),
-        MAX_SKILLS => format!("{MAX_SKILLS} skills, and no more are listed"),
         n => format!("{n} skills"),
     };
-    format!("{} {} at {commit}: {skills}", row.ref_type, row.reference)
+    let mut said = vec![format!(
+        "{} {} at {commit}: {skills}",
+        row.ref_type, row.reference
+    )];
+    said.extend(row.facts.warnings.iter().cloned());
+    said.join("; ")
 }
 
 fn how_far(progress: Option<Progress>) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use schema::condition::Reason;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::skill_repository::{OfferedSkill, RefType, RepositoryFacts, RepositoryRow};
+use schema::skill_repository::{Offer, OfferedSkill, RefType, RepositoryFacts, RepositoryRow};
 
 use super::plan::{self, Action, Repository, Snapshot};
 use crate::runtime::{Plan, Requeue};
@@ -100,7 +100,7 @@ impl Repository {
 fn fetched(commit: &str) -> Fetched {
     Fetched {
         commit: commit.to_owned(),
-        skills: Some(Vec::new()),
+        skills: Some(Offer::default()),
         known_hosts: None,
         at: NOW,
     }
@@ -196,24 +196,29 @@ fn files_of_nobody_are_removed() {
 }
 
 #[test]
-fn a_list_that_may_be_cut_says_so() {
+fn what_was_left_out_is_in_the_condition() {
     let skill = OfferedSkill {
         path: String::new(),
         name: None,
         description: String::new(),
         problem: None,
         digest: None,
+        warnings: Vec::new(),
+        absent: false,
     };
-    for (count, says) in [
-        (1, "branch main at c1: 1 skill"),
-        (999, "branch main at c1: 999 skills"),
+    for (count, warnings, says) in [
+        (1, &[][..], "branch main at c1: 1 skill"),
+        (3000, &[], "branch main at c1: 3000 skills"),
         (
-            1000,
-            "branch main at c1: 1000 skills, and no more are listed",
+            2,
+            &["a was left out", "so was b"],
+            "branch main at c1: 2 skills; a was left out; so was b",
         ),
     ] {
         let mut repository = snapshot().answered("t1").here();
-        repository.row().facts.skills = vec![skill.clone(); count];
+        let facts = &mut repository.row().facts;
+        facts.skills = vec![skill.clone(); count];
+        facts.warnings = warnings.iter().map(|&it| it.to_owned()).collect();
         assert_eq!(plan(&repository, NOW).conditions[0].message, says);
     }
 }

@@ -17,8 +17,10 @@ use schema::home::{
     Measurement, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook, Walked,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
-use schema::skill_repository::{Checkouts, NewCheckout, OfferedSkill};
-use schema::skill_store::{SkillStore, SkillStoreError, TreeDigest, TreeLimits, TreeStamp};
+use schema::skill_repository::{Checkouts, NewCheckout, Offer};
+use schema::skill_store::{
+    SkillStore, SkillStoreError, Skipped, TreeDigest, TreeLimits, TreeStamp,
+};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -183,13 +185,14 @@ pub trait DataDir: Send + Sync + 'static {
         repository: &Uid,
         kept: Option<&str>,
     ) -> Result<NewCheckout, HomeError>;
-    /// The files of a commit are complete; the skills in them are returned.
+    /// The files of a commit are complete, but for what was skipped. Gives the skills in them.
     async fn publish_checkout(
         &self,
         repository: &Uid,
         new: NewCheckout,
         commit: &str,
-    ) -> Result<Vec<OfferedSkill>, HomeError>;
+        skipped: Vec<Skipped>,
+    ) -> Result<Offer, HomeError>;
     /// Removes all files of a repository.
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError>;
     /// Measures a user's directory, or goes on with what has `begun`. Whoever does not wait for it any more ends it.
@@ -565,10 +568,11 @@ impl DataDir for LocalDataDir {
         repository: &Uid,
         new: NewCheckout,
         commit: &str,
-    ) -> Result<Vec<OfferedSkill>, HomeError> {
+        skipped: Vec<Skipped>,
+    ) -> Result<Offer, HomeError> {
         let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
         let commit = commit.to_owned();
-        blocking(move || checkouts.publish(&uid, &new, &commit)).await
+        blocking(move || checkouts.publish(&uid, &new, &commit, &skipped)).await
     }
 
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError> {

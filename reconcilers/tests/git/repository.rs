@@ -91,4 +91,60 @@ impl Repository {
         let tree = self.tree(&entries);
         self.commit(reference, &tree)
     }
+
+    /// A commit of a public collection as there are: so many skills by many authors, each of which says `text`, and beside
+    /// them 14 odd ones in `odd`, of which 7 cannot be installed as they are.
+    pub fn collection(&self, reference: &str, count: usize, text: &str) -> Id {
+        let mut all = format!(
+            "commit {reference}\ncommitter a <a@a.example> 1700000000 +0000\ndata 1\nx\ndeleteall\n"
+        );
+        let mut add = |mode: &str, path: &str, content: &str| {
+            let length = content.len();
+            all += &format!("M {mode} inline {path}\ndata {length}\n{content}\n");
+        };
+        let manifest = |name: &str| format!("---\nname: {name}\ndescription: {text}\n---\n");
+        for number in 0..count {
+            let (name, author) = (format!("skill-{number:04}"), number % 97);
+            let place = format!("skills/author-{author}/{name}");
+            add("100644", &format!("{place}/SKILL.md"), &manifest(&name));
+            add("100644", &format!("{place}/notes/{name}.md"), &name);
+        }
+        let deep = vec!["d"; 33].join("/");
+        for (path, name) in [
+            ("outer", "outer"),
+            ("outer/inner", "inner"),
+            ("one", "twin"),
+            ("two", "twin"),
+            ("title", "Building CI/CD"),
+            ("linked", "linked"),
+            ("\\351", "latin"),
+            ("back\\\\slash", "back"),
+            ("mac", "mac"),
+            ("case", "case"),
+            ("broken", "["),
+            ("with space", "spaced"),
+            (&deep, "deep"),
+        ] {
+            add(
+                "100644",
+                &format!("\"odd/{path}/SKILL.md\""),
+                &manifest(name),
+            );
+        }
+        for (mode, path, content) in [
+            ("100644", "\"odd/one/which.md\"", "one"),
+            ("100644", "\"odd/two/which.md\"", "two"),
+            ("120000", "odd/linked/LICENSE", "../../LICENSE"),
+            ("120000", "odd/alias", "outer"),
+            ("120000", "odd/by-link/SKILL.md", "../outer/SKILL.md"),
+            ("100644", "\"odd/mac/Icon\\r\"", "x"),
+            ("100644", "odd/case/a.md", "a"),
+            ("100644", "odd/case/A.md", "A"),
+        ] {
+            add(mode, path, content);
+        }
+        all += "M 160000 959ef38fab987a1427123db7b5af595c1771e09d odd/module\n";
+        self.git(&["fast-import", "--quiet", "--force"], all.as_bytes());
+        self.git(&["rev-parse", reference], b"")
+    }
 }

@@ -109,6 +109,7 @@ impl SkillYard {
             file_count: 2,
             size: 4096,
             origin: Origin::default(),
+            warnings: Vec::new(),
         };
         let mut tx = self.yard.db.begin().await.unwrap();
         let now = self.yard.now();

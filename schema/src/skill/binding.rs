@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{SkillName, Uid};
-use crate::statement::{execute, fetch_all, statements};
+use crate::statement::{execute, fetch_all, scalar, statements};
 
 statements! {
     /// A group gets a skill.
@@ -30,6 +30,9 @@ statements! {
     UNBIND_ALL_GROUPS = "DELETE FROM group_skills WHERE skill_uid = $1";
     /// No user gets a skill by a binding of their own any more.
     UNBIND_ALL_USERS = "DELETE FROM user_skills WHERE skill_uid = $1";
+    /// How many bindings a skill has.
+    COUNT_BINDINGS = "SELECT (SELECT count(*) FROM group_skills WHERE skill_uid = $1) + (SELECT count(*) FROM user_skills WHERE skill_uid = $1) \
+                      + (SELECT count(*) FROM default_skills WHERE skill_uid = $1)";
     /// The skills that everybody gets.
     DEFAULTS = "SELECT s.uid, s.name FROM default_skills d JOIN skills s ON s.uid = d.skill_uid ORDER BY s.name_key";
     /// Everything that gives a user a skill. Whatever the rows of groups say, each way is found once (L14).
@@ -103,6 +106,11 @@ pub async fn unbind_everywhere(tx: &mut Tx, skill: &Uid) -> Result<(u64, Impact)
         ended += execute!(tx, statement, skill)?;
     }
     Ok((ended, before.settle(tx).await?))
+}
+
+/// How many bindings a skill has: to groups, to users and to everybody.
+pub async fn count_bindings(connection: &mut Connection, skill: &Uid) -> Result<i64, DbError> {
+    scalar!(connection, COUNT_BINDINGS, skill)
 }
 
 /// The skills that everybody gets.

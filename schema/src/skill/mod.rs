@@ -14,7 +14,7 @@ use crate::kind::{self, Column, Descriptor, Listing};
 pub(crate) use binding::STATEMENTS as BINDING_STATEMENTS;
 pub(crate) use binding::forget_user;
 pub(crate) use binding::set_defaults;
-pub use binding::{Subject, bind, bindings, defaults, unbind, unbind_everywhere};
+pub use binding::{Subject, bind, bindings, count_bindings, defaults, unbind, unbind_everywhere};
 pub(crate) use impact::STATEMENTS as IMPACT_STATEMENTS;
 pub use model::{
     Binding, NewVersion, Origin, Saved, SkillListing, SkillRow, SkillVersion, TreeDigest, TreeStamp,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sqlx::FromRow;
 
-use crate::column::Flag;
+use crate::column::{Flag, JsonList};
 use crate::ids::{Generation, PlainName, SkillName, Timestamp, Uid};
 use crate::object::StatusRow;
 pub use crate::skill_store::{TreeDigest, TreeStamp};
@@ -47,6 +47,9 @@ pub struct SkillVersion {
     /// Where it comes from.
     #[sqlx(flatten)]
     pub origin: Origin,
+    /// What was left out of it or read otherwise than it is written, a sentence each.
+    #[sqlx(try_from = "JsonList<String>")]
+    pub warnings: Vec<String>,
     /// When it was added.
     pub created_at: Timestamp,
 }
@@ -66,6 +69,21 @@ impl Origin {
     /// The word for people: `upload`, or the repository.
     pub fn source(&self) -> &str {
         self.repository.as_deref().unwrap_or("upload")
+    }
+
+    /// Whether the other is another version of the same.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        (&self.repository, &self.path) == (&other.repository, &other.path)
+    }
+
+    /// The place, for people.
+    pub fn describe(&self) -> String {
+        let path = self.path.as_deref().unwrap_or_default();
+        match (&self.repository, path) {
+            (None, _) => "an upload".to_owned(),
+            (Some(repository), "") => format!("repository {repository}"),
+            (Some(repository), path) => format!("directory {path} of repository {repository}"),
+        }
     }
 }
 
@@ -88,6 +106,8 @@ pub struct NewVersion {
     pub size: i64,
     /// Where it comes from.
     pub origin: Origin,
+    /// What was left out of it or read otherwise than it is written, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// What became of a version that was added.

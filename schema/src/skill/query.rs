@@ -22,7 +22,7 @@ pub(super) const FINALIZER: &str = "skill";
 macro_rules! version_columns {
     () => {
         "v.number, v.digest, v.description, v.version, v.license, v.has_manifest, v.file_count, v.size, \
-         v.repository, v.path, v.commit_id, v.created_at"
+         v.repository, v.path, v.commit_id, v.warnings, v.created_at"
     };
 }
 
@@ -72,10 +72,10 @@ statements! {
     /// Records a skill.
     INSERT = "INSERT INTO skills (uid, name, name_key, number, created_at) VALUES ($1, $2, $3, $4, $5)";
     /// Records a version.
-    INSERT_VERSION = "INSERT INTO skill_versions (skill_uid, number, digest, description, version, license, has_manifest, file_count, size, repository, path, commit_id, created_at) \
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
-    /// Where the files of a version come from.
-    SET_ORIGIN = "UPDATE skill_versions SET repository = $3, path = $4, commit_id = $5 WHERE skill_uid = $1 AND number = $2";
+    INSERT_VERSION = "INSERT INTO skill_versions (skill_uid, number, digest, description, version, license, has_manifest, file_count, size, repository, path, commit_id, created_at, warnings) \
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    /// Where the files of a version come from, and what was left out there.
+    SET_ORIGIN = "UPDATE skill_versions SET repository = $3, path = $4, commit_id = $5, warnings = $6 WHERE skill_uid = $1 AND number = $2";
     /// Brings a version into effect.
     SET_NUMBER = "UPDATE skills SET number = $2 WHERE uid = $1";
     /// Forgets old versions, but never the one in effect.
@@ -220,7 +220,10 @@ pub async fn save_version(
             path,
             commit_id,
         } = origin;
-        execute!(tx, SET_ORIGIN, &uid, at, repository, path, commit_id)?;
+        let warnings = serde_json::to_string(&new.warnings)?;
+        execute!(
+            tx, SET_ORIGIN, &uid, at, repository, path, commit_id, warnings
+        )?;
         let saved = Saved {
             uid,
             generation,
@@ -266,7 +269,8 @@ async fn insert_version(
         &new.origin.repository,
         &new.origin.path,
         &new.origin.commit_id,
-        now
+        now,
+        serde_json::to_string(&new.warnings)?
     )?;
     Ok(())
 }

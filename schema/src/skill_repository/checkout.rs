@@ -3,30 +3,30 @@
 //! ```text
 //! <data>/skill-repositories/<uid>/<commit>/     the files of the commit that was fetched last
 //! <data>/skill-repositories/<uid>/.new-<random>/  what is being fetched
+//! <data>/skill-repositories/.git/               where `git` keeps what it fetches; no repository of ours
 //! ```
 //!
 //! Nobody but the service can reach them. All functions block.
 
-use std::collections::BTreeSet;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::OfferedSkill;
+use super::offer::{Offer, offer};
 use crate::fault;
 use crate::home::remove::remove_tree;
 use crate::home::{HomeError, beneath, root, walk};
 use crate::ids::Uid;
 use crate::private;
-use crate::skill_store::{FoundSkills, digest_package, list_skills};
+use crate::skill_store::{Skipped, list_skills};
+
+/// Where `git` keeps what it fetches, inside the data directory.
+pub const GIT_SCRATCH: &str = "skill-repositories/.git";
 
 const ROOT: &str = "skill-repositories";
 const NEW: &str = ".new-";
-/// Longest description of a skill that is listed, in characters.
-const LONGEST: usize = 500;
 
 /// The files of all repositories of an installation.
 #[derive(Debug)]
@@ -78,7 +78,9 @@ impl Checkouts {
         let entries = walk::entries(&self.root).map_err(HomeError::io("listing", &self.path))?;
         let names = entries.into_iter();
         let names = names.filter_map(|(name, _)| name.into_os_string().into_string().ok());
-        Ok(names.map(Uid::from).collect())
+        // Others are no repositories: a fetch that is under way works in one of them.
+        let uids = names.filter(|name| !name.starts_with('.'));
+        Ok(uids.map(Uid::from).collect())
     }
 
     /// The files of a commit; `None` when they are not there.
@@ -132,7 +134,7 @@ impl Checkouts {
         Ok(NewCheckout { name, path })
     }
 
-    /// The files of a commit are complete. The skills in them are returned.
+    /// The files of a commit are complete, but for what was skipped. Gives the skills in them.
     ///
     /// # Errors
     /// [`HomeError::Io`].
@@ -141,19 +143,20 @@ impl Checkouts {
         uid: &Uid,
         new: &NewCheckout,
         commit: &str,
-    ) -> Result<Vec<OfferedSkill>, HomeError> {
+        skipped: &[Skipped],
+    ) -> Result<Offer, HomeError> {
         let failed = || HomeError::io("publishing", self.path.join(uid.as_str()));
         let dir = beneath::open_dir(&self.root, Path::new(uid.as_str())).map_err(failed())?;
         let files = beneath::open_dir(&dir, Path::new(&new.name)).map_err(failed())?;
         let found = list_skills(&files).map_err(HomeError::io("reading", &new.path))?;
-        let offered = offered(&files, found).map_err(HomeError::io("reading", &new.path))?;
+        let offer = offer(&files, found, skipped).map_err(HomeError::io("reading", &new.path))?;
         rustix::fs::syncfs(&files).map_err(failed())?;
         fault::point("skill_repository.before_publish");
         remove_tree(&dir, Path::new(commit), &self.path)?;
         rustix::fs::renameat(&dir, new.name.as_str(), &dir, commit).map_err(failed())?;
         rustix::fs::fsync(&dir).map_err(failed())?;
         fault::point("skill_repository.after_publish");
-        Ok(offered)
+        Ok(offer)
     }
 
     /// Removes everything of a repository.
@@ -179,28 +182,4 @@ impl Checkouts {
         }
         Ok(())
     }
-}
-
-fn offered(files: &OwnedFd, found: FoundSkills) -> io::Result<Vec<OfferedSkill>> {
-    let paths: BTreeSet<PathBuf> = found.skills.iter().map(|it| (&it.path).into()).collect();
-    let skills = found.skills.into_iter();
-    let offered = skills.map(|skill| {
-        let path = Path::new(&skill.path);
-        let next = paths.range(path.to_owned()..).nth(1);
-        let within = next.is_some_and(|next| next.starts_with(path));
-        let digest = match skill.problem.is_some() || within {
-            true => None,
-            false if skill.path.is_empty() => digest_package(files)?,
-            false => digest_package(beneath::open_dir(files, path)?)?,
-        };
-        let description = skill.description.unwrap_or_default();
-        Ok(OfferedSkill {
-            path: skill.path,
-            name: skill.name,
-            description: description.chars().take(LONGEST).collect(),
-            problem: skill.problem,
-            digest,
-        })
-    });
-    offered.collect()
 }

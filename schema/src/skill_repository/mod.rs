@@ -7,6 +7,7 @@ mod checkout;
 #[cfg(test)]
 mod checkout_tests;
 mod model;
+mod offer;
 mod provider;
 pub(crate) mod query;
 mod reference;
@@ -14,10 +15,12 @@ mod url;
 
 use crate::kind::{self, Column, Descriptor, Listing};
 
-pub use checkout::{Checkouts, NewCheckout};
+pub use checkout::{Checkouts, GIT_SCRATCH, NewCheckout};
 pub use model::{
-    Credential, NewRepository, OfferedSkill, RepositoryFacts, RepositoryListing, RepositoryRow,
+    Credential, LISTING, NewRepository, OfferedSkill, RepositoryFacts, RepositoryListing,
+    RepositoryRow,
 };
+pub use offer::Offer;
 pub use provider::Provider;
 pub use query::{
     all, cancel_pull, credentials, delete, find, forget_host_key, get, list, listed_credentials,

@@ -52,6 +52,10 @@ impl RepositoryRow {
     }
 }
 
+/// The rules by which skills are listed now. What was listed by others is listed anew at the next pull, also when the commit is
+/// the same.
+pub const LISTING: i64 = 1;
+
 /// What the skill-repository reconciler remembers.
 #[derive(Debug, Clone, Default, PartialEq, FromRow)]
 pub struct RepositoryFacts {
@@ -65,6 +69,11 @@ pub struct RepositoryFacts {
     /// The skills in it.
     #[sqlx(try_from = "JsonList<OfferedSkill>")]
     pub skills: Vec<OfferedSkill>,
+    /// What was left out of it, a sentence each.
+    #[sqlx(try_from = "JsonList<String>")]
+    pub warnings: Vec<String>,
+    /// The rules by which the skills were listed: [`LISTING`], or those of an earlier release.
+    pub listing: i64,
     /// The keys of its host, as lines of known_hosts.
     pub known_hosts: Option<String>,
     /// The request to forget keys that was obeyed last.
@@ -93,13 +102,19 @@ pub struct OfferedSkill {
     /// every directory that it is in, and when it has a problem. There are directories with a digest that cannot be installed.
     #[serde(default)]
     pub digest: Option<TreeDigest>,
+    /// What the repository has in its directory and the copy on disk has not, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Its files are not on disk: it is listed for its problem only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
 }
 
 impl OfferedSkill {
-    /// Whether a skill was installed from here.
+    /// Whether a skill was installed from here, under whatever name.
     pub fn is_source_of(&self, installed: &SkillRow) -> bool {
         let path = installed.version.origin.path.as_deref();
-        self.name.as_ref() == Some(&installed.name) && path.unwrap_or_default() == self.path
+        !self.absent && path.unwrap_or_default() == self.path
     }
 
     /// Whether it is another than what was installed from here: by its files, or where their digest is not known by the commit.

@@ -24,7 +24,8 @@ macro_rules! select_repository {
     ($more:expr, $rest:expr) => {
         concat!(
             "SELECT r.uid, r.name, o.generation, o.deleted_at, r.url, r.ref, r.ref_type, r.public, r.pull_token, r.cancelled, r.host_key_token, \
-             f.pull_token AS done_token, f.commit_id, f.pulled_at, coalesce(f.skills, '[]') AS skills, f.known_hosts, \
+             f.pull_token AS done_token, f.commit_id, f.pulled_at, coalesce(f.skills, '[]') AS skills, \
+             coalesce(f.warnings, '[]') AS warnings, coalesce(f.listing, 0) AS listing, f.known_hosts, \
              coalesce(f.host_key_token, '') AS known_token, f.failed_token, f.failed_reason, f.failure",
             $more,
             " FROM skill_repositories r JOIN objects o ON o.kind = 'skill-repository' AND o.uid = r.uid \
@@ -61,11 +62,12 @@ statements! {
     /// The sealed credentials.
     CREDENTIALS = "SELECT credentials FROM skill_repositories WHERE uid = $1";
     /// What the reconciler remembers; nothing happens when the repository is gone.
-    SAVE_FACTS = "INSERT INTO skill_repository_facts (uid, pull_token, commit_id, pulled_at, skills, known_hosts, host_key_token, failed_token, failed_reason, failure) \
-                  SELECT uid, $2, $3, CAST($4 AS BIGINT), $5, $6, $7, $8, $9, $10 FROM skill_repositories WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO skill_repository_facts (uid, pull_token, commit_id, pulled_at, skills, known_hosts, host_key_token, failed_token, failed_reason, failure, warnings, listing) \
+                  SELECT uid, $2, $3, CAST($4 AS BIGINT), $5, $6, $7, $8, $9, $10, $11, CAST($12 AS BIGINT) FROM skill_repositories WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET pull_token = excluded.pull_token, commit_id = excluded.commit_id, pulled_at = excluded.pulled_at, \
                   skills = excluded.skills, known_hosts = excluded.known_hosts, host_key_token = excluded.host_key_token, \
-                  failed_token = excluded.failed_token, failed_reason = excluded.failed_reason, failure = excluded.failure";
+                  failed_token = excluded.failed_token, failed_reason = excluded.failed_reason, failure = excluded.failure, \
+                  warnings = excluded.warnings, listing = excluded.listing";
     /// Removes the row.
     DELETE = "DELETE FROM skill_repositories WHERE uid = $1";
 }
@@ -274,7 +276,9 @@ pub async fn save_facts(
         &facts.host_key_token,
         &facts.failed_token,
         facts.failed_reason.map(|reason| reason.as_str()),
-        &facts.failure
+        &facts.failure,
+        serde_json::to_string(&facts.warnings)?,
+        facts.listing
     )?;
     Ok(())
 }

@@ -11,11 +11,11 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::left_out::LeftOut;
 use super::names;
+use super::package::{Admission, Admitted};
 use super::tree::{TreeLimits, Trouble, each_block, is_executable, scan};
 use super::zip_file::MAX_RATIO;
-use super::{ImportError, Refusal, ShownPath, SkillStore, SkillStoreError, TreeDigest};
+use super::{ImportError, Refusal, SkillStore, SkillStoreError, TreeDigest};
 use crate::home::beneath;
 use crate::ids::SkillName;
 
@@ -54,38 +54,25 @@ pub fn zip_folder(folder: &Path, out: impl Write) -> Result<Vec<String>, ImportE
     let real = folder.canonicalize().map_err(io("opening"))?;
     let dir = rustix::fs::openat(CWD, &real, flags, Mode::empty());
     let dir = dir.map_err(|errno| io("opening")(errno.into()))?;
-    let (mut paths, mut left_out, mut bytes) = (Vec::new(), LeftOut::default(), 0_u64);
+    let (mut paths, mut admission, mut bytes) = (Vec::new(), Admission::default(), 0_u64);
     scan(&dir, |found| {
-        if left_out.take(found.path) {
-            return Ok(false);
-        }
-        let kind = found.kind();
-        if kind == FileType::Symlink {
-            left_out.add_link(found.path);
-            return Ok(false);
-        }
-        let path = names::checked(found.path)?;
-        names::fits(path)?;
-        match kind {
-            FileType::Directory => return Ok(true),
-            FileType::RegularFile => {}
-            _ => return Err(Refusal::NotRegular(ShownPath::of(path)).into()),
+        match admission.admit(found)? {
+            Admitted::Nothing => return Ok(false),
+            Admitted::Directory => return Ok(true),
+            Admitted::File(_) => {}
         }
         bytes = bytes.saturating_add(u64::try_from(found.stat.st_size).unwrap_or_default());
         if bytes > TreeLimits::LARGEST.bytes {
             return Err(Refusal::Unpacked.into());
         }
         paths.push(found.path.into());
-        match paths.len() as u64 > TreeLimits::LARGEST.files {
-            true => Err(Refusal::TooManyEntries.into()),
-            false => Ok::<_, ImportError>(false),
-        }
+        Ok::<_, ImportError>(false)
     })?;
     paths.sort_unstable();
     let name = real.file_name().and_then(|name| name.to_str());
     let name = name.filter(|name| names::checked(name.as_bytes()).is_ok());
     pack(name.unwrap_or("skill"), &dir, &paths, out).map_err(io("packing"))?;
-    Ok(left_out.warnings())
+    Ok(admission.left_out.warnings())
 }
 
 /// The files of a tree, in order.

@@ -83,7 +83,12 @@ pub struct ShownPath(String);
 impl ShownPath {
     const LONGEST: usize = 200;
 
-    pub(super) fn of(path: impl AsRef<[u8]>) -> Self {
+    /// The text without quotes.
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+
+    pub(crate) fn of(path: impl AsRef<[u8]>) -> Self {
         let path = path.as_ref();
         // No character of a shown text is made of more bytes than these.
         let begin = path.get(..4 * Self::LONGEST).unwrap_or(path);
@@ -242,7 +247,7 @@ fn counted_skills(count: usize) -> String {
 }
 
 /// The first of several paths, and how many others there are.
-pub(super) fn listed(paths: &[ShownPath], count: usize) -> String {
+pub(crate) fn listed<T: fmt::Display>(paths: &[T], count: usize) -> String {
     let mut shown: Vec<String> = paths.iter().map(ToString::to_string).collect();
     let others = count.saturating_sub(shown.len());
     if others > 0 {

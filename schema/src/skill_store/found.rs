@@ -1,6 +1,7 @@
 //! The skills of a repository.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -13,10 +14,11 @@ use super::names::{self, MAX_DEPTH};
 use super::tree::{Found, Trouble, scan};
 use crate::ids::{SKILL_NAME_RULE, SkillName};
 
-/// Most skills of a repository that are listed.
-pub const MAX_SKILLS: usize = 1000;
-/// Most directories and most files that are looked at.
-const MAX_ENTRIES: usize = 100_000;
+/// Most skills of a repository that are listed: public collections have thousands.
+pub const MAX_SKILLS: usize = 20_000;
+/// Why a directory with two manifests cannot be installed.
+const TWICE: &str =
+    "it has SKILL.md twice, in different letter case; remove one of them from the repository";
 
 /// A directory of a repository that can be installed, or says why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,38 +37,36 @@ pub struct FoundSkill {
 /// The skills of a repository, by their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundSkills {
-    /// Those that were found.
+    /// The first of them.
     pub skills: Vec<FoundSkill>,
-    /// There is more than is looked at: others may be missing.
-    pub cut: bool,
+    /// How many others there are, which are not listed.
+    pub others: usize,
 }
 
 /// Why the search ends.
-enum End {
-    Cut,
-    Io(io::Error),
-}
+struct End(io::Error);
 
 impl From<Trouble> for End {
     fn from(trouble: Trouble) -> Self {
-        Self::Io(trouble.errno.into())
+        Self(trouble.errno.into())
     }
 }
 
 /// Every directory with a `SKILL.md`, the top one too; when there is none, the directories directly in the top one. Links
-/// are not followed, and no more than 1,000 skills are listed.
+/// are not followed, and no more than 20,000 skills are listed: the first by their paths. How much there is to be looked at
+/// is bounded by whoever has written it.
 ///
 /// # Errors
 /// The storage could not be read.
 pub fn list_skills(dir: impl AsFd) -> io::Result<FoundSkills> {
-    let mut skills = Vec::new();
+    list_first(dir, MAX_SKILLS)
+}
+
+pub(super) fn list_first(dir: impl AsFd, most: usize) -> io::Result<FoundSkills> {
+    let mut skills: BTreeMap<String, FoundSkill> = BTreeMap::new();
     let mut tops = BTreeSet::new();
-    let mut entries = 0;
-    let outcome = scan(dir, |found| {
-        entries += 1;
-        if entries > MAX_ENTRIES {
-            return Err(End::Cut);
-        }
+    let mut others = 0;
+    scan(dir, |found| {
         let name = found.path.rsplit(|&byte| byte == b'/').next();
         let name = name.unwrap_or_default();
         match found.kind() {
@@ -78,36 +78,36 @@ pub fn list_skills(dir: impl AsFd) -> io::Result<FoundSkills> {
                 Ok(!left_out && found.depth <= MAX_DEPTH)
             }
             FileType::RegularFile if name.eq_ignore_ascii_case(b"SKILL.md") => {
-                if skills.len() == MAX_SKILLS {
-                    return Err(End::Cut);
+                let skill = skill(found)?;
+                match skills.entry(skill.path.clone()) {
+                    Entry::Vacant(place) => {
+                        place.insert(skill);
+                    }
+                    // On file systems that mind letter case a directory may have two.
+                    Entry::Occupied(mut place) => {
+                        place.get_mut().problem = Some(TWICE.to_owned());
+                    }
                 }
-                skills.push(skill(found)?);
+                if skills.len() > most && skills.pop_last().is_some() {
+                    others += 1;
+                }
                 Ok(false)
             }
-            _ => Ok(false),
+            _ => Ok::<_, End>(false),
         }
-    });
-    let cut = match outcome {
-        Ok(()) => false,
-        Err(End::Cut) => true,
-        Err(End::Io(error)) => return Err(error),
-    };
+    })
+    .map_err(|End(error)| error)?;
     if skills.is_empty() {
-        let offered = tops.iter().take(MAX_SKILLS);
-        skills.extend(offered.map(|path| named(path, None)));
-        let cut = cut || tops.len() > MAX_SKILLS;
-        return Ok(FoundSkills { skills, cut });
+        let offered = tops.iter().take(most);
+        return Ok(FoundSkills {
+            skills: offered.map(|path| named(path, None)).collect(),
+            others: tops.len().saturating_sub(most),
+        });
     }
-    skills.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    // On file systems that mind letter case a directory may have two.
-    skills.dedup_by(|one, other| {
-        let same = one.path == other.path;
-        if same {
-            other.problem = Some("it has SKILL.md twice".to_owned());
-        }
-        same
-    });
-    Ok(FoundSkills { skills, cut })
+    Ok(FoundSkills {
+        skills: skills.into_values().collect(),
+        others,
+    })
 }
 
 /// The skill that a `SKILL.md` belongs to.
@@ -128,7 +128,7 @@ fn skill(found: &Found<'_>) -> Result<FoundSkill, End> {
             ..named(path, None)
         });
     };
-    Ok(match front_matter::read(file).map_err(End::Io)? {
+    Ok(match front_matter::read(file).map_err(End)? {
         Ok(reading) => FoundSkill {
             description: reading.front_matter.description,
             ..named(path, reading.front_matter.name.as_deref())

@@ -7,17 +7,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
 use super::SkillStore;
 use super::digest::{ContentHash, Records, TreeDigest};
 use super::error::{ImportError, Refusal, ShownPath, SkillStoreError, listed};
 use super::front_matter::{self, FrontMatter, Reading};
-use super::left_out::LeftOut;
-use super::names::{self, Names, Place};
+use super::names;
+use super::package::{Admission, Admitted, Source};
 use super::temporary::Temporary;
-use super::tree::{Found, Tree, TreeLimits, Trouble, each_block, is_executable, scan};
+use super::tree::{Found, Tree, Trouble, scan};
 use super::zip_file::ZipFile;
 use crate::fault;
 use crate::home::beneath;
@@ -85,37 +85,23 @@ impl SkillStore {
     /// [`ImportError`]. The store is as it was then.
     pub fn import_dir(&self, dir: impl AsFd, name: &SkillName) -> Result<Imported, ImportError> {
         let mut staging = Staging::begin(self)?;
-        let mut names = Names::default();
-        let mut left_out = LeftOut::default();
+        let mut admission = Admission::default();
         let mut buffer = vec![0; BLOCK];
         scan(dir, |found| {
             // What version control keeps of a repository is not in it.
-            if found.path == b".git" || left_out.take(found.path) {
+            if found.path == b".git" {
                 return Ok(false);
             }
-            let kind = found.kind();
-            if kind == FileType::Symlink {
-                left_out.add_link(found.path);
-                return match left_out.links() > TreeLimits::LARGEST.files {
-                    true => Err(Refusal::TooManyEntries.into()),
-                    false => Ok(false),
-                };
-            }
-            let path = names::checked(found.path)?;
-            names::fits(path)?;
-            match kind {
-                FileType::Directory => {
-                    names.add(path, Place::Directory)?;
-                    Ok(true)
-                }
-                FileType::RegularFile => {
-                    names.add(path, Place::File)?;
+            match admission.admit(found)? {
+                Admitted::Nothing => Ok(false),
+                Admitted::Directory => Ok(true),
+                Admitted::File(path) => {
                     staging.copy(found, path, &mut buffer)?;
                     Ok::<_, ImportError>(false)
                 }
-                _ => Err(Refusal::NotRegular(ShownPath::of(path)).into()),
             }
         })?;
+        let left_out = admission.left_out;
         let mut imported = staging.finish(Some(name), None)?;
         imported.warnings.extend(left_out.warnings());
         imported.skipped_links = left_out.links();
@@ -189,34 +175,12 @@ impl<'a> Staging<'a> {
         path: &str,
         buffer: &mut [u8],
     ) -> Result<(), ImportError> {
-        let changed = || Refusal::Changed(ShownPath::of(path));
-        let (file, stat) = found.open_file()?.ok_or_else(changed)?;
-        let left = TreeLimits::LARGEST.bytes - self.records.bytes();
-        let length = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
-        if length > left {
-            return Err(Refusal::Unpacked.into());
-        }
-        let executable = is_executable(&stat);
+        let source = Source::open(found, path, self.records.bytes())?;
+        let executable = source.executable;
         let mut new = self.file(path, executable)?;
-        let mut content = ContentHash::default();
-        let mut unwritten = None;
-        // Whoever appends meanwhile is not followed; one byte more tells.
-        let source = std::io::Read::take(file, length + 1);
-        let copied = each_block(source, buffer, |block| {
-            content.update(block);
-            new.write_all(block).map_err(|error| {
-                let kind = error.kind();
-                unwritten = Some(self.unwritten()(error));
-                kind.into()
-            })
-        });
-        if let Some(error) = unwritten {
-            return Err(error.into());
-        }
-        copied.map_err(SkillStoreError::io("reading", path))?;
-        if content.length() != length {
-            return Err(changed().into());
-        }
+        let content = source.read(path, buffer, |block| {
+            new.write_all(block).map_err(self.unwritten())
+        })?;
         self.add(path, executable, content);
         Ok(())
     }

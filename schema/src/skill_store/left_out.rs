@@ -1,4 +1,6 @@
-//! Entries of a package that are no part of a skill, counted for its warnings.
+//! Entries of a package or repository that are no part of a skill, counted for its warnings.
+
+use std::fmt;
 
 use super::error::{ShownPath, listed};
 use super::names;
@@ -6,25 +8,55 @@ use super::names;
 /// Most paths of a kind that a warning names.
 const NAMED: usize = 5;
 
+/// An entry of a repository that is not written to disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// From the top of the repository.
+    pub path: Box<[u8]>,
+    /// Why it is not.
+    pub why: SkipReason,
+}
+
+/// Why an entry of a repository is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkipReason {
+    /// It is a symbolic link.
+    Link,
+    /// It is another repository.
+    Submodule,
+    /// Its path cannot be stored: what [`find_objection`](super::find_objection) says of it.
+    Path(&'static str),
+}
+
 /// What was left out of a package.
 #[derive(Default)]
-pub(super) struct LeftOut {
-    macos: Paths,
-    version_control: Paths,
-    links: Paths,
+pub(crate) struct LeftOut {
+    macos: Paths<ShownPath>,
+    version_control: Paths<ShownPath>,
+    links: Paths<ShownPath>,
+    submodules: Paths<ShownPath>,
+    paths: Paths<String>,
 }
 
 /// How many paths there are, and the first of them.
-#[derive(Default)]
-struct Paths {
-    first: Vec<ShownPath>,
+struct Paths<T> {
+    first: Vec<T>,
     count: usize,
 }
 
-impl Paths {
-    fn add(&mut self, path: &[u8]) {
+impl<T> Default for Paths<T> {
+    fn default() -> Self {
+        Self {
+            first: Vec::new(),
+            count: 0,
+        }
+    }
+}
+
+impl<T: fmt::Display> Paths<T> {
+    fn add(&mut self, shown: impl FnOnce() -> T) {
         if self.first.len() < NAMED {
-            self.first.push(ShownPath::of(path));
+            self.first.push(shown());
         }
         self.count += 1;
     }
@@ -41,16 +73,31 @@ impl LeftOut {
         let Some(name) = texts.flatten().find(|name| names::is_left_out(name)) else {
             return false;
         };
-        match names::is_macos(name) {
-            true => self.macos.add(path),
-            false => self.version_control.add(path),
-        }
+        let kind = match names::is_macos(name) {
+            true => &mut self.macos,
+            false => &mut self.version_control,
+        };
+        kind.add(|| ShownPath::of(path));
         true
     }
 
     /// Counts a symbolic link.
     pub(super) fn add_link(&mut self, path: &[u8]) {
-        self.links.add(path);
+        self.links.add(|| ShownPath::of(path));
+    }
+
+    /// Counts an entry that a repository has at `path` and its copy on disk does not have.
+    pub(crate) fn add_skipped(&mut self, path: &[u8], why: SkipReason) {
+        match why {
+            SkipReason::Link => self.add_link(path),
+            SkipReason::Submodule => self.submodules.add(|| ShownPath::of(path)),
+            SkipReason::Path(reason) => {
+                if !self.take(path) {
+                    let shown = || format!("{} {reason}", ShownPath::of(path));
+                    self.paths.add(shown);
+                }
+            }
+        }
     }
 
     /// The number of symbolic links.
@@ -59,11 +106,13 @@ impl LeftOut {
     }
 
     /// A sentence for each kind.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let Self {
             macos,
             version_control,
             links,
+            submodules,
+            paths,
         } = self;
         let warnings = [
             macos.describe("files that macOS adds were left out:", ""),
@@ -71,6 +120,14 @@ impl LeftOut {
             links.describe(
                 "symbolic links were left out:",
                 "; a skill has regular files only: put a copy of the target in place of the link",
+            ),
+            submodules.describe(
+                "submodules were left out:",
+                "; add the repository of each by itself (`agentyard skill repo add`)",
+            ),
+            paths.describe(
+                "files whose paths cannot be stored were left out:",
+                "; rename them in the repository",
             ),
         ];
         warnings.into_iter().flatten().collect()

@@ -23,8 +23,9 @@ mod found;
 pub mod front_matter;
 mod garbage;
 mod import;
-mod left_out;
+pub(crate) mod left_out;
 mod names;
+mod package;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -39,11 +40,15 @@ use rustix::io::Errno;
 
 pub use digest::{InvalidDigest, TreeDigest, TreeStamp};
 pub use download::zip_folder;
+pub(crate) use error::listed;
 pub use error::{ImportError, Refusal, ShownPath, SkillStoreError};
 pub use found::{FoundSkill, FoundSkills, MAX_SKILLS, list_skills};
 pub use front_matter::{FrontMatter, InvalidFrontMatter, Reading};
 pub use import::Imported;
-pub use tree::{Tree, TreeLimits, digest_package, digest_tree, stamp_tree};
+pub use left_out::{SkipReason, Skipped};
+pub use names::find_objection;
+pub use package::digest_package;
+pub use tree::{Tree, TreeLimits, digest_tree, stamp_tree};
 pub use zip_file::MAX_PACKED;
 
 use crate::home::{beneath, root};

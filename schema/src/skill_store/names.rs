@@ -88,6 +88,17 @@ pub(super) fn fits(path: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Why a path cannot be in any skill, as the end of a sentence about it.
+pub fn find_objection(path: &[u8]) -> Option<&'static str> {
+    match checked(path).and_then(fits) {
+        Ok(()) => None,
+        Err(Refusal::UnsafePath { reason, .. }) => Some(reason),
+        Err(Refusal::NotUtf8 { .. }) => Some("is not UTF-8"),
+        Err(Refusal::TooDeep(_)) => Some("is deeper than 32 levels"),
+        Err(_) => Some("is too long"),
+    }
+}
+
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {

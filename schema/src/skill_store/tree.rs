@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::digest::{ContentHash, Records, TreeDigest, TreeStamp};
-use super::names::{LONGEST_PATH, MAX_DEPTH, is_left_out};
+use super::names::{LONGEST_PATH, MAX_DEPTH};
 
 const BLOCK: usize = 64 << 10;
 
@@ -60,33 +60,10 @@ pub struct Tree {
 /// # Errors
 /// The storage could not be read.
 pub fn digest_tree(dir: impl AsFd, limits: TreeLimits) -> io::Result<Option<Tree>> {
-    digest_without(dir, limits, |_| false)
-}
-
-/// The digest that the store gives `dir` if it takes it in. `None` as for [`digest_tree`], links aside, which it skips.
-///
-/// # Errors
-/// As [`digest_tree`].
-pub fn digest_package(dir: impl AsFd) -> io::Result<Option<TreeDigest>> {
-    let tree = digest_without(dir, TreeLimits::LARGEST, |found| {
-        let name = found.name.to_str();
-        found.kind() == FileType::Symlink || name.is_some_and(is_left_out)
-    })?;
-    Ok(tree.map(|tree| tree.digest))
-}
-
-fn digest_without(
-    dir: impl AsFd,
-    limits: TreeLimits,
-    skips: impl Fn(&Found<'_>) -> bool,
-) -> io::Result<Option<Tree>> {
     let mut records = Records::default();
     let mut count = Count::new(limits);
     let mut buffer = vec![0; BLOCK];
     let scanned = scan(dir, |found| {
-        if skips(found) {
-            return Ok(false);
-        }
         if count.add(found)? {
             return Ok(true);
         }

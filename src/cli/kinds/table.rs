@@ -298,5 +298,6 @@ pub static OFFERED_SKILLS: KindInfo = listed(
         Column::text("UPDATE", "update_available"),
         Column::text("PROBLEM", "problem"),
         Column::text("DESCRIPTION", "description").wide(),
+        Column::text("WARNINGS", "warnings").wide(),
     ],
 );

@@ -16,11 +16,14 @@ pub struct InstallArgs {
     /// Name of the repository
     #[arg(value_name = "REPOSITORY")]
     repository: String,
-    /// Name or directory of the skill in it [default: the only one]
+    /// Directory (`.`: the top) or name of the skill in it [default: the only one]
     skill: Option<String>,
     /// Name that it gets [default: as SKILL.md says, else its directory's]
     #[arg(long)]
     name: Option<String>,
+    /// Replace a bound skill of that name from elsewhere
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     how: How,
 }
@@ -55,7 +58,7 @@ pub struct RollbackArgs {
 /// When no server answers, it refuses, or a user's skills need manual action.
 pub async fn install(server: &Server, args: InstallArgs) -> Result {
     let mut body = json!({
-        "repo": args.repository, "skill": args.skill, "dry_run": args.how.dry_run,
+        "repo": args.repository, "skill": args.skill, "force": args.force, "dry_run": args.how.dry_run,
     });
     if let Some(name) = args.name {
         body["name"] = json!(name);

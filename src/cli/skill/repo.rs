@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::{PATH, kind};
+use super::{PATH, change, kind};
 use crate::cli::admin::escaped;
 use crate::cli::follow::{self, Until};
 use crate::cli::kinds::OFFERED_SKILLS;
@@ -20,6 +20,8 @@ use crate::cli::{Failure, Result, failed};
 
 /// Longer than any password, token or key.
 const LARGEST_SECRET: u64 = 64 * 1024;
+/// Most skills of a kind that are named after a pull.
+const NAMED: usize = 20;
 /// The name of a credential that is the only one.
 const CREDENTIAL: &str = "default";
 
@@ -357,13 +359,18 @@ async fn pulled(
     follow::object(server, &object, Until::Ready(number(answer, "generation"))).await?;
     let name = object.split_once('/').map_or("", |(_, name)| name);
     let after = find(server, name).await?;
-    let list = format!("{}?name={}", path("list"), escaped(name));
-    let offered = server.get(&list).await?;
+    change::warn(&after);
+    let pages = Pages::new(server, &OFFERED_SKILLS, "");
+    let mut pages = pages.with(format!("name={}", escaped(name)));
+    let mut offered = Vec::new();
+    while let Some(skills) = pages.next().await? {
+        offered.extend(skills);
+    }
     screen::print(&outcome(before, &after, &offered, &server.command))
 }
 
 /// What a pull brought.
-fn outcome(before: Option<&Value>, after: &Value, offered: &Value, command: &str) -> String {
+fn outcome(before: Option<&Value>, after: &Value, offered: &[Value], command: &str) -> String {
     let name = cleaned(after, "name");
     let commit = cleaned(after, "commit");
     let reference = cleaned(after, "ref");
@@ -373,19 +380,26 @@ fn outcome(before: Option<&Value>, after: &Value, offered: &Value, command: &str
         _ => String::new(),
     };
     let mut lines = format!("{reference} is at {}{news}\n", short(&commit));
-    let skills = at(offered, "skills").as_array().into_iter().flatten();
     let named = |wanted: &dyn Fn(&Value) -> bool| -> Vec<String> {
-        let skills = skills.clone().filter(|skill| wanted(skill));
+        let skills = offered.iter().filter(|skill| wanted(skill));
         let skills = skills.map(|skill| cleaned(skill, "name"));
         skills.filter(|name| !name.is_empty()).collect()
+    };
+    let list = |names: &[String]| {
+        let (shown, rest) = names.split_at(names.len().min(NAMED));
+        let rest = match rest.len() {
+            0 => String::new(),
+            more => format!(" and {more} more (`{command} skill repo list {name}`)"),
+        };
+        shown.join(", ") + &rest
     };
     let updates = named(&|skill| skill["update_available"] == true);
     let others = named(&|skill| skill["installed"] != true);
     if !updates.is_empty() {
-        lines += &format!("updates available: {}\n", updates.join(", "));
+        lines += &format!("updates available: {}\n", list(&updates));
     }
     if !others.is_empty() {
-        lines += &format!("not installed: {}\n", others.join(", "));
+        lines += &format!("not installed: {}\n", list(&others));
     }
     if !(updates.is_empty() && others.is_empty()) {
         lines += &format!("`{command} skill install {name} SKILL` installs or updates one\n");
@@ -457,19 +471,27 @@ mod tests {
     #[test]
     fn a_pull_says_what_is_new() {
         let at = |commit: &str| json!({"name": "team", "ref": "main", "commit": commit.repeat(40)});
-        let offered = json!({"skills": [
-            {"name": "pdf", "installed": true, "update_available": true},
-            {"name": "odt", "installed": false, "update_available": false},
-            {"name": null, "installed": false, "update_available": false},
-        ]});
+        let offered = [
+            json!({"name": "pdf", "installed": true, "update_available": true}),
+            json!({"name": "odt", "installed": false, "update_available": false}),
+            json!({"name": null, "installed": false, "update_available": false}),
+        ];
         let (old, new) = (at("a"), at("b"));
         let text = outcome(Some(&old), &new, &offered, "agentyard");
         let expected = "main is at bbbbbbbbbbbb, before aaaaaaaaaaaa\nupdates available: pdf\nnot installed: odt\n\
                         `agentyard skill install team SKILL` installs or updates one\n";
         assert_eq!(text, expected);
-        let text = outcome(Some(&new), &new, &json!({"skills": []}), "agentyard");
+        let many: Vec<Value> = (0..3000)
+            .map(|number| json!({"name": format!("s{number}"), "installed": false}))
+            .collect();
+        let text = outcome(Some(&new), &new, &many, "agentyard");
+        assert!(
+            text.contains("s19 and 2980 more (`agentyard skill repo list team`)\n"),
+            "{text}"
+        );
+        let text = outcome(Some(&new), &new, &[], "agentyard");
         assert_eq!(text, "main is at bbbbbbbbbbbb, unchanged\n");
-        let text = outcome(None, &new, &json!({"skills": []}), "agentyard");
+        let text = outcome(None, &new, &[], "agentyard");
         assert_eq!(text, "main is at bbbbbbbbbbbb\n");
     }
 }

@@ -33,6 +33,9 @@ pub struct UploadArgs {
     /// Name of the skill [default: as SKILL.md says, else the folder's]
     #[arg(long)]
     name: Option<String>,
+    /// Replace a bound skill of that name from a repository
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     how: How,
 }
@@ -70,6 +73,9 @@ pub async fn upload(server: &Server, args: UploadArgs) -> Result {
     let body = Body::wrap_stream(pieces);
     let part = Part::stream_with_length(body, length).file_name("skill.zip");
     let mut form = Form::new().text("dry_run", args.how.dry_run.to_string());
+    if args.force {
+        form = form.text("force", "true");
+    }
     if let Some(name) = args.name {
         form = form.text("name", name);
     }

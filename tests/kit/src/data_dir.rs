@@ -16,7 +16,8 @@ use schema::home::{
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill::{TreeDigest, TreeStamp};
-use schema::skill_repository::{NewCheckout, OfferedSkill};
+use schema::skill_repository::{NewCheckout, Offer};
+use schema::skill_store::Skipped;
 use schema::skill_store::{SkillStoreError, TreeLimits};
 
 use crate::engine::HostEntry;
@@ -597,7 +598,8 @@ impl DataDir for MemoryDataDir {
         _: &Uid,
         _: NewCheckout,
         _: &str,
-    ) -> Result<Vec<OfferedSkill>, HomeError> {
+        _: Vec<Skipped>,
+    ) -> Result<Offer, HomeError> {
         Err(full("fetching a repository to"))
     }
 

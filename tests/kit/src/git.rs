@@ -217,8 +217,7 @@ impl Git for FakeGit {
                 commit,
                 files: files.len(),
                 bytes,
-                symlinks: 0,
-                submodules: 0,
+                skipped: Vec::new(),
                 known_hosts,
             })
         })

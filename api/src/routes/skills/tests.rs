@@ -2,7 +2,7 @@ use std::io::{Cursor, Read, Write};
 
 use schema::db::Tx;
 use schema::skill::TreeDigest;
-use schema::skill_repository::{self, NewRepository, RefType, RepositoryFacts};
+use schema::skill_repository::{self, NewRepository, OfferedSkill, RefType, RepositoryFacts};
 use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
@@ -51,12 +51,12 @@ async fn pulled_repository_of(world: &World, tx: &mut Tx, manifest: &str) {
     let uid = saved.unwrap().0;
     let checkout = world.deps.checkouts.begin(&uid, None).unwrap();
     std::fs::write(checkout.path.join("SKILL.md"), manifest).unwrap();
-    let skills = world.deps.checkouts.publish(&uid, &checkout, "c0ffee");
+    let offer = world.deps.checkouts.publish(&uid, &checkout, "c0ffee", &[]);
     let facts = RepositoryFacts {
         pull_token: Some("1".to_owned()),
         commit_id: Some("c0ffee".to_owned()),
         pulled_at: Some(NOW),
-        skills: skills.unwrap(),
+        skills: offer.unwrap().skills,
         ..RepositoryFacts::default()
     };
     skill_repository::save_facts(tx, &uid, &facts)
@@ -526,6 +526,131 @@ async fn skill_with_a_title_is_installed_under_another_name() {
     let added = admin.done("skills/install", &form).await;
     assert_eq!(added["name"], "pipelines");
     assert_eq!(admin.skill().await["source"], "pulled");
+}
+
+#[tokio::test]
+async fn bound_skill_from_elsewhere_is_replaced_by_force_only() {
+    let admin = Admin::new().await;
+    let mut tx = admin.yard.tx().await;
+    pulled_repository(&admin.yard.world, &mut tx).await;
+    tx.commit().await.unwrap();
+    let warned = |body: &Value, begin: &str| {
+        let warnings = body["warnings"].as_array().unwrap();
+        let warned = warnings
+            .iter()
+            .any(|it| it.as_str().unwrap().starts_with(begin));
+        assert!(warned, "{body}");
+    };
+    admin.upload(&package("plan")).await;
+    // Nobody has it: told, and done.
+    let install = [("repo", "pulled"), ("skill", "plan")];
+    let forced = [&install[..], &[("force", "1")]].concat();
+    let dry = [&install[..], &[("dry_run", "1")]].concat();
+    let moved = "skill plan came from an upload; this version comes from repository pulled";
+    warned(&admin.done("skills/install", &dry).await, moved);
+    warned(&admin.done("skills/install", &install).await, moved);
+    let back = "skill plan came from repository pulled; this version comes from an upload";
+    let uploaded = admin.upload(&package("plan")).await;
+    warned(&uploaded.body, back);
+    let bind = [("skill_name", "plan"), ("username", "bob")];
+    admin.done("skills/deploy", &bind).await;
+    let refused = admin.post("skills/install", &install).await;
+    assert_eq!(refused.verdict(), (409, "other_origin"), "{refused:?}");
+    let said = refused.body["error"].as_str().unwrap();
+    assert!(said.starts_with(moved), "{said}");
+    assert!(said.contains("bindings: 1") && said.contains("use force"));
+    warned(&admin.done("skills/install", &dry).await, moved);
+    assert_eq!(admin.skill().await["source"], "upload");
+    warned(&admin.done("skills/install", &forced).await, moved);
+    assert_eq!(admin.skill().await["source"], "pulled");
+    let again = admin.done("skills/install", &install).await;
+    assert_eq!(again["warnings"], json!([]));
+    let refused = admin.upload(&package("plan")).await;
+    assert_eq!(refused.verdict(), (409, "other_origin"), "{refused:?}");
+}
+
+fn offered(path: &str, name: Option<&str>, absent: bool) -> OfferedSkill {
+    OfferedSkill {
+        path: path.to_owned(),
+        name: name.map(|name| name.parse().unwrap()),
+        description: String::new(),
+        problem: absent.then(|| "its SKILL.md is a symbolic link".to_owned()),
+        digest: None,
+        warnings: vec!["a link was left out".to_owned()],
+        absent,
+    }
+}
+
+#[tokio::test]
+async fn skills_of_a_collection_are_paged_and_chosen_by_directory() {
+    let admin = Admin::new().await;
+    let mut tx = admin.yard.tx().await;
+    pulled_repository(&admin.yard.world, &mut tx).await;
+    let name = "pulled".parse().unwrap();
+    let row = skill_repository::find(&mut tx, &name).await.unwrap();
+    let row = row.unwrap();
+    let mut facts = RepositoryFacts {
+        warnings: vec!["it has links".to_owned()],
+        ..row.facts
+    };
+    facts.skills[0] = offered("", Some("plan"), false);
+    let many = (0..3148).map(|n| offered(&format!("many/{n:04}"), Some("pdf"), false));
+    facts.skills.extend(many);
+    facts.skills.push(offered("pdf", Some("other"), false));
+    facts.skills.push(offered("x", None, true));
+    skill_repository::save_facts(&mut tx, &row.uid, &facts)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let whole = admin.get("skills/repos/list?name=pulled").await;
+    assert_eq!(whole["skills"].as_array().unwrap().len(), 3151);
+    let page = "skills/repos/list?name=pulled&page=16&page_size=200";
+    let page = admin.get(page).await;
+    assert_eq!(
+        (&page["total"], &page["total_pages"]),
+        (&json!(3151), &json!(16))
+    );
+    assert_eq!(page["skills"].as_array().unwrap().len(), 151);
+    let repos = admin.get("skills/repos/list").await;
+    assert_eq!(repos["repos"][0]["warnings"], json!(["it has links"]));
+    let dry = [("name", "pulled"), ("dry_run", "1")];
+    let pull = admin.done("skills/repos/pull", &dry).await;
+    assert_eq!(pull["warnings"], json!(["it has links"]));
+    let install = async |skill: &str, name: &str| {
+        let form = [("repo", "pulled"), ("skill", skill), ("name", name)];
+        admin.post("skills/install", &form).await
+    };
+    // Everything but the top is in the list only.
+    for (skill, verdict, parts) in [
+        ("x", (422, "invalid_skill"), &["is a symbolic link"][..]),
+        (
+            "",
+            (422, "ambiguous_skill"),
+            &["3151 skills", "directory: ., many/0000, ", "and 3141 more"],
+        ),
+        ("nothing", (404, "not_found"), &[]),
+        ("many/3147", (500, "internal"), &[]),
+        ("./pdf/", (500, "internal"), &[]),
+    ] {
+        let answer = install(skill, "").await;
+        assert_eq!(answer.verdict(), verdict, "{skill}: {answer:?}");
+        let said = answer.body["error"].as_str().unwrap();
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+    // Under another name, then the update of that.
+    let added = install(".", "mine").await;
+    assert_eq!(added.status, 200, "{added:?}");
+    assert_eq!(added.body["warnings"], json!(["a link was left out"]));
+    let updated = install(".", "").await;
+    assert_eq!(updated.body["name"], "mine", "{updated:?}");
+    let warnings = updated.body["warnings"].as_array().unwrap();
+    let said = warnings[1].as_str().unwrap();
+    assert!(said.contains("updated under that name"), "{said}");
+    let top = admin.get("skills/repos/list?name=pulled&page=1").await;
+    assert_eq!(top["skills"][0]["installed"], true);
+    install(".", "plan").await;
+    install(".", "second").await;
+    assert_eq!(install(".", "").await.body["name"], "plan");
 }
 
 #[tokio::test]

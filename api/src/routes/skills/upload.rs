@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use schema::audit::About;
 use schema::ids::{Kind, SkillName};
+use schema::reader::Connection;
 use schema::skill::{self, NewVersion, Origin, TreeDigest};
 use schema::skill_store::{ImportError, Imported};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,13 @@ pub(super) const REMOVED: Failure = Failure(
     "the previous skill of this name is still being removed",
 );
 
+/// A bound skill of this name comes from elsewhere.
+pub(super) const OTHER_ORIGIN: Failure = Failure(
+    409,
+    "other_origin",
+    "a bound skill of this name comes from elsewhere; use force, or another name",
+);
+
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -48,7 +56,7 @@ pub(super) fn routes() -> Vec<Route> {
             .spooled_upload(LIMIT)
             .waits_for_task()
             .guarded()
-            .fails(&[INVALID, REMOVED]),
+            .fails(&[INVALID, REMOVED, OTHER_ORIGIN]),
     ]
 }
 
@@ -59,6 +67,9 @@ pub struct Form {
     /// The skill's name.
     #[schema(value_type = Option<SkillName>)]
     name: Option<String>,
+    /// Also when a bound skill of this name comes from a repository.
+    #[serde(default)]
+    force: bool,
     /// Report who would be affected, without changing anything.
     #[serde(default)]
     dry_run: bool,
@@ -120,6 +131,7 @@ async fn upload(
         actor: &actor,
         imported,
         origin: Origin::default(),
+        force: params.force,
         dry_run: params.dry_run,
     };
     add(&deps, &meta, adding, if_generation, wait).await
@@ -177,6 +189,8 @@ pub(super) struct Adding<'a> {
     pub(super) actor: &'a Actor,
     pub(super) imported: Imported,
     pub(super) origin: Origin,
+    /// Also in the place of a bound skill from elsewhere.
+    pub(super) force: bool,
     pub(super) dry_run: bool,
 }
 
@@ -192,10 +206,12 @@ pub(super) async fn add(
         actor,
         imported,
         origin,
+        force,
         dry_run,
     } = adding;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let manifest = imported.manifest.clone().unwrap_or_default();
+    let mut warnings = imported.warnings;
     let new = NewVersion {
         digest: imported.digest.clone(),
         description: manifest.description.unwrap_or_default(),
@@ -205,9 +221,18 @@ pub(super) async fn add(
         file_count: count(imported.files),
         size: count(imported.bytes),
         origin,
+        warnings: warnings.clone(),
     };
     let name = imported.name.clone();
     let mut tx = meta.begin(deps).await?;
+    skill::lock(&mut tx).await?;
+    if let Some(moved) = find_other_origin(&mut tx, &name, &new.origin).await? {
+        match moved.bindings > 0 && !force {
+            true if !dry_run => return Err(ApiError::conflict("other_origin", moved.refusal())),
+            true => warnings.push(moved.refusal()),
+            false => warnings.push(moved.to_string()),
+        }
+    }
     let now = deps.clock.now();
     let saved = skill::save_version(&mut tx, &name, &new, if_generation, now).await;
     let (saved, impact) = saved.map_err(being_removed)?;
@@ -229,7 +254,6 @@ pub(super) async fn add(
         message,
     };
     let answer = effect::settle(deps, tx, impact, settle).await?;
-    let mut warnings = imported.warnings;
     if !new.has_manifest {
         warnings.push("the package has no SKILL.md; agents may not find the skill".to_owned());
     }
@@ -242,6 +266,53 @@ pub(super) async fn add(
         size: imported.bytes,
         warnings,
         effect,
+    }))
+}
+
+/// A skill that is to come from elsewhere than before.
+struct Moved {
+    name: SkillName,
+    from: String,
+    to: String,
+    bindings: i64,
+}
+
+impl std::fmt::Display for Moved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, from, to, .. } = self;
+        write!(
+            f,
+            "skill {name} came from {from}; this version comes from {to}"
+        )
+    }
+}
+
+impl Moved {
+    fn refusal(&self) -> String {
+        format!(
+            "{self}, and the skill is bound (bindings: {}): use force to give this one to everybody who has it, or give \
+             this one another name (`name` of the API, `--name` of the command)",
+            self.bindings
+        )
+    }
+}
+
+/// The skill of this name, if it comes from elsewhere.
+async fn find_other_origin(
+    connection: &mut Connection,
+    name: &SkillName,
+    origin: &Origin,
+) -> Result<Option<Moved>> {
+    let row = skill::find(connection, name).await?;
+    let row = row.filter(|row| row.deleted_at.is_none() && row.name == *name);
+    let Some(row) = row.filter(|row| !row.version.origin.is_same_place(origin)) else {
+        return Ok(None);
+    };
+    Ok(Some(Moved {
+        bindings: skill::count_bindings(connection, &row.uid).await?,
+        name: row.name,
+        from: row.version.origin.describe(),
+        to: origin.describe(),
     }))
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::address::Checked;
 
-/// Bytes that a server must send in each second, on the average of the time that it may stall.
-const LEAST_RATE: &str = "1024";
+/// Bytes that a server must send in each second, on the average of the time that it may stall: while it counts what it is to
+/// send, and on thin lines, that is not much.
+const LEAST_RATE: &str = "1";
 
 /// A text in the syntax of git-config(1).
 pub(super) struct Config(String);

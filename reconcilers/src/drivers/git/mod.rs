@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::skill_repository::{GitRef, RefType, RepositoryUrl};
+use schema::skill_store::Skipped;
 use secrecy::SecretString;
 
 pub use error::GitError;
@@ -76,10 +77,8 @@ pub struct Exported {
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// Symbolic links in the commit; they are not written.
-    pub symlinks: usize,
-    /// Submodules of the commit; they are not fetched.
-    pub submodules: usize,
+    /// What else is in the commit: links, submodules, and files whose paths cannot be stored.
+    pub skipped: Vec<Skipped>,
     /// The keys to give as [`Remote::known_hosts`] from now on; `None` without SSH.
     pub known_hosts: Option<String>,
 }
@@ -99,8 +98,6 @@ pub struct Limits {
     pub unpacked: u64,
     /// Most files, directories, links and submodules.
     pub entries: usize,
-    /// Most names in a path.
-    pub depth: usize,
     /// Most memory of one process of `git`, in bytes of address space.
     pub memory: u64,
 }
@@ -108,13 +105,12 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            whole: Duration::from_secs(600),
+            whole: Duration::from_secs(3600),
             stalled: Duration::from_secs(60),
             connect: Duration::from_secs(15),
-            fetched: 512 * 1024 * 1024,
-            unpacked: 512 * 1024 * 1024,
-            entries: 10_000,
-            depth: 32,
+            fetched: 1024 * 1024 * 1024,
+            unpacked: 2 * 1024 * 1024 * 1024,
+            entries: 200_000,
             memory: 2 * 1024 * 1024 * 1024,
         }
     }

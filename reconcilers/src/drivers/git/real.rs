@@ -443,14 +443,13 @@ impl Call<'_> {
     ) -> Result<Exported, GitError> {
         let commit = self.fetch(progress).await?;
         let listing = self.list(&commit).await?;
-        let (bytes, symlinks, submodules) = (listing.bytes, listing.symlinks, listing.submodules);
+        let (bytes, skipped) = (listing.bytes, listing.skipped);
         let files = self.write(listing.blobs, into, progress).await?;
         Ok(Exported {
             commit,
             files,
             bytes,
-            symlinks,
-            submodules,
+            skipped,
             known_hosts: self.known_hosts().await?,
         })
     }

@@ -1,14 +1,17 @@
 //! What a commit holds, as `git ls-tree -r -t -z -l --full-tree` lists it (git-ls-tree(1)). The limits hold while it is
 //! read, so a tree that was made to have no end ends early.
+//!
+//! A path that the store of skills could not take is skipped, and told: people who only use a repository cannot rename what is
+//! in it. A path that leads elsewhere, which no program of Git writes, refuses the whole.
+
+use schema::skill_store::{SkipReason, Skipped, find_objection};
 
 use super::{GitError, Limits};
 
-/// Longest path in bytes.
-const PATH: usize = 1024;
-/// Longest name in bytes, which file systems have, too.
-const NAME: usize = 255;
 /// Longest record: mode, type, object, size and path.
 const RECORD: usize = 16 * 1024;
+/// Most bytes of paths that are skipped.
+const SKIPPED: usize = 16 * 1024 * 1024;
 
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +34,9 @@ pub(super) struct Listing {
     entries: usize,
     pub(super) blobs: Vec<Blob>,
     pub(super) bytes: u64,
-    pub(super) symlinks: usize,
-    pub(super) submodules: usize,
+    pub(super) skipped: Vec<Skipped>,
+    /// The length of their paths.
+    skipped_bytes: usize,
 }
 
 impl Listing {
@@ -43,8 +47,8 @@ impl Listing {
             entries: 0,
             blobs: Vec::new(),
             bytes: 0,
-            symlinks: 0,
-            submodules: 0,
+            skipped: Vec::new(),
+            skipped_bytes: 0,
         }
     }
 
@@ -77,17 +81,24 @@ impl Listing {
             .next()
             .map(|head| record.get(head.len() + 1..));
         let path = path.flatten().unwrap_or_default();
-        let path = checked(path, self.limits.depth)
-            .map_err(|why| GitError::Hostile(format!("the path {} {why}", shown(path))))?;
-        let head = std::str::from_utf8(record).unwrap_or_default();
+        if let Some(why) = find_danger(path) {
+            return Err(GitError::Hostile(format!("the path {} {why}", shown(path))));
+        }
+        let head = record.split(|byte| *byte == b'\t').next();
+        let head = std::str::from_utf8(head.unwrap_or_default()).unwrap_or_default();
         let mut words = head.split_ascii_whitespace();
         let (mode, _, id, size) = (words.next(), words.next(), words.next(), words.next());
         match mode {
             Some("040000") => {}
-            Some("120000") => self.symlinks += 1,
-            Some("160000") => self.submodules += 1,
-            Some(mode @ ("100644" | "100664" | "100755")) => {
+            Some("120000") => self.skip(path, SkipReason::Link)?,
+            Some("160000") => self.skip(path, SkipReason::Submodule)?,
+            // Old programs wrote other modes of files than the two.
+            Some(mode @ ("100600" | "100640" | "100644" | "100664" | "100755" | "100775")) => {
+                if let Some(objection) = find_objection(path) {
+                    return self.skip(path, SkipReason::Path(objection));
+                }
                 let size: Option<u64> = size.and_then(|size| size.parse().ok());
+                let path = std::str::from_utf8(path).unwrap_or_default();
                 let (Some(id), Some(size)) = (id, size) else {
                     return Err(GitError::Hostile(format!("{path} has no content")));
                 };
@@ -102,51 +113,48 @@ impl Listing {
                     path: path.to_owned(),
                     id: id.to_owned(),
                     size,
-                    executable: mode == "100755",
+                    executable: mode.starts_with("1007"),
                 });
             }
             _ => {
                 return Err(GitError::Hostile(format!(
-                    "{path} is neither file, directory, link nor submodule"
+                    "{} is neither file, directory, link nor submodule",
+                    shown(path)
                 )));
             }
         }
         Ok(())
     }
+
+    fn skip(&mut self, path: &[u8], why: SkipReason) -> Result<(), GitError> {
+        self.skipped_bytes += path.len();
+        if self.skipped_bytes > SKIPPED {
+            return Err(GitError::TooMuch {
+                most: u64::try_from(SKIPPED).unwrap_or(u64::MAX),
+                what: "bytes in the paths of links, submodules and files that cannot be stored",
+            });
+        }
+        let path = path.into();
+        self.skipped.push(Skipped { path, why });
+        Ok(())
+    }
 }
 
-/// A path that stays where it is put, or why it is none.
-fn checked(path: &[u8], depth: usize) -> Result<&str, &'static str> {
-    let path = std::str::from_utf8(path).map_err(|_| "is not UTF-8")?;
-    if path.len() > PATH {
-        return Err("is too long");
-    }
-    if path.split('/').count() > depth {
-        return Err("has too many parts");
-    }
-    if path.contains('\\') {
-        return Err("has a backslash in it");
-    }
-    if path.chars().any(char::is_control) {
-        return Err("has a control character in it");
-    }
-    for name in path.split('/') {
-        if name.is_empty() {
-            return Err("has an empty part");
-        }
-        if name.len() > NAME {
-            return Err("has too long a part");
-        }
-        if name == "." || name == ".." {
-            return Err("leads elsewhere");
-        }
+/// Why a path is one that was made to lead elsewhere.
+fn find_danger(path: &[u8]) -> Option<&'static str> {
+    path.split(|&byte| byte == b'/').find_map(|name| {
         // As other file systems read it, too.
-        let plain = name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
-        if plain == ".git" || plain == "git~1" {
-            return Err("is one of git's own");
+        let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
+        let plain = name.get(..end.map_or(0, |end| end + 1)).unwrap_or_default();
+        match name {
+            b"" => Some("has an empty part"),
+            b"." | b".." => Some("leads elsewhere"),
+            _ if plain.eq_ignore_ascii_case(b".git") || plain.eq_ignore_ascii_case(b"git~1") => {
+                Some("is one of git's own")
+            }
+            _ => None,
         }
-    }
-    Ok(path)
+    })
 }
 
 /// A path for people: whatever it has in it, and not all of it.
@@ -194,7 +202,14 @@ mod tests {
             .collect();
         assert_eq!(files, [("a/b c", 3, false), ("a/run\u{e4}", 4, true)]);
         assert!(seen.blobs.iter().all(|blob| blob.id == ID));
-        assert_eq!((seen.bytes, seen.symlinks, seen.submodules), (7, 1, 1));
+        assert_eq!(seen.bytes, 7);
+        assert_eq!(
+            seen.skipped,
+            [
+                skipped(b"a/link", SkipReason::Link),
+                skipped(b"a/module", SkipReason::Submodule)
+            ]
+        );
     }
 
     #[test]
@@ -214,13 +229,6 @@ mod tests {
             "a/.Git/x",
             ".git. /x",
             "git~1/x",
-            "a\\b",
-            "a\nb",
-            "a\u{7f}b",
-            "a\u{85}b",
-            &"n".repeat(256),
-            &"n/".repeat(600),
-            &["d"; 33].join("/"),
         ] {
             let seen = listing(Limits::default(), &[record("100644", "1", path)]);
             assert!(
@@ -243,16 +251,43 @@ mod tests {
                 "{path:?}"
             );
         }
-        let mut bytes = record("100644", "1", "a?b");
-        let at = bytes.iter().position(|byte| *byte == b'?').unwrap();
-        bytes[at] = 0xff;
-        let seen = listing(Limits::default(), &[bytes]).unwrap_err();
-        assert!(seen.to_string().contains("a\\xffb is not UTF-8"), "{seen}");
-        for mode in ["100600", "060000", "x"] {
+        for mode in ["104755", "060000", "x"] {
             assert!(listing(Limits::default(), &[record(mode, "1", "a")]).is_err());
         }
         assert!(listing(Limits::default(), &[vec![b'x'; RECORD + 1]]).is_err());
         assert!(listing(Limits::default(), &[b"\0".to_vec()]).is_err());
+    }
+
+    fn skipped(path: &[u8], why: SkipReason) -> Skipped {
+        let path = path.into();
+        Skipped { path, why }
+    }
+
+    #[test]
+    fn paths_that_cannot_be_stored_are_skipped_with_reason() {
+        let (long, deep) = ("n".repeat(256), ["d"; 33].join("/"));
+        for (path, reason) in [
+            ("a\\b", "has a \\"),
+            ("Icon\r", "has a control character"),
+            ("a\u{7f}b", "has a control character"),
+            ("C:/b", "has a drive letter"),
+            (&long, "is too long"),
+            (&"n/".repeat(600), "is too long"),
+            (&deep, "is deeper than 32 levels"),
+        ] {
+            let path = path.trim_end_matches('/');
+            let records = [record("100644", "1", path), record("100755", "2", "good")];
+            let seen = listing(Limits::default(), &records).unwrap();
+            let why = SkipReason::Path(reason);
+            assert_eq!(seen.skipped, [skipped(path.as_bytes(), why)], "{path:?}");
+            assert_eq!((seen.blobs.len(), seen.bytes), (1, 2));
+        }
+        let mut bytes = record("100644", "1", "a?b");
+        let at = bytes.iter().position(|byte| *byte == b'?').unwrap();
+        bytes[at] = 0xff;
+        let seen = listing(Limits::default(), &[bytes]).unwrap();
+        let why = SkipReason::Path("is not UTF-8");
+        assert_eq!(seen.skipped, [skipped(b"a\xffb", why)]);
     }
 
     #[test]

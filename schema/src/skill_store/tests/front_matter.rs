@@ -392,6 +392,15 @@ fn public_skill_files_are_read_or_say_why_not() {
         ),
     ];
     let mut failures = Vec::new();
+    let cases = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/skill_store/tests/cases/skills"
+    );
+    for file in std::fs::read_dir(cases).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let has_row = table.iter().any(|row| row.0 == file);
+        assert!(has_row || file == "SOURCES.tsv", "{file} has no row");
+    }
     for (file, expected) in table {
         let outcome = parse(&case(file));
         let holds = match (&outcome, expected) {

@@ -16,7 +16,7 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
 
 fn list(dir: &TempDir) -> Vec<(String, Option<String>, bool)> {
     let found = list_skills(open(dir.path())).unwrap();
-    assert!(!found.cut);
+    assert_eq!(found.others, 0);
     let one = |skill: FoundSkill| {
         (
             skill.path,
@@ -81,15 +81,14 @@ fn a_repository_without_any_offers_its_directories() {
 }
 
 #[test]
-fn no_more_is_listed_than_is_shown() {
-    let dir = tempfile::tempdir().unwrap();
-    for n in 0..1001 {
-        let skill = dir.path().join(format!("{n}"));
-        fs::create_dir(&skill).unwrap();
-        fs::write(skill.join("SKILL.md"), "").unwrap();
-    }
-    let found = list_skills(open(dir.path())).unwrap();
-    assert_eq!((found.skills.len(), found.cut), (1000, true));
+fn skills_beyond_the_limit_are_the_last_and_counted() {
+    let names = ["e", "a", "d", "b", "c"];
+    let files: Vec<String> = names.map(|name| format!("{name}/SKILL.md")).into();
+    let files: Vec<_> = files.iter().map(|path| (path.as_str(), "")).collect();
+    let dir = repository(&files);
+    let found = found::list_first(open(dir.path()), 3).unwrap();
+    let paths: Vec<_> = found.skills.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!((paths, found.others), (vec!["a", "b", "c"], 2));
     let deep = tempfile::tempdir().unwrap();
     let mut path = deep.path().to_owned();
     for _ in 0..200 {

@@ -112,6 +112,16 @@ fn real_archive_is_read_as_meant_or_says_why_not() {
             ]),
         ),
     ];
+    let mut names: Vec<&str> = table.iter().map(|row| row.0).collect();
+    names.push("parent-with-nested-skill.zip");
+    let cases = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/skill_store/tests/cases/zips"
+    );
+    for file in fs::read_dir(cases).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        assert!(names.contains(&file.as_str()), "{file} has no row");
+    }
     let failures: Vec<String> = table
         .iter()
         .filter_map(|(name, expected)| check(&Yard::new(), name, case(name), expected).err())

@@ -239,6 +239,7 @@ impl MemoryStore {
                 file_count: 1,
                 size: 1,
                 origin: Origin::default(),
+                warnings: Vec::new(),
                 created_at: now,
             });
             let old = skill.number - VERSIONS_KEPT;

@@ -178,6 +178,7 @@ impl Both {
                     file_count: 1,
                     size: 1,
                     origin: Origin::default(),
+                    warnings: Vec::new(),
                 };
                 // Now and then in other letters.
                 let name = match rng.random_bool(0.1) {

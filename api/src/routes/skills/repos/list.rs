@@ -1,10 +1,12 @@
 //! Repositories, and what one offers.
 
+use std::collections::HashMap;
+
 use schema::ids::{Generation, PlainName, SkillName, Timestamp};
 use schema::reader::Connection;
 use schema::skill::{self, SkillRow};
 use schema::skill_repository::{
-    self, GitRef, Provider, RefType, RepositoryListing, RepositoryRow, RepositoryUrl,
+    self, GitRef, OfferedSkill, Provider, RefType, RepositoryListing, RepositoryRow, RepositoryUrl,
 };
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
@@ -58,6 +60,8 @@ pub struct Repository {
     /// How many skills it has.
     #[schema(example = 1)]
     skill_count: usize,
+    /// What was left out of it, and which skills cannot be installed; a sentence each.
+    warnings: Vec<String>,
     /// How often it was changed.
     generation: Generation,
     /// Its conditions, each with its remedy.
@@ -87,6 +91,7 @@ pub(in crate::routes::skills) fn shown(
         last_pull: row.facts.pulled_at,
         commit: row.facts.commit_id,
         skill_count: row.facts.skills.len(),
+        warnings: row.facts.warnings,
         generation: row.generation,
         conditions: explained_owned(status.conditions),
     })
@@ -120,6 +125,8 @@ pub struct Offered {
     /// Why it cannot be installed as it is.
     #[schema(required = true)]
     problem: Option<String>,
+    /// What the repository has in its directory and an installation has not; a sentence each.
+    warnings: Vec<String>,
 }
 
 /// Repositories, or the skills of one.
@@ -166,22 +173,32 @@ pub(super) async fn list(
     let skills = installed(&mut snapshot, &row).await?;
     drop(snapshot);
     let commit = row.facts.commit_id.as_deref();
-    let offered = row.facts.skills.iter().map(|skill| {
-        let installed = skills.iter().find(|it| skill.is_source_of(it));
-        let version = installed.map(|it| &it.version);
+    let mut by_path: HashMap<&str, Vec<&SkillRow>> = HashMap::new();
+    for skill in &skills {
+        let path = skill.version.origin.path.as_deref().unwrap_or_default();
+        by_path.entry(path).or_default().push(skill);
+    }
+    let offered = row.facts.skills.iter().collect();
+    let (offered, page) = cut(offered, paging, |skill: &&OfferedSkill, text| {
+        let name = skill.name.as_ref().map(SkillName::key).unwrap_or_default();
+        name.contains(text) || skill.path.to_lowercase().contains(text)
+    });
+    let shown = offered.into_iter().map(|skill| {
+        let here = by_path.get(skill.path.as_str()).into_iter().flatten();
+        let mut versions = here
+            .filter(|it| skill.is_source_of(it))
+            .map(|it| &it.version);
         Offered {
             name: skill.name.clone(),
             path: skill.path.clone(),
             description: skill.description.clone(),
-            installed: version.is_some(),
-            update_available: version.is_some_and(|version| skill.updates(version, commit)),
+            installed: versions.clone().next().is_some(),
+            update_available: versions.any(|version| skill.updates(version, commit)),
             problem: skill.problem.clone(),
+            warnings: skill.warnings.clone(),
         }
     });
-    let (skills, page) = cut(offered.collect(), paging, |skill: &Offered, text| {
-        let name = skill.name.as_ref().map(SkillName::key).unwrap_or_default();
-        name.contains(text) || skill.path.to_lowercase().contains(text)
-    });
+    let skills = shown.collect();
     let listing = Listing {
         repos: None,
         skills: Some(skills),
@@ -191,7 +208,7 @@ pub(super) async fn list(
 }
 
 /// What is installed from a repository.
-pub(super) async fn installed(
+pub(in crate::routes::skills) async fn installed(
     connection: &mut Connection,
     row: &RepositoryRow,
 ) -> Result<Vec<SkillRow>> {

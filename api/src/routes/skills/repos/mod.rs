@@ -22,7 +22,7 @@ use crate::wait::{self, Change, Converging, Until};
 
 use form::{Fields, readable};
 use list::list;
-pub(super) use list::{Repository, shown};
+pub(super) use list::{Repository, installed, shown};
 use pull::pull;
 
 pub(super) const NO_REPOSITORY: Failure = Failure(404, "not_found", "no such repository");

@@ -1,9 +1,11 @@
 //! Pulling a repository, and what is newer in it than what is installed.
 
+use std::collections::HashMap;
+
 use schema::ids::{PlainName, SkillName};
 use schema::reader::Connection;
 use schema::skill::impact;
-use schema::skill_repository::{self, RepositoryRow};
+use schema::skill_repository::{self, OfferedSkill, RepositoryRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -42,6 +44,8 @@ pub struct Pulled {
     update_available: Vec<SkillName>,
     /// Who gets another version when those updates are installed; the first 1,000 users.
     affected: Vec<UserChange>,
+    /// What was left out of the commit, and which skills cannot be installed; a sentence each.
+    warnings: Vec<String>,
     #[serde(flatten)]
     converging: Option<Converging>,
 }
@@ -65,6 +69,7 @@ pub(super) async fn pull(
             commit: before.facts.commit_id,
             update_available,
             affected,
+            warnings: before.facts.warnings,
             converging: None,
         };
         return Ok(Answer::ok("nothing was pulled", pulled));
@@ -82,7 +87,8 @@ pub(super) async fn pull(
         None => Default::default(),
     };
     drop(snapshot);
-    let commit = after.and_then(|row| row.facts.commit_id);
+    let facts = after.map(|row| row.facts).unwrap_or_default();
+    let (commit, warnings) = (facts.commit_id, facts.warnings);
     let updated = done.then(|| commit != before.facts.commit_id);
     let message = match updated {
         Some(true) => format!("repository {name} has a new commit"),
@@ -95,6 +101,7 @@ pub(super) async fn pull(
         commit,
         update_available,
         affected,
+        warnings,
         converging: Some(converging),
     }))
 }
@@ -106,8 +113,14 @@ async fn updates(
 ) -> Result<(Vec<SkillName>, Vec<UserChange>)> {
     let facts = &repository.facts;
     let (mut names, mut uids) = (Vec::new(), Vec::new());
+    let by_path: HashMap<&str, &OfferedSkill> = facts
+        .skills
+        .iter()
+        .map(|skill| (skill.path.as_str(), skill))
+        .collect();
     for skill in installed(connection, repository).await? {
-        let offered = facts.skills.iter().find(|it| it.is_source_of(&skill));
+        let path = skill.version.origin.path.as_deref().unwrap_or_default();
+        let offered = by_path.get(path).filter(|it| it.is_source_of(&skill));
         let commit = facts.commit_id.as_deref();
         if offered.is_some_and(|offered| offered.updates(&skill.version, commit)) {
             names.push(skill.name);
