@@ -246,6 +246,12 @@ fn condition_names_what_is_not_imported_and_why() {
         "9 users and 1 group are synchronised; 1 entry is not imported (cn=0: it has 2 values of uid)"
     );
     let many = synchronised(&result(9, 2, 200));
-    assert!(many.contains("200 entries are not imported (cn=0: "), "{many}");
-    assert!(many.ends_with("`describe directory/users` lists more)"), "{many}");
+    assert!(
+        many.contains("200 entries are not imported (cn=0: "),
+        "{many}"
+    );
+    assert!(
+        many.ends_with("`describe directory/users` lists more)"),
+        "{many}"
+    );
 }

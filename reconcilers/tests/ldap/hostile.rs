@@ -58,7 +58,9 @@ pub fn controls(control: &[u8]) -> Vec<u8> {
 }
 
 /// Serves each connection: lets every client bind, and answers everything else as `answer` says, until the client leaves.
-pub fn serve(answer: impl Fn(u8, &mut TcpStream) + Send + Sync + Clone + 'static) -> DirectorySettings {
+pub fn serve(
+    answer: impl Fn(u8, &mut TcpStream) + Send + Sync + Clone + 'static,
+) -> DirectorySettings {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {

@@ -481,7 +481,9 @@ async fn l10_who_has_several_names_is_nobody() {
     let all = directory.list(&settings).await.unwrap();
     assert_eq!((all.people.len(), all.left_out.len()), (3, 1), "{all:?}");
     assert!(
-        all.left_out[0].reason.contains("2 values of uid (carol, alicia)"),
+        all.left_out[0]
+            .reason
+            .contains("2 values of uid (carol, alicia)"),
         "{all:?}"
     );
     // Nor does a list without names look like an empty one.
@@ -516,7 +518,10 @@ async fn l1_what_is_elsewhere_is_missing() {
         ..Wanted::default()
     };
     let check = directory.check(&settings, &wanted).await;
-    assert!(check.steps[1].detail.contains("refers to another server"), "{check:?}");
+    assert!(
+        check.steps[1].detail.contains("refers to another server"),
+        "{check:?}"
+    );
 }
 
 #[tokio::test]

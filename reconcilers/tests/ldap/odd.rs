@@ -7,7 +7,7 @@ use reconcilers::drivers::ldap::{Directory, DirectorySettings, GroupSearch, List
 use rstest::rstest;
 use secrecy::SecretString;
 
-use super::hostile::{controls, element, entry_with, message, result, send, serve, PAGES};
+use super::hostile::{PAGES, controls, element, entry_with, message, result, send, serve};
 use super::server::{Slapd, password};
 use super::{directory, names};
 
@@ -34,7 +34,9 @@ fn searched(slapd: &Slapd, filter: &str, attribute: &str) -> DirectorySettings {
 
 fn groups_of<'a>(listing: &'a Listing, name: &str) -> &'a Option<BTreeSet<String>> {
     let found = listing.people.iter().find(|it| it.name == name);
-    &found.unwrap_or_else(|| panic!("{name}: {listing:?}")).groups
+    &found
+        .unwrap_or_else(|| panic!("{name}: {listing:?}"))
+        .groups
 }
 
 #[tokio::test]
@@ -51,7 +53,11 @@ async fn members_match_in_any_case_at_sign_in_and_in_lists() {
     more += &group("spaces", "memberUid:: YWxpY2Ug\nmemberUid:: IEJvYg==\n");
     more += &group("others", "memberUid: alicea\nmemberUid: a lice\n");
     let slapd = Slapd::with(&[], None, "", &more);
-    let settings = searched(&slapd, "(&(objectClass=posixGroup)(cn={{groupname}}))", "memberUid");
+    let settings = searched(
+        &slapd,
+        "(&(objectClass=posixGroup)(cn={{groupname}}))",
+        "memberUid",
+    );
     let directory = directory();
     let listing = directory.list(&settings).await.unwrap();
     for (name, expected) in [
@@ -87,11 +93,19 @@ async fn an_entry_with_two_names_is_left_out_and_the_rest_goes_on() {
         .collect();
     assert_eq!(left.len(), 2, "{left:?}");
     let two = left["cn=Two Names,ou=people,dc=example,dc=org"];
-    for part in ["2 values of uid", "tnames", "two.names", "leave one of them"] {
+    for part in [
+        "2 values of uid",
+        "tnames",
+        "two.names",
+        "leave one of them",
+    ] {
         assert!(two.contains(part), "{two}");
     }
     let taken = left["cn=Taken,ou=people,dc=example,dc=org"];
-    assert!(taken.contains("uid=first,ou=people,dc=example,dc=org"), "{taken}");
+    assert!(
+        taken.contains("uid=first,ou=people,dc=example,dc=org"),
+        "{taken}"
+    );
     // A sign-in says the same of each.
     for (typed, name) in [
         ("u1", Some("u1")),
@@ -123,12 +137,18 @@ async fn rdns_of_several_attributes_match_in_any_order() {
                ou: x\nmember: cn=Other,ou=groups,dc=example,dc=org\n\n\
                dn: cn=Top,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: Top\n\
                member: OU=X+CN=outer,ou=groups,dc=example,dc=org\n\n";
-    let crew = case("planet-express-subset.ldif")
-        .replace("objectclass: Group\nobjectclass: top\ngroupType: 2147483650", "objectClass: groupOfNames");
+    let crew = case("planet-express-subset.ldif").replace(
+        "objectclass: Group\nobjectclass: top\ngroupType: 2147483650",
+        "objectClass: groupOfNames",
+    );
     let slapd = Slapd::with(&[], None, "", &(crew + amy));
     let (directory, secret) = (directory(), SecretString::from("secret-pw"));
     for settings in [
-        searched(&slapd, "(&(objectClass=groupOfNames)(cn={{groupname}}))", "member"),
+        searched(
+            &slapd,
+            "(&(objectClass=groupOfNames)(cn={{groupname}}))",
+            "member",
+        ),
         slapd.settings(),
     ] {
         let listing = directory.list(&settings).await.unwrap();
@@ -160,7 +180,12 @@ async fn member_of_takes_groups_below_their_base_alone(
 ) {
     let parents = "dn: cn=accounts,dc=example,dc=org\nobjectClass: organizationalRole\ncn: accounts\n\n\
                    dn: cn=users,cn=accounts,dc=example,dc=org\nobjectClass: organizationalRole\ncn: users\n\n";
-    let slapd = Slapd::with(&[], None, "", &(parents.to_owned() + &case("freeipa-memberof.ldif")));
+    let slapd = Slapd::with(
+        &[],
+        None,
+        "",
+        &(parents.to_owned() + &case("freeipa-memberof.ldif")),
+    );
     let settings = DirectorySettings {
         base_dn: "cn=accounts,dc=example,dc=org".to_owned(),
         groups: GroupSearch::MemberOf {
@@ -215,16 +240,28 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         };
         let of = b"cn=dev,dc=example" as &[u8];
         let answer = [
-            entry(b"cn=1,dc=example", &[(b"UID", &[b"ann"]), (b"memberOf", &[of])]),
+            entry(
+                b"cn=1,dc=example",
+                &[(b"UID", &[b"ann"]), (b"memberOf", &[of])],
+            ),
             // Nobody reads this one.
-            entry(b"cn=2,dc=example", &[(b"uid", &[b" bob "]), (b"jpegPhoto", &[b"\xff\xd8"])]),
+            entry(
+                b"cn=2,dc=example",
+                &[(b"uid", &[b" bob "]), (b"jpegPhoto", &[b"\xff\xd8"])],
+            ),
             entry(b"cn=3,dc=example", &[(b"uid", &[b"J\xfcrgen"])]),
             entry(b"uid=eva,dc=example", &[(b"uid", &[b"\xff", b"Eva"])]),
             entry(b"cn=5,dc=example", &[(b"uid", &[])]),
-            entry(b"cn=6,dc=example", &[(b"uid", &[b"zoe"]), (b"memberOf;range=0-1", &[of])]),
+            entry(
+                b"cn=6,dc=example",
+                &[(b"uid", &[b"zoe"]), (b"memberOf;range=0-1", &[of])],
+            ),
         ];
         match id {
-            2 => send(stream, &[&answer.concat(), &message(id, &[&result(0x65, b"")])]),
+            2 => send(
+                stream,
+                &[&answer.concat(), &message(id, &[&result(0x65, b"")])],
+            ),
             // The group itself can't be read.
             _ => send(stream, &[&message(id, &[&result(0x65, b"")])]),
         }
@@ -243,9 +280,16 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         ("zoe", None),
     ];
     assert_eq!(found, expected);
-    let left: Vec<_> = listing.left_out.iter().map(|it| it.reason.as_str()).collect();
+    let left: Vec<_> = listing
+        .left_out
+        .iter()
+        .map(|it| it.reason.as_str())
+        .collect();
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left[0].contains("uid is not text in UTF-8"), "{left:?}");
-    assert!(left[1].contains("no uid that ldap.bind_dn may read"), "{left:?}");
+    assert!(
+        left[1].contains("no uid that ldap.bind_dn may read"),
+        "{left:?}"
+    );
     assert_eq!(listing.notes.len(), 1, "{:?}", listing.notes);
 }

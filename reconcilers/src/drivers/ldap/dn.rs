@@ -36,7 +36,11 @@ struct Ava {
 /// do not count.
 pub(super) fn text_key(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").nfkc().flat_map(char::to_lowercase).collect()
+    words
+        .join(" ")
+        .nfkc()
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// The form under which two names are of one entry (distinguishedNameMatch, RFC 4517 §4.2.15): servers write case, escapes,
@@ -77,10 +81,7 @@ pub(super) fn group_name(dn: &str) -> Option<String> {
 pub(super) fn rdn_value(dn: &str, attribute: &str) -> Option<String> {
     let kind = kind(attribute);
     let first = rdn(split(dn, &[',', ';']).first()?).into_iter();
-    first
-        .filter(|it| it.kind == kind)
-        .map(|it| it.value)
-        .next()
+    first.filter(|it| it.kind == kind).map(|it| it.value).next()
 }
 
 /// Each RDN, from the entry's own on, in the form that is compared.
@@ -204,7 +205,10 @@ mod tests {
             ("cn=R\\, D,dc=x", "cn=\"R, D\",dc=x"),
             ("cn=R\\, D,dc=x", "commonName = \"R\\, D\" ; DC = X"),
             ("cn=Amy Wong+sn=Kroker,dc=x", "SN=kroker+CN=Amy Wong,dc=x"),
-            ("cn=Amy Wong+sn=Kroker,dc=x", "sn=Kroker + cn=Amy  Wong,dc=x"),
+            (
+                "cn=Amy Wong+sn=Kroker,dc=x",
+                "sn=Kroker + cn=Amy  Wong,dc=x",
+            ),
             ("cn=Ann,dc=x", "2.5.4.3=ann,0.9.2342.19200300.100.1.25=x"),
             ("cn=Ann,dc=x", "OID.2.5.4.3=ann,domainComponent=x"),
             ("cn=Ann,dc=x", "cn=#0403416e6e,dc=x"),
@@ -261,7 +265,10 @@ mod tests {
         ] {
             assert_eq!(group_name(dn).as_deref(), value, "{dn}");
         }
-        assert_eq!(rdn_value("cn=a+UID=Ann,dc=x", "uid").as_deref(), Some("Ann"));
+        assert_eq!(
+            rdn_value("cn=a+UID=Ann,dc=x", "uid").as_deref(),
+            Some("Ann")
+        );
         assert_eq!(rdn_value("cn=a,uid=ann", "uid"), None);
     }
 }

@@ -368,9 +368,9 @@ async fn direct(
 ) -> Result<Vec<String>, DirectoryError> {
     let name = &person.name;
     let first = name.chars().next().into_iter();
-    let capitalised = first.flat_map(char::to_uppercase).chain(
-        name.chars().skip(1).flat_map(char::to_lowercase),
-    );
+    let capitalised = first
+        .flat_map(char::to_uppercase)
+        .chain(name.chars().skip(1).flat_map(char::to_lowercase));
     let written: BTreeSet<String> = [
         name.clone(),
         name.to_lowercase(),
@@ -409,7 +409,10 @@ async fn with_members(
     let filter = filter.replace("{{groupname}}", "*");
     let filter = format!("(&{}(|{any}))", parenthesised(&filter));
     let attributes = vec!["1.1".to_owned()];
-    all(ldap, settings, base_dn, &filter, attributes, |entry| entry.dn).await
+    all(ldap, settings, base_dn, &filter, attributes, |entry| {
+        entry.dn
+    })
+    .await
 }
 
 fn parenthesised(filter: &str) -> String {

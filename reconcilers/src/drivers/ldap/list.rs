@@ -39,7 +39,9 @@ pub(super) async fn list(
                 let keys = names.iter().map(|name| dn::text_key(name));
                 let keys: Vec<String> = keys.chain([dn::key(dn)]).collect();
                 let direct = keys.iter().filter_map(|key| found.of_member.get(key));
-                found.groups.names_from(direct.flatten().map(String::as_str))
+                found
+                    .groups
+                    .names_from(direct.flatten().map(String::as_str))
             };
             let entries = people.entries.into_iter().map(|entry| {
                 let groups = groups_of(&entry.dn, std::slice::from_ref(&entry.name));
@@ -142,7 +144,9 @@ async fn by_member_of(
 ) -> Result<Listed, DirectoryError> {
     let People { entries, left_out } = people;
     let of_entries = entries.iter().map(|it| &it.member_of);
-    let all: Vec<&MemberOf> = of_entries.chain(left_out.iter().map(|(_, it)| it)).collect();
+    let all: Vec<&MemberOf> = of_entries
+        .chain(left_out.iter().map(|(_, it)| it))
+        .collect();
     let known = all.iter().any(|it| !it.dns.is_empty());
     let direct: BTreeSet<&String> = all.iter().flat_map(|it| &it.dns).collect();
     let found = groups::upwards(ldap, direct.into_iter().cloned(), base).await?;

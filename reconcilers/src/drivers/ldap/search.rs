@@ -292,9 +292,7 @@ fn as_entry(entry: SearchEntry, attribute: &str) -> ReadEntry {
     let named = dn::rdn_value(&entry.dn, attribute).map(|value| dn::text_key(&value));
     let chosen = match (all, in_parts) {
         (1, false) if unreadable == 0 => Some(0),
-        _ => names
-            .iter()
-            .position(|it| Some(dn::text_key(it)) == named),
+        _ => names.iter().position(|it| Some(dn::text_key(it)) == named),
     };
     if let Some(chosen) = chosen {
         return Ok(Entry {
