@@ -693,6 +693,8 @@ async fn what_the_token_leaves_out_is_asked_for_at_user_info() {
     assert!(matches!(other, Err(ProviderError::Token(_))), "{other:?}");
     let alice = sign_in(&driver, &op, &settings, groupless).await.unwrap();
     assert_eq!(alice.groups, None, "L16: not known is not none");
+    let said = &alice.left_out[0];
+    assert!(said.contains("the subject of user info"), "{said}");
     // It names nobody.
     op.tell(|says| says.user_info = ok(&json!({"sub": "17"})));
     let nameless = sign_in(&driver, &op, &settings, bare).await;

@@ -209,7 +209,10 @@ async fn groups_of(
             let search = (base_dn.as_str(), filter.as_str(), member_attribute.as_str());
             let found = groups::found(ldap, settings, search, wanted.group.as_deref());
             let found = within(begun, found).await;
-            found.map(|found| (found.members, found.groups.inside()))
+            found.map(|found| {
+                notes = found.notes(member_attribute);
+                (found.members, found.groups.inside())
+            })
         }
     };
     let (mut members, mut inside) = match members {

@@ -11,7 +11,8 @@ use ldap3::{Scope, SearchEntry, ldap_escape};
 use super::connect::Connection;
 use super::error::DirectoryError;
 use super::search::{Entry, MEMBER_OF, all, few, values};
-use super::{DirectorySettings, GroupSearch, dn, search};
+use super::{DirectorySettings, GroupSearch, Note, dn, search};
+use crate::drivers::shown;
 
 /// Most levels of groups in groups.
 const LEVELS: usize = 32;
@@ -66,6 +67,26 @@ impl Groups {
         }
         inside.values_mut().for_each(|names| names.sort());
         inside
+    }
+
+    /// The names that several groups have, and which these are: they are one group here.
+    pub(super) fn shared_names(&self) -> Vec<Note> {
+        let mut of_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (key, name) in &self.names {
+            let dn = key.replace('\0', ",").replace('\u{1}', "+");
+            of_name.entry(dn::text_key(name)).or_default().push(dn);
+        }
+        of_name.retain(|_, dns| dns.len() > 1);
+        let notes = of_name.into_iter().map(|(name, mut dns)| {
+            dns.sort();
+            let reason = format!(
+                "{} groups have this name and are one here ({}); give them different names, or narrow ldap.group_base_dn",
+                dns.len(),
+                search::some_of(&dns)
+            );
+            Note { name, reason }
+        });
+        notes.collect()
     }
 
     /// Whether there is none.
@@ -187,6 +208,19 @@ pub(super) struct Found {
     pub(super) unreadable: Vec<(String, usize)>,
 }
 
+impl Found {
+    /// What is not taken of these groups.
+    pub(super) fn notes(&self, attribute: &str) -> Vec<Note> {
+        let unreadable = self.unreadable.iter().map(|(dn, count)| Note {
+            name: shown(dn),
+            reason: format!(
+                "values of {attribute} that are not text in UTF-8 are left out: {count}; correct them in the directory"
+            ),
+        });
+        unreadable.chain(self.groups.shared_names()).collect()
+    }
+}
+
 /// All groups that the filter finds, or only that of one name.
 pub(super) async fn found(
     ldap: &Connection,
@@ -252,7 +286,7 @@ async fn members(
     attribute: &str,
 ) -> Result<(Vec<String>, usize), DirectoryError> {
     let unreadable = || DirectoryError::Unreadable {
-        dn: crate::drivers::shown(&entry.dn),
+        dn: shown(&entry.dn),
         why: format!(
             "the directory sends its {attribute} in parts that do not fit together; check ldap.group_member_attribute and the directory"
         ),

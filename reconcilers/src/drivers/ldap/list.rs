@@ -52,18 +52,12 @@ pub(super) async fn list(
                 groups: groups_of(&left.dn, &left.names),
                 ..left
             });
-            let note = |(dn, count): &(String, usize)| Note {
-                name: shown(dn),
-                reason: format!(
-                    "{count} values of {member_attribute} are not text in UTF-8 and are left out; correct them in the directory"
-                ),
-            };
             Ok(Listed {
                 listing: Listing {
                     people: entries,
                     groups: known.then(|| found.groups.all_names()),
                     left_out: left_out.collect(),
-                    notes: found.unreadable.iter().map(note).collect(),
+                    notes: found.notes(member_attribute),
                 },
                 inside: found.groups.inside(),
                 members: found.members,
@@ -153,6 +147,7 @@ async fn by_member_of(
     let groups = found.groups;
     let mut members: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut notes: Vec<Note> = outside(&found.outside).into_iter().collect();
+    notes.extend(groups.shared_names());
     let mut people = Vec::with_capacity(entries.len());
     for entry in entries {
         let keys: Vec<String> = entry.member_of.dns.iter().map(|dn| dn::key(dn)).collect();

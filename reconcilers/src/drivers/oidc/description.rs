@@ -159,10 +159,24 @@ impl Description {
     }
 }
 
-/// The keys in a set of keys (RFC 7517 §5). Those of unknown kinds are left out.
+/// The members of a public key that are numbers (RFC 7518 §6).
+const NUMBERS: [&str; 4] = ["n", "e", "x", "y"];
+
+/// The keys in a set of keys (RFC 7517 §5). Those of unknown kinds are left out, and numbers may be in plain base64, too.
 pub(super) fn read_keys(document: &Map<String, Value>) -> Vec<CoreJsonWebKey> {
     let keys = document.get("keys").and_then(Value::as_array);
     let keys = keys.into_iter().flatten();
-    keys.filter_map(|key| serde_json::from_value(key.clone()).ok())
-        .collect()
+    let read = |key: &Value| {
+        let mut key = key.as_object()?.clone();
+        for name in NUMBERS {
+            if let Some(Value::String(digits)) = key.get_mut(name) {
+                *digits = digits
+                    .trim_end_matches('=')
+                    .replace('+', "-")
+                    .replace('/', "_");
+            }
+        }
+        serde_json::from_value(Value::Object(key)).ok()
+    };
+    keys.filter_map(read).collect()
 }

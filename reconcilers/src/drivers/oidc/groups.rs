@@ -12,6 +12,8 @@ use crate::drivers::shown;
 const MOST_GROUPS: usize = 500;
 /// Most names in a text for people.
 const NAMED: usize = 5;
+/// The claim while none is set.
+const USUAL: &str = "groups";
 /// Stands for the slashes of a path, which names of groups do not have.
 const BETWEEN: &str = ":";
 
@@ -46,7 +48,13 @@ pub(super) fn read(claims: &Map<String, Value>, claim: &str) -> Groups {
         ));
     }
     let Some(value) = value else {
-        return Groups::default();
+        // Many providers know no groups; one whose claim was chosen should.
+        return match claim {
+            USUAL => Groups::default(),
+            _ => Groups::unknown(format!(
+                "the provider does not send the claim {claim}, so the groups stay as they are; check oidc.groups_claim, oidc.scopes and the client's mappings at the provider"
+            )),
+        };
     };
     let listed = listed(value);
     let Some(items) = listed
@@ -54,6 +62,13 @@ pub(super) fn read(claims: &Map<String, Value>, claim: &str) -> Groups {
         .or_else(|| value.as_array().map(Vec::as_slice))
     else {
         return match text_of(value) {
+            // A DN has commas, and is one name.
+            Some(text) if text.contains([',', ';']) && !text.contains('=') => {
+                Groups::unknown(format!(
+                    "the claim {claim} is the text {:?}, which may be one name or several, so the groups stay as they are; have the provider send a list",
+                    shown(&text)
+                ))
+            }
             Some(_) => sort(std::slice::from_ref(value), claim),
             None => Groups::unknown(format!(
                 "the claim {claim} is {}, not a list of names, so the groups stay as they are; check oidc.groups_claim",
@@ -74,7 +89,7 @@ fn is_left_out(claims: &Map<String, Value>, claim: &str) -> bool {
         Some(Value::String(has)) => has == "true",
         _ => false,
     };
-    named || (has && claim == "groups")
+    named || (has && claim == USUAL)
 }
 
 /// The list in a text: some directories send lists as JSON in a text.
@@ -196,6 +211,9 @@ mod tests {
     #[case::path_of_another(json!({"groups": ["/a/b", "a:b"]}), Some(vec!["a:b"]), 1)]
     #[case::paths_of_one_name(json!({"groups": ["/a/b", "a\\b"]}), Some(vec!["a:b"]), 1)]
     #[case::text_of_a_list(json!({"groups": "[\"dev\", \"ops\"]"}), Some(vec!["dev", "ops"]), 0)]
+    #[case::text_that_may_be_a_list(json!({"groups": "dev,ops"}), None, 1)]
+    #[case::text_of_names(json!({"groups": "[dev, ops]"}), None, 1)]
+    #[case::dn(json!({"groups": "CN=dev,OU=x"}), Some(vec!["CN=dev,OU=x"]), 0)]
     #[case::bracket(json!({"groups": "[dev"}), Some(vec!["[dev"]), 0)]
     #[case::numbers(json!({"groups": [1, 2]}), Some(vec!["1", "2"]), 0)]
     #[case::mixed(json!({"groups": ["dev", {}, null, ["x"], ".."]}), Some(vec!["dev"]), 1)]
@@ -220,6 +238,11 @@ mod tests {
 
     #[test]
     fn what_is_left_out_or_renamed_is_named() {
+        let said = &read(&Map::new(), "realm_access.rolez").left_out[0];
+        assert!(
+            said.contains("does not send the claim realm_access.rolez"),
+            "{said}"
+        );
         let claims = json!({"groups": ["/a/b", "x".repeat(200), {}]});
         let found = read(claims.as_object().unwrap(), "groups");
         assert_eq!(found.renamed, ["\"/a/b\" is a:b here"]);

@@ -134,6 +134,7 @@ impl Provider {
         mut claims: Map<String, Value>,
     ) -> Result<ProvidedIdentity, ProviderError> {
         claims.retain(|_, value| !value.is_null());
+        let mut unread = None;
         let nameless = claims::find(&claims, &settings.username_claim).is_none();
         if nameless || claims::find(&claims, &settings.groups_claim).is_none() {
             let asked = self.user_info(settings, tokens, &subject);
@@ -143,12 +144,15 @@ impl Provider {
                 Ok(more) => claims::add(&mut claims, more),
                 Err(error) if nameless => return Err(error),
                 // Which groups somebody is in is not known; everything else is.
-                Err(error) => {
-                    tracing::warn!(%error, "the identity provider has not said which groups a user is in");
-                }
+                Err(error) => unread = Some(error),
             }
         }
-        claims::identity(settings, &subject, &claims)
+        let mut identity = claims::identity(settings, &subject, &claims)?;
+        if let Some(error) = unread.filter(|_| identity.groups.is_none()) {
+            let why = format!("the groups stay as they are: {error}");
+            identity.left_out.push(why);
+        }
+        Ok(identity)
     }
 
     /// What the provider says of the user besides (OpenID Connect Core §5.3); nothing where it has no such endpoint.
@@ -186,7 +190,7 @@ impl Provider {
             _ => answer.object(WHAT)?,
         };
         // Somebody else's claims are nobody's (OpenID Connect Core §5.3.2).
-        if claims.get("sub").and_then(Value::as_str) != Some(subject) {
+        if claims.get("sub").and_then(claims::text_of).as_deref() != Some(subject) {
             let why = "the subject of user info is not that of the ID token";
             return Err(ProviderError::Token(why.to_owned()));
         }
