@@ -14,10 +14,10 @@ use schema::directory::SyncScope;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
-    CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryPerson,
-    DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelHost, ModelQuestion,
-    ModelVerdict, Network, NextReconciliation, PendingSignIn, ProvidedIdentity, ProviderFailure,
-    RegistryCredentials, SyncPlan, Trigger, Usage,
+    CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryListing,
+    DirectoryPerson, DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelHost,
+    ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn, ProvidedIdentity,
+    ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -242,11 +242,11 @@ pub trait Directory: Send + Sync + 'static {
         password: &SecretString,
     ) -> Result<Option<DirectoryPerson>, DirectoryFailure>;
 
-    /// All users, now.
+    /// All users, now, and the entries of users that are left out.
     ///
     /// # Errors
     /// When the directory can't be asked, or the answer is not complete.
-    async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure>;
+    async fn users(&self) -> Result<DirectoryListing, DirectoryFailure>;
 
     /// Tests the settings of a configuration, step by step.
     ///

@@ -45,12 +45,12 @@ use crate::mcp::{Mcp, Own};
 use crate::plans::Plans;
 use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
-    DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DirectoryWanted, DryRun,
-    EngineHealth, EngineState, Health, IdentityProvider, Images, LeaderState, Leadership,
-    LiveNumbers, LocalImage, LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models,
-    Network, NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity,
-    ProviderFailure, Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space,
-    SyncPlan, Usage,
+    DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
+    DirectoryWanted, DryRun, EngineHealth, EngineState, Health, IdentityProvider, Images,
+    LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions, LogStream, ModelHost,
+    ModelQuestion, ModelVerdict, Models, Network, NextReconciliation, PartHealth, PendingSignIn,
+    PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
+    RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
@@ -171,16 +171,17 @@ impl Directory for ToldDirectory {
         self.person.lock().unwrap().clone()
     }
 
-    async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure> {
+    async fn users(&self) -> Result<DirectoryListing, DirectoryFailure> {
         let person = self.person.lock().unwrap().clone()?;
-        Ok(person
-            .into_iter()
-            .map(|person| DirectoryUser {
-                username: person.name,
-                dn: Some(person.dn),
-                groups: person.groups.into_iter().flatten().collect(),
-            })
-            .collect())
+        let users = person.into_iter().map(|person| DirectoryUser {
+            username: person.name,
+            dn: Some(person.dn),
+            groups: person.groups.into_iter().flatten().collect(),
+        });
+        Ok(DirectoryListing {
+            users: users.collect(),
+            skipped: Vec::new(),
+        })
     }
 
     async fn check(

@@ -446,6 +446,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::WatchRestored
         | Reason::TaskEnded
         | Reason::StorageLow
+        | Reason::GroupsLeftOut
         | Reason::QuotaNearlyUsed
         | Reason::WithinQuota
         | Reason::StorageFailed

@@ -199,6 +199,9 @@ reasons! {
     /// Users cannot sign in, because their identity provider cannot be used.
     ProviderFailed => MANUAL, "Check the oidc settings and the provider with `auth test oidc`; users cannot sign in.",
         "the provider is asked again at the next sign-in";
+    /// Groups that the identity provider names for a user could not be taken.
+    GroupsLeftOut => AUTOMATIC, "Correct what the message names at the identity provider, or oidc.groups_claim; the groups are read at each sign-in.",
+        "the groups are read again at the next sign-in";
     /// The directory could not be read.
     DirectoryFailed => MANUAL, "Check the ldap settings and the directory with `auth test`; the directory is asked again.",
         "the directory is read again";

@@ -19,7 +19,8 @@ pub use container::{
 };
 
 pub use directory::{
-    CheckStep, CheckedGroup, DirectoryCheck, DirectoryPerson, DirectoryUser, SyncPlan,
+    CheckStep, CheckedGroup, DirectoryCheck, DirectoryListing, DirectoryPerson, DirectoryUser,
+    SyncPlan,
 };
 pub use identity::{PendingSignIn, ProvidedIdentity, ProviderFailure};
 pub use model::{ModelFault, ModelHost, ModelQuestion, ModelVerdict};

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use api::ports::{
-    CheckStep, CheckedGroup, Directory, DirectoryCheck, DirectoryFailure, DirectoryPerson,
-    DirectoryUser, DirectoryWanted, SyncPlan,
+    CheckStep, CheckedGroup, Directory, DirectoryCheck, DirectoryFailure, DirectoryListing,
+    DirectoryPerson, DirectoryUser, DirectoryWanted, SyncPlan,
 };
 use async_trait::async_trait;
 use reconcilers::directory::{DirectoryStore, preview, settings};
 use reconcilers::drivers::ldap::{DirectorySettings, Wanted};
 use reconcilers::shared::Shared;
 use schema::config::Config;
-use schema::directory::{Held, SyncScope, UserChange};
+use schema::directory::{Held, Skipped, SyncResult, SyncScope, UserChange};
 use secrecy::SecretString;
 
 /// The directory of the configuration in effect.
@@ -50,17 +50,27 @@ impl Directory for Directories {
         }))
     }
 
-    async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure> {
+    async fn users(&self) -> Result<DirectoryListing, DirectoryFailure> {
         let settings = self.settings().await?;
         let listing = self.shared.directory.list(&settings).await;
-        let people = listing.map_err(failure)?.people.into_iter();
-        Ok(people
-            .map(|person| DirectoryUser {
-                username: person.name,
-                dn: Some(person.dn),
-                groups: person.groups.into_iter().flatten().collect(),
-            })
-            .collect())
+        let listing = listing.map_err(failure)?;
+        let users = listing.people.into_iter().map(|person| DirectoryUser {
+            username: person.name,
+            dn: Some(person.dn),
+            groups: person.groups.into_iter().flatten().collect(),
+        });
+        let left_out = listing.left_out.into_iter().map(|left| Skipped {
+            name: left.dn,
+            reason: left.reason,
+        });
+        let notes = listing.notes.into_iter().map(|note| Skipped {
+            name: note.name,
+            reason: note.reason,
+        });
+        Ok(DirectoryListing {
+            users: users.collect(),
+            skipped: left_out.chain(notes).take(SyncResult::NAMED).collect(),
+        })
     }
 
     async fn check(

@@ -71,7 +71,11 @@ fn says(truth: &Truth, mood: Mood) -> Result<Listing, DirectoryError> {
     match mood {
         Mood::CutOff => Err(DirectoryError::Incomplete("cut off".to_owned())),
         Mood::Away => Err(DirectoryError::Unreachable("away".to_owned())),
-        _ => Ok(Listing { people, groups }),
+        _ => Ok(Listing {
+            people,
+            groups,
+            ..Listing::default()
+        }),
     }
 }
 

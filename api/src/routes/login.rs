@@ -293,10 +293,10 @@ async fn start_session(
     rehashed: Option<&SecretString>,
 ) -> Result<Live> {
     let tx = meta.begin(deps).await?;
-    session_of(deps, tx, verified, client, meta, rehashed).await
+    session_of(deps, tx, verified, client, meta, rehashed, &[]).await
 }
 
-/// The same in a transaction that was begun, which is committed.
+/// The same in a transaction that was begun, which is committed with what there is to `say` of the sign-in.
 async fn session_of(
     deps: &Dependencies,
     mut tx: Audited,
@@ -304,6 +304,7 @@ async fn session_of(
     client: Client,
     meta: &Meta,
     rehashed: Option<&SecretString>,
+    say: &[String],
 ) -> Result<Live> {
     let now = deps.clock.now();
     let address = meta.client.map(|ip| ip.to_string()).unwrap_or_default();
@@ -323,8 +324,9 @@ async fn session_of(
         .await?
         .ok_or(ApiError::BadCredentials)?;
     tx.acting(live.name.as_str());
-    let about = About::object(live.role, &live.name);
-    tx.commit(about.detail(format!("client {client}"))).await?;
+    let about = About::object(live.role, &live.name).detail(format!("client {client}"));
+    let about = say.iter().fold(about, |about, more| about.more(more));
+    tx.commit(about).await?;
     Ok(live)
 }
 

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use schema::directory::{Listed, Skipped, SyncCounts, SyncResult, SyncScope, UserChange};
+use schema::directory::{
+    KnownUser, Listed, Skipped, SyncCounts, SyncResult, SyncScope, UserChange,
+};
 
 use schema::ids::{PlainName, Timestamp, Uid, UserName};
 use sha2::{Digest, Sha256};
 
 use super::plan::Asked;
 use super::store::Known;
-use crate::drivers::ldap::Listing;
+use crate::drivers::ldap::{Listing, Note, dn_key};
 
 /// So many users or groups may go without confirmation, however few there are.
 const FEW: usize = 5;
@@ -68,10 +70,14 @@ struct People {
     listed: BTreeMap<String, Listed>,
     /// Names that several entries have: nobody knows which of them is the user, so nobody is.
     ambiguous: HashSet<String>,
+    /// Entries that do not say which user they are, by [`dn_key`].
+    unnamed: HashSet<String>,
     skipped: Vec<Skipped>,
     groups: BTreeMap<String, PlainName>,
     /// Groups that somebody is in.
     inhabited: HashSet<String>,
+    /// The groups of everybody in the list are known.
+    all_groups_known: bool,
 }
 
 impl People {
@@ -79,9 +85,11 @@ impl People {
         let mut people = Self {
             listed: BTreeMap::new(),
             ambiguous: HashSet::new(),
+            unnamed: HashSet::new(),
             skipped: Vec::new(),
             groups: BTreeMap::new(),
             inhabited: HashSet::new(),
+            all_groups_known: listing.people.iter().all(|it| it.groups.is_some()),
         };
         for name in listing.groups.iter().flatten() {
             match PlainName::from_existing(name) {
@@ -131,7 +139,25 @@ impl People {
             }
             people.ambiguous.insert(key);
         }
+        for left in &listing.left_out {
+            people.skip(&left.dn, left.reason.clone());
+            people.unnamed.insert(dn_key(&left.dn));
+            let names = left.names.iter().map(|name| name.trim().to_lowercase());
+            people.ambiguous.extend(names);
+            let groups = left.groups.iter();
+            let groups = groups.filter_map(|name| PlainName::from_existing(name).ok());
+            people.inhabited.extend(groups.map(|name| name.key()));
+        }
+        for Note { name, reason } in &listing.notes {
+            people.skip(name, reason.clone());
+        }
         people
+    }
+
+    /// A user who is not listed may be there all the same.
+    fn may_be(&self, user: &KnownUser) -> bool {
+        self.ambiguous.contains(&user.name.key())
+            || (!self.unnamed.is_empty() && self.unnamed.contains(&dn_key(&user.subject)))
     }
 
     fn skip(&mut self, name: &str, reason: String) {
@@ -182,7 +208,7 @@ pub fn diff(
                 }
             }
             // Who was here since the directory was asked is there, whatever the list says.
-            (None, _) if !everybody || people.ambiguous.contains(&key) || user.seen_at >= *at => {}
+            (None, _) if !everybody || people.may_be(user) || user.seen_at >= *at => {}
             (None, None) if limits.grace.is_some() => going.push(UserChange::Disable { uid, name }),
             (None, None) => gone.push(UserChange::Remove {
                 uid,
@@ -256,11 +282,11 @@ fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> V
     let mut emptied = Vec::new();
     for group in &known.groups {
         let key = group.name.key();
-        if group.has_members && !people.inhabited.contains(&key) {
+        if group.has_members && !people.inhabited.contains(&key) && people.all_groups_known {
             emptied.push(group.name.clone());
         }
-        // What an administrator has bound to it waits for its return.
-        if !people.groups.contains_key(&key) && !group.in_use {
+        // What an administrator has bound to it waits for its return; and somebody may be in it whose groups can't be read.
+        if !people.groups.contains_key(&key) && !group.in_use && people.all_groups_known {
             diff.remove_groups
                 .push((group.uid.clone(), group.name.clone()));
         }

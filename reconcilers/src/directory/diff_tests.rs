@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use schema::directory::{KnownGroup, KnownUser};
 
 use super::*;
-use crate::drivers::ldap::Person;
+use crate::drivers::ldap::{LeftOut, Person};
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 const NONE: BTreeSet<String> = BTreeSet::new();
@@ -29,6 +29,7 @@ fn listing(people: Vec<Person>) -> Listing {
     Listing {
         groups: Some(groups.collect()),
         people,
+        ..Listing::default()
     }
 }
 
@@ -44,6 +45,7 @@ fn done(known: &Known, diff: &Diff, now: Timestamp) -> Known {
             UserChange::Add(listed) => after.users.push(KnownUser {
                 uid: Uid::from(format!("uid-{}", listed.name)),
                 name: listed.name.clone(),
+                subject: listed.subject.clone(),
                 digest: listed.digest(),
                 missing_since: None,
                 leaving: false,
@@ -214,6 +216,52 @@ fn names_that_nobody_can_tell_apart_are_nobodys() {
             .reason
             .contains("differ in case")
     );
+}
+
+#[test]
+fn users_of_entries_that_are_left_out_stay_as_they_are() {
+    let all = listing(vec![
+        person("ann", &["dev"]),
+        person("bob", &["ops"]),
+        person("cid", &["ops"]),
+    ]);
+    let mut known = synchronised(&all);
+    for group in &mut known.groups {
+        group.has_members = true;
+    }
+    let mut left = listing(vec![person("cid", &["ops"])]);
+    left.groups = all.groups;
+    let entry = |dn: &str, names: &[&str], groups: &[&str]| LeftOut {
+        dn: dn.to_owned(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        groups: groups.iter().map(|name| (*name).to_owned()).collect(),
+        reason: "it has 2 names".to_owned(),
+    };
+    left.left_out = vec![
+        // Known by one of its names, and by its DN.
+        entry("cn=somebody", &["Ann ", "annie"], &["dev"]),
+        entry("UID = Bob", &[], &[]),
+    ];
+    left.notes = vec![Note {
+        name: "memberOf".to_owned(),
+        reason: "1 value".to_owned(),
+    }];
+    let diff = users(&left, &known);
+    assert_eq!(diff.users, []);
+    assert_eq!((diff.guard, diff.remove_groups), (None, vec![]));
+    assert_eq!(diff.result.counts.skipped, 3);
+    let named = diff.result.skipped_entries.iter();
+    let named: Vec<_> = named.map(|it| it.name.as_str()).collect();
+    assert_eq!(named, ["UID = Bob", "cn=somebody", "memberOf"]);
+    // Whose groups can't be read may be in any.
+    left.left_out.truncate(1);
+    left.people.push(Person {
+        groups: None,
+        ..person("bob", &[])
+    });
+    left.groups = Some(["ops".to_owned()].into());
+    let diff = users(&left, &known);
+    assert_eq!((diff.users, diff.remove_groups), (vec![], vec![]));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::AuthMode;
-use schema::directory::{DirectoryFacts, Held, SyncCounts, SyncScope};
+use schema::directory::{DirectoryFacts, Held, SyncCounts, SyncResult, SyncScope};
 use schema::ids::{PlainName, Timestamp, Uid, UidPart};
 use schema::user::Template;
 
@@ -223,19 +223,9 @@ fn changes(diff: Diff, observed: &Observed) -> Vec<Action> {
 /// What is said of the directory while there is nothing to do.
 fn say(snapshot: &Snapshot, facts: &DirectoryFacts) -> Plan<Action> {
     let conditions = held(facts).unwrap_or_else(|| {
-        let counts = &facts.result.counts;
         let said = match facts.synced_at {
             None => "users are not synchronised yet".to_owned(),
-            Some(_) if counts.skipped == 0 => {
-                format!(
-                    "{} users and {} groups are synchronised",
-                    counts.users, counts.groups
-                )
-            }
-            Some(_) => format!(
-                "{} users and {} groups are synchronised; {} entries are not imported",
-                counts.users, counts.groups, counts.skipped
-            ),
+            Some(_) => synchronised(&facts.result),
         };
         vec![Condition::ready(Reason::Converged, said)]
     });
@@ -245,6 +235,37 @@ fn say(snapshot: &Snapshot, facts: &DirectoryFacts) -> Plan<Action> {
         Some(next) => plan.after(next),
         None => plan,
     }
+}
+
+/// Most entries that a condition names.
+const NAMED: usize = 3;
+
+/// What came of the last synchronisation: the first entries that are not imported stand in it with their reasons.
+fn synchronised(result: &SyncResult) -> String {
+    let counts = &result.counts;
+    let users = counted(counts.users, "user", "users");
+    let groups = counted(counts.groups, "group", "groups");
+    let said = format!("{users} and {groups} are synchronised");
+    if counts.skipped == 0 {
+        return said;
+    }
+    let entries = match counts.skipped {
+        1 => "1 entry is not imported".to_owned(),
+        count => format!("{count} entries are not imported"),
+    };
+    let named = result.skipped_entries.iter().take(NAMED);
+    let mut named: Vec<String> = named
+        .map(|entry| format!("{}: {}", entry.name, entry.reason))
+        .collect();
+    if counts.skipped > named.len() as u64 {
+        named.push("`describe directory/users` lists more".to_owned());
+    }
+    format!("{said}; {entries} ({})", named.join("; "))
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    let noun = if count == 1 { one } else { many };
+    format!("{count} {noun}")
 }
 
 /// What is said while a removal waits for somebody.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schema::directory::{KnownUser, Request};
+use schema::directory::{KnownUser, Request, Skipped};
 use schema::ids::{Generation, Uid};
 
 use super::*;
@@ -19,6 +19,7 @@ fn people(count: usize) -> Listing {
     Listing {
         people: people.collect(),
         groups: Some(BTreeSet::new()),
+        ..Listing::default()
     }
 }
 
@@ -26,6 +27,7 @@ fn known(count: usize) -> Known {
     let users = (0..count).map(|n| KnownUser {
         uid: Uid::from(format!("uid{n}")),
         name: format!("u{n}").parse().unwrap(),
+        subject: format!("uid=u{n}"),
         digest: schema::directory::Listed {
             name: format!("u{n}").parse().unwrap(),
             subject: format!("uid=u{n}"),
@@ -217,4 +219,39 @@ fn groups_alone_are_no_synchronisation_of_users_and_end_no_hold() {
     // The pass after it finds nothing left to write.
     groups.row.facts = (**facts).clone();
     assert_eq!(names(&plan(&groups, NOW)), [] as [&str; 0]);
+}
+
+#[test]
+fn condition_names_what_is_not_imported_and_why() {
+    let result = |users, groups, skipped: u64| SyncResult {
+        counts: SyncCounts {
+            users,
+            groups,
+            skipped,
+            ..SyncCounts::default()
+        },
+        skipped_entries: (0..skipped.min(5))
+            .map(|n| Skipped {
+                name: format!("cn={n}"),
+                reason: "it has 2 values of uid".to_owned(),
+            })
+            .collect(),
+    };
+    assert_eq!(
+        synchronised(&result(1, 0, 0)),
+        "1 user and 0 groups are synchronised"
+    );
+    assert_eq!(
+        synchronised(&result(9, 1, 1)),
+        "9 users and 1 group are synchronised; 1 entry is not imported (cn=0: it has 2 values of uid)"
+    );
+    let many = synchronised(&result(9, 2, 200));
+    assert!(
+        many.contains("200 entries are not imported (cn=0: "),
+        "{many}"
+    );
+    assert!(
+        many.ends_with("`describe directory/users` lists more)"),
+        "{many}"
+    );
 }

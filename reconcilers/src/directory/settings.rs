@@ -30,7 +30,9 @@ pub fn of(config: &Config) -> Result<DirectorySettings, Missing> {
             filter: config.get(&ldap::GROUP_FILTER),
             member_attribute: config.get(&ldap::GROUP_MEMBER_ATTRIBUTE),
         },
-        _ => GroupSearch::MemberOf,
+        _ => GroupSearch::MemberOf {
+            base_dn: config.get(&ldap::GROUP_BASE_DN),
+        },
     };
     let page_size = u32::try_from(config.get(&ldap::PAGE_SIZE)).unwrap_or(u32::MAX);
     Ok(DirectorySettings {

@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use super::directory;
 
 /// An element of BER with any length.
-fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag, 0x84];
     bytes.extend(u32::try_from(content.len()).unwrap().to_be_bytes());
     bytes.extend(content);
@@ -22,21 +22,30 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// The answer to request `id`; what stands behind the operation are controls.
-fn message(id: u8, parts: &[&[u8]]) -> Vec<u8> {
+pub fn message(id: u8, parts: &[&[u8]]) -> Vec<u8> {
     let mut content = element(0x02, &[id]);
     content.extend(parts.concat());
     element(0x30, &content)
 }
 
-fn result(tag: u8, text: &[u8]) -> Vec<u8> {
+pub fn result(tag: u8, text: &[u8]) -> Vec<u8> {
     let parts = [element(0x0a, &[0]), element(0x04, b""), element(0x04, text)];
     element(tag, &parts.concat())
 }
 
 fn entry(name: &[u8]) -> Vec<u8> {
-    let values = element(0x31, &element(0x04, b"ann"));
-    let attribute = element(0x30, &[element(0x04, b"uid"), values].concat());
-    let parts = [element(0x04, name), element(0x30, &attribute)];
+    entry_with(name, &[(b"uid", &[b"ann"])])
+}
+
+/// An entry with these attributes and their values.
+pub fn entry_with(name: &[u8], attributes: &[(&[u8], &[&[u8]])]) -> Vec<u8> {
+    let attributes = attributes.iter().map(|(kind, values)| {
+        let values: Vec<u8> = values.iter().flat_map(|it| element(0x04, it)).collect();
+        let parts = [element(0x04, kind), element(0x31, &values)];
+        element(0x30, &parts.concat())
+    });
+    let attributes: Vec<u8> = attributes.flatten().collect();
+    let parts = [element(0x04, name), element(0x30, &attributes)];
     element(0x64, &parts.concat())
 }
 
@@ -44,12 +53,14 @@ fn nested(depth: usize) -> Vec<u8> {
     (0..depth).fold(Vec::new(), |inner, _| element(0x30, &inner))
 }
 
-fn controls(control: &[u8]) -> Vec<u8> {
+pub fn controls(control: &[u8]) -> Vec<u8> {
     element(0xa0, &element(0x30, control))
 }
 
 /// Serves each connection: lets every client bind, and answers everything else as `answer` says, until the client leaves.
-fn serve(answer: impl Fn(u8, &mut TcpStream) + Send + Sync + Clone + 'static) -> DirectorySettings {
+pub fn serve(
+    answer: impl Fn(u8, &mut TcpStream) + Send + Sync + Clone + 'static,
+) -> DirectorySettings {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -67,7 +78,7 @@ fn serve(answer: impl Fn(u8, &mut TcpStream) + Send + Sync + Clone + 'static) ->
         base_dn: "dc=example".to_owned(),
         filter: "(uid={{username}})".to_owned(),
         username_attribute: "uid".to_owned(),
-        groups: GroupSearch::MemberOf,
+        groups: GroupSearch::MemberOf { base_dn: None },
         timeout: Duration::from_secs(60),
         page_size: 500.try_into().unwrap(),
         max_message: 1024 * 1024,
@@ -91,7 +102,7 @@ fn converse(stream: &mut TcpStream, answer: &impl Fn(u8, &mut TcpStream)) {
     }
 }
 
-fn send(stream: &mut TcpStream, parts: &[&[u8]]) {
+pub fn send(stream: &mut TcpStream, parts: &[&[u8]]) {
     let _ = stream.write_all(&parts.concat());
 }
 
@@ -102,7 +113,7 @@ fn refusal<T: std::fmt::Debug>(outcome: Result<T, DirectoryError>) -> String {
     }
 }
 
-const PAGES: &[u8] = b"1.2.840.113556.1.4.319";
+pub const PAGES: &[u8] = b"1.2.840.113556.1.4.319";
 
 #[rstest]
 #[case::nested(|id| message(id, &[&nested(5_000)]), "nested")]

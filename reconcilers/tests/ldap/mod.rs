@@ -9,6 +9,7 @@
 
 mod groups;
 mod hostile;
+mod odd;
 mod samba;
 mod scale;
 #[allow(dead_code)] // The tests of the whole program use the rest.
@@ -19,7 +20,9 @@ use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use reconcilers::drivers::ldap::{Directory, DirectoryError, DirectorySettings, LdapDirectory};
+use reconcilers::drivers::ldap::{
+    Directory, DirectoryError, DirectorySettings, LdapDirectory, Wanted,
+};
 use rstest::rstest;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -474,9 +477,13 @@ async fn l10_who_has_several_names_is_nobody() {
         let found = directory.sign_in(&settings, name, &password("carol")).await;
         assert_eq!(found, Ok(None), "{name}");
     }
-    let all = directory.list(&settings).await;
+    // Nor does the list know who that is; the others are in it.
+    let all = directory.list(&settings).await.unwrap();
+    assert_eq!((all.people.len(), all.left_out.len()), (3, 1), "{all:?}");
     assert!(
-        matches!(all, Err(DirectoryError::Unreadable { .. })),
+        all.left_out[0]
+            .reason
+            .contains("2 values of uid (carol, alicia)"),
         "{all:?}"
     );
     // Nor does a list without names look like an empty one.
@@ -496,7 +503,25 @@ async fn l10_who_has_several_names_is_nobody() {
 async fn l1_what_is_elsewhere_is_missing() {
     let slapd = Slapd::with(&[], None, "", ELSEWHERE);
     let all = directory().list(&slapd.settings()).await;
-    assert!(matches!(all, Err(DirectoryError::Incomplete(_))), "{all:?}");
+    assert!(matches!(all, Err(DirectoryError::Reference(_))), "{all:?}");
+    let said = all.unwrap_err().to_string();
+    for part in ["ldap://127.0.0.1:1/ou=elsewhere", "set ldap.host"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // Whoever is here signs in; a name that is not here is unknown, as on any other server.
+    let (directory, settings) = (directory(), slapd.settings());
+    let bob = let_in(&directory, &settings, "bob").await;
+    assert_eq!(bob.as_deref(), Some("bob"));
+    assert_eq!(let_in(&directory, &settings, "nobody").await, None);
+    let wanted = Wanted {
+        user: Some("nobody".to_owned()),
+        ..Wanted::default()
+    };
+    let check = directory.check(&settings, &wanted).await;
+    assert!(
+        check.steps[1].detail.contains("refers to another server"),
+        "{check:?}"
+    );
 }
 
 #[tokio::test]

@@ -193,7 +193,7 @@ fn settings() -> DirectorySettings {
         base_dn: "DC=ad,DC=test".to_owned(),
         filter: "(&(objectCategory=person)(objectClass=user)(sAMAccountName={{username}})(memberOf=CN=All,OU=Staff,DC=ad,DC=test))".to_owned(),
         username_attribute: "sAMAccountName".to_owned(),
-        groups: GroupSearch::MemberOf,
+        groups: GroupSearch::MemberOf { base_dn: None },
         timeout: Duration::from_secs(10),
         page_size: 100.try_into().unwrap(),
         max_message: 16 * 1024 * 1024,

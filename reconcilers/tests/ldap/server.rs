@@ -106,6 +106,9 @@ impl Slapd {
             "include /etc/ldap/schema/core.schema\n\
              include /etc/ldap/schema/cosine.schema\n\
              include /etc/ldap/schema/inetorgperson.schema\n\
+             include /etc/ldap/schema/nis.schema\n\
+             attributetype ( 2.16.840.1.113730.3.8.3.1 NAME 'ipaUniqueID' EQUALITY caseIgnoreMatch \
+             SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )\n\
              modulepath /usr/lib/ldap\nmoduleload back_mdb\nmoduleload dynlist\nmoduleload ppolicy\n\
              allow bind_anon_dn\n{tls}\
              database mdb\nmaxsize 268435456\nsuffix dc=example,dc=org\nrootdn cn=admin,dc=example,dc=org\n\
@@ -210,7 +213,7 @@ impl Slapd {
             base_dn: "ou=people,dc=example,dc=org".to_owned(),
             filter: "(&(objectClass=inetOrgPerson)(uid={{username}}))".to_owned(),
             username_attribute: "uid".to_owned(),
-            groups: GroupSearch::MemberOf,
+            groups: GroupSearch::MemberOf { base_dn: None },
             timeout: Duration::from_secs(1),
             page_size: 500.try_into().unwrap(),
             max_message: 16 * 1024 * 1024,

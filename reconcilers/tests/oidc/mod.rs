@@ -8,6 +8,7 @@
     clippy::disallowed_methods // Real time-outs take real time.
 )]
 
+mod odd;
 mod provider;
 pub mod tls;
 
@@ -93,6 +94,7 @@ async fn l18_the_browser_is_sent_with_state_nonce_and_challenge_and_the_code_red
         subject: format!("{} 17", op.issuer()),
         name: "alice".to_owned(),
         groups: names(&["dev", "ops"]),
+        ..ProvidedIdentity::default()
     };
     assert_eq!(alice.unwrap(), expected);
     let asked = op.server.asked();
@@ -691,6 +693,8 @@ async fn what_the_token_leaves_out_is_asked_for_at_user_info() {
     assert!(matches!(other, Err(ProviderError::Token(_))), "{other:?}");
     let alice = sign_in(&driver, &op, &settings, groupless).await.unwrap();
     assert_eq!(alice.groups, None, "L16: not known is not none");
+    let said = &alice.left_out[0];
+    assert!(said.contains("the subject of user info"), "{said}");
     // It names nobody.
     op.tell(|says| says.user_info = ok(&json!({"sub": "17"})));
     let nameless = sign_in(&driver, &op, &settings, bare).await;
@@ -779,6 +783,10 @@ async fn what_the_token_endpoint_refuses_says_whose_fault_it_is() {
             .to_string()
             .contains("check oidc.client_id and oidc.client_secret")
     );
+    let empty = finish(401, "").await;
+    assert!(matches!(empty, ProviderError::Client(..)), "{empty:?}");
+    let spent = finish(200, r#"{"error":"invalid_grant"}"#).await;
+    assert!(matches!(spent, ProviderError::Code(_)), "{spent:?}");
     let garbled = finish(400, r#"{"error":"invalid_request"}"#).await;
     assert!(matches!(garbled, ProviderError::Code(_)), "{garbled:?}");
     let odd = finish(400, r#"{"error":"invalid_scope"}"#).await;
@@ -786,7 +794,7 @@ async fn what_the_token_endpoint_refuses_says_whose_fault_it_is() {
     for (status, body) in [
         (200, ""),
         (200, "hunter2"),
-        (200, r#"{"access_token":"hunter2"}"#),
+        (200, r#"{"token":"hunter2"}"#),
         (200, "[]"),
         (500, "<html>hunter2"),
         (400, r#"{"error":{"is":"hunter2"}}"#),

@@ -47,6 +47,8 @@ pub struct KnownUser {
     pub uid: Uid,
     /// Name.
     pub name: UserName,
+    /// What identifies the user in the source, such as a DN; empty when nothing does.
+    pub subject: String,
     /// Digest of what was said; empty when nothing was.
     pub digest: String,
     /// Since when a complete list has not named the user.
@@ -178,7 +180,7 @@ impl SyncCounts {
 pub struct Skipped {
     /// Its name in the directory.
     pub name: String,
-    /// Why.
+    /// Why, and what to do.
     pub reason: String,
 }
 

@@ -18,7 +18,7 @@ use crate::user::{self, NewUser, Role, Source, Template, User};
 
 statements! {
     /// All ordinary users with what was last said of them, in one scan.
-    KNOWN = "SELECT u.uid, u.name, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving, \
+    KNOWN = "SELECT u.uid, u.name, coalesce(d.subject, '') AS subject, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving, \
              CASE WHEN coalesce(u.last_login_at, 0) > u.created_at THEN coalesce(u.last_login_at, 0) ELSE u.created_at END AS seen_at \
              FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid LEFT JOIN directory_users d ON d.uid = u.uid";
     /// The names that superadmins have.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::directory::SyncResult;
+use crate::directory::{Skipped, SyncResult};
 
 /// Somebody whom a directory has let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,15 @@ pub struct DirectoryUser {
     pub dn: Option<String>,
     /// The names of the groups, those of groups in groups included.
     pub groups: Vec<String>,
+}
+
+/// All users of a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DirectoryListing {
+    /// Those whose names are known.
+    pub users: Vec<DirectoryUser>,
+    /// Entries that are left out, and why.
+    pub skipped: Vec<Skipped>,
 }
 
 /// What came of a check of the directory's settings.

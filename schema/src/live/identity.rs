@@ -25,7 +25,7 @@ impl fmt::Debug for PendingSignIn {
 }
 
 /// Somebody whom an identity provider has signed in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProvidedIdentity {
     /// The issuer and its subject: forever one person's (OpenID Connect Core §2).
     pub subject: String,
@@ -33,6 +33,10 @@ pub struct ProvidedIdentity {
     pub name: String,
     /// The names of the groups; `None`: the provider has not said, which is not the same as none.
     pub groups: Option<BTreeSet<String>>,
+    /// What it says of groups and was not taken, why, and what to do: sentences for administrators.
+    pub left_out: Vec<String>,
+    /// Groups that have another name here: sentences for administrators.
+    pub renamed: Vec<String>,
 }
 
 /// Why nobody was signed in.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schema::directory;
+use schema::directory::{self, Skipped};
 use schema::group;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::Input;
-use crate::ports::DirectoryUser;
+use crate::ports::{DirectoryListing, DirectoryUser};
 use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut};
 
@@ -58,6 +58,8 @@ pub struct Listing {
     /// Their names alone.
     #[schema(example = json!(["alice"]))]
     usernames: Vec<String>,
+    /// The first 100 entries that the directory has and that are left out, and why; empty with `source=snapshot`.
+    skipped_entries: Vec<Skipped>,
     #[serde(flatten)]
     page: Page,
 }
@@ -67,9 +69,12 @@ pub struct Listing {
 /// # Errors
 /// 403 outside ldap mode; 502 when the directory fails.
 async fn list(_: Superadmin, input: Input<Query>, deps: Deps) -> Result<Answer<Listing>> {
-    let mut users = match input.params.source {
+    let DirectoryListing { mut users, skipped } = match input.params.source {
         From::Live => deps.directory.users().await?,
-        From::Snapshot => snapshot(&deps).await?,
+        From::Snapshot => DirectoryListing {
+            users: snapshot(&deps).await?,
+            skipped: Vec::new(),
+        },
     };
     users.sort_by_cached_key(|user| user.username.to_lowercase());
     let matches =
@@ -78,6 +83,7 @@ async fn list(_: Superadmin, input: Input<Query>, deps: Deps) -> Result<Answer<L
     let listing = Listing {
         usernames: users.iter().map(|user| user.username.clone()).collect(),
         users,
+        skipped_entries: skipped,
         page,
     };
     Ok(Answer::ok("users of the directory", listing))

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use schema::condition::Reason;
 use schema::config::{Config, keys, query as config};
 use schema::directory::{self, Listed};
 use schema::error::DbError;
-use schema::ids::{PlainName, UserName};
+use schema::event;
+use schema::ids::{Kind, PlainName, UserName};
 use schema::session::Live;
 use schema::user::{Source, Template};
 use schema::whitelist;
@@ -14,6 +16,9 @@ use super::Client;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::input::Meta;
+
+/// Most characters of a name that cannot be one here.
+const LONGEST: usize = 100;
 
 /// Who has proved to be whom.
 pub(super) struct Proven {
@@ -25,6 +30,10 @@ pub(super) struct Proven {
     pub(super) subject: String,
     /// Their groups there; `None`: they are not known.
     pub(super) groups: Option<BTreeSet<String>>,
+    /// What was not taken of the groups, for administrators.
+    pub(super) left_out: Vec<String>,
+    /// Groups that have another name here, for administrators.
+    pub(super) renamed: Vec<String>,
 }
 
 /// Makes the account, or brings it up to date, and starts a session, in one transaction.
@@ -51,7 +60,11 @@ pub(super) async fn let_in(
             .name
             .parse()
             .map_err(|rule| ApiError::InvalidUsername {
-                rule: format!("{rule}"),
+                rule: format!(
+                    "the name {:?} breaks the rule ({rule}); an administrator can have another one taken with {}",
+                    shown(&proven.name),
+                    name_setting(source)
+                ),
             })?,
     };
     let groups = proven.groups.map(|groups| {
@@ -89,5 +102,30 @@ pub(super) async fn let_in(
     if account.disabled {
         return Err(ApiError::AccountDisabled);
     }
-    super::session_of(deps, tx, &account, client, meta, None).await
+    let mut said = Vec::new();
+    if !proven.left_out.is_empty() {
+        let left_out = proven.left_out.join("; ");
+        tracing::warn!(account = %account.name, left_out, "groups of the identity provider were left out");
+        let (kind, reason) = (Kind::User, Reason::GroupsLeftOut);
+        event::record(&mut tx, kind, &account.uid, reason, "", &left_out, now).await?;
+        said.push(format!("groups left out: {left_out}"));
+    }
+    if !proven.renamed.is_empty() {
+        said.push(format!("groups renamed: {}", proven.renamed.join("; ")));
+    }
+    super::session_of(deps, tx, &account, client, meta, None, &said).await
+}
+
+/// The setting that says where names come from.
+fn name_setting(source: Source) -> &'static str {
+    match source {
+        Source::Oidc => keys::oidc::USERNAME_CLAIM.row.key,
+        Source::Local | Source::Ldap => keys::ldap::USERNAME_ATTRIBUTE.row.key,
+    }
+}
+
+/// A name of somewhere else, in one line.
+fn shown(name: &str) -> String {
+    let plain = name.chars().filter(|c| !c.is_control());
+    plain.take(LONGEST).collect()
 }

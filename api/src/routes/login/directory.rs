@@ -87,6 +87,8 @@ async fn try_both(
         name: person.name,
         subject: person.dn,
         groups: person.groups,
+        left_out: Vec::new(),
+        renamed: Vec::new(),
     };
     let live = let_in(deps, meta, proven, client).await;
     // As for names that nobody has.

@@ -242,6 +242,8 @@ async fn prove(
         subject,
         name,
         groups,
+        left_out,
+        renamed,
     } = asked.and_then(|asked| asked).map_err(told)?;
     let known = {
         let mut connection = deps.db.read().await?;
@@ -253,6 +255,8 @@ async fn prove(
         name,
         subject,
         groups,
+        left_out,
+        renamed,
     };
     // A browser went there and came back: that is the web console.
     let live = let_in(deps, meta, proven, Client::Web).await;

@@ -7,7 +7,9 @@ use tokio::time::{Instant, timeout};
 
 use super::connect::{Connection, Tasks, bound};
 use super::error::DirectoryError;
-use super::{DirectorySettings, GroupSearch, Wanted, groups, list, search};
+use super::list::{self, People};
+use super::{DirectorySettings, GroupSearch, Note, Wanted, groups, search};
+use crate::drivers::shown;
 
 /// Longest time of a check: who waits for it sees how far it came.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -17,6 +19,8 @@ const USERS: usize = 100;
 const GROUPS: usize = 100;
 /// Most members of a group that are named.
 const MEMBERS: usize = 5;
+/// Most things that are left out and named.
+const NAMED: usize = 5;
 
 /// What came of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,15 +121,16 @@ async fn users(
     let entries = match &wanted.user {
         Some(name) => {
             let found = within(begun, search::person(ldap, settings, name)).await;
-            found.map(|entry| entry.into_iter().collect())
+            found.map(|entry| entry.into_iter().map(Ok).collect())
         }
         None if wanted.few => within(begun, search::some_people(ldap, settings)).await,
         None => within(begun, search::people(ldap, settings)).await,
     };
-    let entries: Vec<_> = match entries {
-        Ok(entries) => entries,
+    let People { entries, left_out } = match entries.and_then(People::of) {
+        Ok(people) => people,
         Err(error) => return check.step("user_search", at, Err(error)),
     };
+    let left_out = left_out.iter().map(|(left, _)| (&*left.dn, &*left.reason));
     check.user_count = entries.len();
     check.users = entries
         .iter()
@@ -147,7 +152,25 @@ async fn users(
         }
         (None, _) => format!("found {} users", entries.len()),
     };
+    let detail = with_left_out(detail, left_out);
     check.step("user_search", at, Ok(detail))
+}
+
+/// Adds what is left out, the first of it by name.
+fn with_left_out<'a>(
+    detail: String,
+    left_out: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let count = left_out.len();
+    if count == 0 {
+        return detail;
+    }
+    let named = left_out
+        .take(NAMED)
+        .map(|(name, reason)| format!("{}: {reason}", shown(name)));
+    let named: Vec<String> = named.collect();
+    let more = if count > NAMED { "; …" } else { "" };
+    format!("{detail}; left out: {count} ({}{more})", named.join("; "))
 }
 
 async fn groups_of(
@@ -158,9 +181,10 @@ async fn groups_of(
     begun: Instant,
 ) {
     let at = Instant::now();
+    let mut notes = Vec::new();
     let members = match &settings.groups {
         // The users that were found name them.
-        GroupSearch::MemberOf if wanted.few => return,
+        GroupSearch::MemberOf { .. } if wanted.few => return,
         GroupSearch::Groups {
             base_dn, filter, ..
         } if wanted.few => {
@@ -170,9 +194,12 @@ async fn groups_of(
                 (members.collect(), BTreeMap::new())
             })
         }
-        GroupSearch::MemberOf => {
+        GroupSearch::MemberOf { .. } => {
             let listed = within(begun, list::list(ldap, settings)).await;
-            listed.map(|listed| (listed.members, listed.inside))
+            listed.map(|listed| {
+                notes = listed.listing.notes;
+                (listed.members, listed.inside)
+            })
         }
         GroupSearch::Groups {
             base_dn,
@@ -182,7 +209,10 @@ async fn groups_of(
             let search = (base_dn.as_str(), filter.as_str(), member_attribute.as_str());
             let found = groups::found(ldap, settings, search, wanted.group.as_deref());
             let found = within(begun, found).await;
-            found.map(|found| (found.members, found.groups.inside()))
+            found.map(|found| {
+                notes = found.notes(member_attribute);
+                (found.members, found.groups.inside())
+            })
         }
     };
     let (mut members, mut inside) = match members {
@@ -212,6 +242,10 @@ async fn groups_of(
         (Some(name), _) => format!("found group {name:?}"),
         (None, count) => format!("found {count} groups"),
     };
+    let left_out = notes
+        .iter()
+        .map(|Note { name, reason }| (&**name, &**reason));
+    let detail = with_left_out(detail, left_out);
     let took = at.elapsed();
     check.steps.push(Step {
         name: "group_query",

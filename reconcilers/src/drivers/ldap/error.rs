@@ -53,15 +53,18 @@ pub enum DirectoryError {
     /// Several have the name.
     #[error("the directory has several entries for this name; check ldap.filter")]
     Ambiguous,
-    /// Nobody can say what somebody is called.
+    /// A part of the answer is on another server.
     #[error(
-        "the entry {dn:?} has not exactly one readable {attribute}; check ldap.username_attribute and what ldap.bind_dn may read"
+        "the directory refers to another server for a part of the search base ({0}), and references are not followed; set ldap.host to a server that has all of it (Active Directory: its global catalog, port 3268 or 3269), or ldap.base_dn to a part that is on this server"
     )]
+    Reference(String),
+    /// An entry does not say which user, or which members, it stands for.
+    #[error("the entry {dn:?} can't be used: {why}")]
     Unreadable {
         /// The entry.
         dn: String,
-        /// The attribute.
-        attribute: String,
+        /// The reason, and what to do.
+        why: String,
     },
     /// Nothing can be connected to.
     #[error("ldap.host is no address of a directory: {0}")]
@@ -143,6 +146,10 @@ impl DirectoryError {
             3 | 4 | 11 => Self::Incomplete(format!("result {} {text}", result.rc)),
             // Stronger authentication, or confidentiality, is required.
             8 | 13 => Self::Unencrypted(format!("result {} {text}", result.rc)),
+            10 => Self::Reference(match result.refs.first() {
+                Some(elsewhere) => shown(elsewhere),
+                None => format!("result 10 {text}"),
+            }),
             32 => Self::NoBase(base.to_owned()),
             // Busy, unavailable.
             51 | 52 => Self::Unreachable(format!("result {} {text}", result.rc)),

@@ -10,8 +10,9 @@ use ldap3::{Scope, SearchEntry, ldap_escape};
 
 use super::connect::Connection;
 use super::error::DirectoryError;
-use super::search::{MEMBER_OF, all, few, values};
-use super::{DirectorySettings, GroupSearch, dn, search};
+use super::search::{Entry, MEMBER_OF, all, few, values};
+use super::{DirectorySettings, GroupSearch, Note, dn, search};
+use crate::drivers::shown;
 
 /// Most levels of groups in groups.
 const LEVELS: usize = 32;
@@ -68,6 +69,26 @@ impl Groups {
         inside
     }
 
+    /// The names that several groups have, and which these are: they are one group here.
+    pub(super) fn shared_names(&self) -> Vec<Note> {
+        let mut of_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (key, name) in &self.names {
+            let dn = key.replace('\0', ",").replace('\u{1}', "+");
+            of_name.entry(dn::text_key(name)).or_default().push(dn);
+        }
+        of_name.retain(|_, dns| dns.len() > 1);
+        let notes = of_name.into_iter().map(|(name, mut dns)| {
+            dns.sort();
+            let reason = format!(
+                "{} groups have this name and are one here ({}); give them different names, or narrow ldap.group_base_dn",
+                dns.len(),
+                search::some_of(&dns)
+            );
+            Note { name, reason }
+        });
+        notes.collect()
+    }
+
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.above.is_empty()
@@ -84,7 +105,7 @@ impl Groups {
     }
 
     fn add(&mut self, key: String, dn: &str, above: Vec<String>) {
-        if let Some(name) = dn::first_value(dn) {
+        if let Some(name) = dn::group_name(dn) {
             self.names.insert(key.clone(), name);
         }
         self.above.insert(key, above);
@@ -92,41 +113,68 @@ impl Groups {
 }
 
 /// The groups of these DNs and all above them, as each names those that it is in.
+///
+/// Only what lies below `base`, if that is set: directories such as FreeIPA also name roles and rules there.
 pub(super) async fn upwards(
     ldap: &Connection,
-    direct: BTreeSet<String>,
-) -> Result<Groups, DirectoryError> {
-    let mut groups = Groups::default();
-    let mut next = direct;
+    direct: impl IntoIterator<Item = String>,
+    base: Option<&str>,
+) -> Result<Upwards, DirectoryError> {
+    let mut found = Upwards::default();
+    let mut next: BTreeMap<String, String> = BTreeMap::new();
+    found.sort_out(&mut next, direct, base);
     for _ in 0..LEVELS {
         if next.is_empty() {
             break;
         }
-        if groups.above.len() + next.len() > MOST {
+        if found.groups.above.len() + next.len() > MOST {
             return Err(DirectoryError::TooMany(MOST));
         }
         let level = std::mem::take(&mut next).into_iter();
-        let read = level.map(async |dn| {
+        let read = level.map(async |(key, dn)| {
             let read = read_group(ldap, &dn).await?;
             // Some servers name a group in lower case, wherever it is not the group's own entry.
-            let (own, above) = read.unwrap_or_else(|| (dn.clone(), Vec::new()));
-            Ok::<_, DirectoryError>((dn, own, above))
+            let (own, above) = read.unwrap_or_else(|| (dn, Vec::new()));
+            Ok::<_, DirectoryError>((key, own, above))
         });
         let read: Vec<_> = futures::stream::iter(read)
             .buffered(AT_ONCE)
             .try_collect()
             .await?;
-        for (dn, own, above) in read {
-            groups.add(
-                dn::key(&dn),
-                &own,
-                above.iter().map(|dn| dn::key(dn)).collect(),
-            );
-            next.extend(above);
+        for (key, own, above) in read {
+            let keys = above.iter().map(|dn| dn::key(dn)).collect();
+            found.groups.add(key, &own, keys);
+            found.sort_out(&mut next, above, base);
         }
-        next.retain(|dn| !groups.above.contains_key(&dn::key(dn)));
+        next.retain(|key, _| !found.groups.above.contains_key(key));
     }
-    Ok(groups)
+    Ok(found)
+}
+
+/// Groups that users name, and what they name besides.
+#[derive(Debug, Default)]
+pub(super) struct Upwards {
+    pub(super) groups: Groups,
+    /// By their keys, the DNs that do not lie below the base of groups.
+    pub(super) outside: BTreeMap<String, String>,
+}
+
+impl Upwards {
+    /// Puts what is a group into `next`.
+    fn sort_out(
+        &mut self,
+        next: &mut BTreeMap<String, String>,
+        dns: impl IntoIterator<Item = String>,
+        base: Option<&str>,
+    ) {
+        for dn in dns {
+            let list = match base.is_none_or(|base| dn::is_below(&dn, base)) {
+                true => &mut *next,
+                false => &mut self.outside,
+            };
+            list.entry(dn::key(&dn)).or_insert(dn);
+        }
+    }
 }
 
 /// The DN of a group, and the groups that it names as those that it is in; `None` when it cannot be read.
@@ -143,7 +191,7 @@ async fn read_group(
         _ => return Err(DirectoryError::of_result(&result, dn)),
     }
     Ok(entries.pop().map(|entry| {
-        let above = values(&entry, MEMBER_OF).unwrap_or_default().to_vec();
+        let above = values(&entry, MEMBER_OF).texts;
         (entry.dn, above)
     }))
 }
@@ -152,10 +200,25 @@ async fn read_group(
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) groups: Groups,
-    /// By member: the key of a DN, or a name in lower case.
+    /// By [`dn::member_key`].
     pub(super) of_member: HashMap<String, Vec<String>>,
-    /// How many members each has directly, by its name.
+    /// The direct members of each, by its name.
     pub(super) members: BTreeMap<String, Vec<String>>,
+    /// The groups with members that are no text, and how many of these each has.
+    pub(super) unreadable: Vec<(String, usize)>,
+}
+
+impl Found {
+    /// What is not taken of these groups.
+    pub(super) fn notes(&self, attribute: &str) -> Vec<Note> {
+        let unreadable = self.unreadable.iter().map(|(dn, count)| Note {
+            name: shown(dn),
+            reason: format!(
+                "values of {attribute} that are not text in UTF-8 are left out: {count}; correct them in the directory"
+            ),
+        });
+        unreadable.chain(self.groups.shared_names()).collect()
+    }
 }
 
 /// All groups that the filter finds, or only that of one name.
@@ -173,31 +236,30 @@ pub(super) async fn found(
         base,
         &filter,
         vec![attribute.to_owned()],
-        Ok,
+        |entry| entry,
     )
     .await?;
     let mut found = Found::default();
     let mut members_of = Vec::with_capacity(entries.len());
     for entry in entries {
-        let members = members(ldap, &entry, attribute).await?;
+        let (members, unreadable) = members(ldap, &entry, attribute).await?;
+        if unreadable > 0 {
+            found.unreadable.push((entry.dn.clone(), unreadable));
+        }
         found.groups.add(dn::key(&entry.dn), &entry.dn, Vec::new());
         members_of.push((entry.dn, members));
     }
     for (dn, members) in members_of {
         let group = dn::key(&dn);
         for member in &members {
-            let key = if member.contains('=') {
-                dn::key(member)
-            } else {
-                member.to_lowercase()
-            };
+            let key = dn::member_key(member);
             if let Some(above) = found.groups.above.get_mut(&key) {
                 above.push(group.clone());
             } else {
                 found.of_member.entry(key).or_default().push(group.clone());
             }
         }
-        if let Some(name) = dn::first_value(&dn) {
+        if let Some(name) = dn::group_name(&dn) {
             found.members.insert(name, members);
         }
     }
@@ -212,29 +274,33 @@ pub(super) async fn some(
 ) -> Result<Vec<String>, DirectoryError> {
     let filter = filter.replace("{{groupname}}", "*");
     let found = search::some(ldap, (base, &filter), vec!["1.1".to_owned()]).await?;
-    let names = found.iter().filter_map(|entry| dn::first_value(&entry.dn));
+    let names = found.iter().filter_map(|entry| dn::group_name(&entry.dn));
     Ok(names.collect())
 }
 
-/// The members of a group, also when the server sends them in parts (`member;range=0-1499`, MS-ADTS 3.1.1.3.1.3.3).
+/// The members of a group, also when the server sends them in parts (`member;range=0-1499`, MS-ADTS 3.1.1.3.1.3.3), and how many
+/// are no text: these name nobody.
 async fn members(
     ldap: &Connection,
     entry: &SearchEntry,
     attribute: &str,
-) -> Result<Vec<String>, DirectoryError> {
+) -> Result<(Vec<String>, usize), DirectoryError> {
     let unreadable = || DirectoryError::Unreadable {
-        dn: crate::drivers::shown(&entry.dn),
-        attribute: attribute.to_owned(),
+        dn: shown(&entry.dn),
+        why: format!(
+            "the directory sends its {attribute} in parts that do not fit together; check ldap.group_member_attribute and the directory"
+        ),
     };
-    let mut part = match values(entry, attribute) {
-        Some(whole) => return Ok(whole.to_vec()),
-        None => part_of(entry, attribute).ok_or_else(unreadable)?,
-    };
+    let whole = values(entry, attribute);
+    if !whole.in_parts {
+        return Ok((whole.texts, whole.unreadable));
+    }
+    let mut part = part_of(entry, attribute).ok_or_else(unreadable)?;
     let mut all = Vec::new();
     for _ in 0..PARTS {
         all.append(&mut part.values);
         let Some(next) = part.next else {
-            return Ok(all);
+            return Ok((all, 0));
         };
         let wanted = format!("{attribute};range={next}-*");
         let search = (entry.dn.as_str(), Scope::Base, "(objectClass=*)");
@@ -271,43 +337,38 @@ fn part_of(entry: &SearchEntry, attribute: &str) -> Option<Part> {
     parts.find(|part| !part.values.is_empty() || part.next.is_none())
 }
 
-/// The groups of one person: directly those that name the person, and all above them.
+/// The groups of one person: directly those that name the person, and all above them. `None`: which they are is not known.
 pub(super) async fn of_person(
     ldap: &Connection,
     settings: &DirectorySettings,
-    person: (&str, &str),
-    member_of: &[String],
-) -> Result<BTreeSet<String>, DirectoryError> {
-    let GroupSearch::Groups {
-        base_dn,
-        filter,
-        member_attribute,
-    } = &settings.groups
-    else {
-        let groups = upwards(ldap, member_of.iter().cloned().collect()).await?;
-        let direct: Vec<String> = member_of.iter().map(|dn| dn::key(dn)).collect();
-        return Ok(groups.names_from(direct.iter().map(String::as_str)));
-    };
-    let (dn, name) = person;
-    let mut next = vec![dn.to_owned(), name.to_owned()];
-    let mut seen: HashMap<String, String> = HashMap::new();
-    for _ in 0..LEVELS {
-        let mut level = Vec::new();
-        for members in next.chunks(IN_ONE_FILTER) {
-            let any: String = members
-                .iter()
-                .map(|member| format!("({member_attribute}={})", ldap_escape(member)))
-                .collect();
-            let filter = filter.replace("{{groupname}}", "*");
-            let filter = format!("(&{}(|{any}))", parenthesised(&filter));
-            let attributes = vec!["1.1".to_owned()];
-            level.extend(all(ldap, settings, base_dn, &filter, attributes, Ok).await?);
+    person: &Entry,
+) -> Result<Option<BTreeSet<String>>, DirectoryError> {
+    let (base_dn, filter, attribute) = match &settings.groups {
+        GroupSearch::MemberOf { base_dn } => {
+            let direct = &person.member_of;
+            if direct.incomplete || direct.dns.is_empty() {
+                return Ok(None);
+            }
+            let found = upwards(ldap, direct.dns.clone(), base_dn.as_deref()).await?;
+            let keys: Vec<String> = direct.dns.iter().map(|dn| dn::key(dn)).collect();
+            let names = found.groups.names_from(keys.iter().map(String::as_str));
+            return Ok(Some(names));
         }
-        next = Vec::new();
-        for entry in level {
-            let name = dn::first_value(&entry.dn).unwrap_or_default();
-            if seen.insert(dn::key(&entry.dn), name).is_none() {
-                next.push(entry.dn);
+        GroupSearch::Groups {
+            base_dn,
+            filter,
+            member_attribute,
+        } => (base_dn, filter, member_attribute),
+    };
+    let mut next = Vec::new();
+    let mut seen: HashMap<String, String> = HashMap::new();
+    let mut level = direct(ldap, settings, (base_dn, filter, attribute), person).await?;
+    for _ in 0..LEVELS {
+        next.clear();
+        for dn in level {
+            let name = dn::group_name(&dn).unwrap_or_default();
+            if seen.insert(dn::key(&dn), name).is_none() {
+                next.push(dn);
             }
         }
         if next.is_empty() {
@@ -316,8 +377,76 @@ pub(super) async fn of_person(
         if seen.len() > MOST {
             return Err(DirectoryError::TooMany(MOST));
         }
+        level = Vec::new();
+        for members in next.chunks(IN_ONE_FILTER) {
+            let any = members.iter().map(|member| equals(attribute, member));
+            let any: String = any.collect();
+            level.extend(with_members(ldap, settings, (base_dn, filter), &any).await?);
+        }
     }
-    Ok(seen.into_values().filter(|name| !name.is_empty()).collect())
+    let names = seen.into_values().filter(|name| !name.is_empty());
+    let names: BTreeSet<String> = names.collect();
+    // Nobody can tell a server that hides groups from one that has none.
+    Ok((!names.is_empty()).then_some(names))
+}
+
+/// The DNs of the groups that name a person, by DN or by user name.
+///
+/// Names are compared as [`dn::text_key`] does. Where the attribute is of another kind, such as `memberUid` (RFC 2307), the rule of
+/// the comparison is named (RFC 4511 §4.5.1.7.7), and the usual ways of writing a name besides, for servers that know no such rule.
+async fn direct(
+    ldap: &Connection,
+    settings: &DirectorySettings,
+    (base_dn, filter, attribute): (&str, &str, &str),
+    person: &Entry,
+) -> Result<Vec<String>, DirectoryError> {
+    let name = &person.name;
+    let first = name.chars().next().into_iter();
+    let capitalised = first
+        .flat_map(char::to_uppercase)
+        .chain(name.chars().skip(1).flat_map(char::to_lowercase));
+    let written: BTreeSet<String> = [
+        name.clone(),
+        name.to_lowercase(),
+        name.to_uppercase(),
+        capitalised.collect(),
+        person.dn.clone(),
+    ]
+    .into();
+    let plain: String = written.iter().map(|it| equals(attribute, it)).collect();
+    let escaped = ldap_escape(name);
+    let rules: String = IGNORING_CASE
+        .iter()
+        .map(|rule| format!("({attribute}:{rule}:={escaped})"))
+        .collect();
+    let search = (base_dn, filter);
+    match with_members(ldap, settings, search, &format!("{plain}{rules}")).await {
+        Err(DirectoryError::Refused { .. }) => with_members(ldap, settings, search, &plain).await,
+        found => found,
+    }
+}
+
+/// Rules of comparison that take upper and lower case for the same: caseIgnoreIA5Match, and caseIgnoreMatch (RFC 4517 §4.2).
+const IGNORING_CASE: [&str; 2] = ["1.3.6.1.4.1.1466.109.114.2", "2.5.13.2"];
+
+fn equals(attribute: &str, value: &str) -> String {
+    format!("({attribute}={})", ldap_escape(value))
+}
+
+/// The DNs of the groups that fit any of some filters.
+async fn with_members(
+    ldap: &Connection,
+    settings: &DirectorySettings,
+    (base_dn, filter): (&str, &str),
+    any: &str,
+) -> Result<Vec<String>, DirectoryError> {
+    let filter = filter.replace("{{groupname}}", "*");
+    let filter = format!("(&{}(|{any}))", parenthesised(&filter));
+    let attributes = vec!["1.1".to_owned()];
+    all(ldap, settings, base_dn, &filter, attributes, |entry| {
+        entry.dn
+    })
+    .await
 }
 
 fn parenthesised(filter: &str) -> String {

@@ -23,6 +23,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use check::{Check, CheckedGroup, Step};
+pub use dn::key as dn_key;
 pub use error::DirectoryError;
 pub use real::LdapDirectory;
 
@@ -77,7 +78,10 @@ impl DirectorySettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupSearch {
     /// Users name their groups in `memberOf`.
-    MemberOf,
+    MemberOf {
+        /// Groups lie below this DN. What users name besides, such as roles and rules, is left out. `None`: all are groups.
+        base_dn: Option<String>,
+    },
     /// Groups name their members.
     Groups {
         /// Below which groups are searched.
@@ -103,10 +107,36 @@ pub struct Person {
 /// Everybody, and all groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Everybody whom the filter of users finds.
+    /// Everybody whom the filter of users finds, but for `left_out`.
     pub people: Vec<Person>,
     /// The names of all groups; `None`: no user names any, which a server also does that hides them.
     pub groups: Option<BTreeSet<String>>,
+    /// Entries of users that do not say which user they are.
+    pub left_out: Vec<LeftOut>,
+    /// What else is not taken of the directory, and why.
+    pub notes: Vec<Note>,
+}
+
+/// An entry of a user that is left out of a list. Whoever it belongs to is there, so nobody of its names or its DN is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The distinguished name.
+    pub dn: String,
+    /// The values of the attribute with the name, as far as they are texts.
+    pub names: Vec<String>,
+    /// The names of the groups that it is in.
+    pub groups: BTreeSet<String>,
+    /// Why it is left out, and what to do.
+    pub reason: String,
+}
+
+/// Something of a directory that is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about, such as a DN or an attribute.
+    pub name: String,
+    /// Why it is not taken, and what to do.
+    pub reason: String,
 }
 
 /// Users and groups that a check looks for; by default all.

@@ -172,7 +172,12 @@ impl LdapDirectory {
         password: &str,
     ) -> Result<Option<Person>, DirectoryError> {
         let found = match self.find(settings, name).await {
-            Err(error @ (DirectoryError::Ambiguous | DirectoryError::Unreadable { .. })) => {
+            // The same as an unknown name: nobody is told which names there are (L5).
+            Err(
+                error @ (DirectoryError::Ambiguous
+                | DirectoryError::Unreadable { .. }
+                | DirectoryError::Reference(_)),
+            ) => {
                 tracing::warn!(%error, "nobody can sign in by a name");
                 None
             }
@@ -194,10 +199,9 @@ impl LdapDirectory {
             );
             return Ok(None);
         }
-        let person = (entry.dn.as_str(), entry.name.as_str());
-        let groups = groups::of_person(&service, settings, person, &entry.member_of);
+        let groups = groups::of_person(&service, settings, &entry);
         let groups = match timeout(GROUPS, groups).await {
-            Ok(Ok(groups)) => Some(groups),
+            Ok(Ok(groups)) => groups,
             failed => {
                 let error = match failed {
                     Ok(Err(error)) => error,
@@ -207,9 +211,8 @@ impl LdapDirectory {
                 None
             }
         };
-        // Nobody can tell a server that hides groups from one that has none.
         Ok(Some(Person {
-            groups: groups.filter(|groups| !groups.is_empty()),
+            groups,
             dn: entry.dn,
             name: entry.name,
         }))
@@ -218,10 +221,10 @@ impl LdapDirectory {
 
 /// Whether the connection has done what it is for.
 fn is_answer(found: &Result<Option<Entry>, DirectoryError>) -> bool {
-    use DirectoryError::{Ambiguous, Filter, Unreadable};
+    use DirectoryError::{Ambiguous, Filter, Reference, Unreadable};
     matches!(
         found,
-        Ok(_) | Err(Ambiguous | Filter(_) | Unreadable { .. })
+        Ok(_) | Err(Ambiguous | Filter(_) | Reference(_) | Unreadable { .. })
     )
 }
 

@@ -6,7 +6,7 @@ use ldap3::{LdapResult, Scope, SearchEntry, SearchOptions, ldap_escape};
 
 use super::connect::Connection;
 use super::error::DirectoryError;
-use super::{DirectorySettings, GroupSearch};
+use super::{DirectorySettings, GroupSearch, LeftOut, dn};
 use crate::drivers::shown;
 
 /// The attribute in which an entry names the groups that it is in.
@@ -16,16 +16,35 @@ const SOME: usize = 10;
 /// Most entries of one search: more would take gigabytes of memory.
 const MOST: usize = 1_000_000;
 
-/// An entry of somebody.
+/// Most pages without an entry in a row.
+const MOST_EMPTY: usize = 1000;
+/// Most values that a text for people names.
+const NAMED: usize = 5;
+
+/// An entry of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The distinguished name.
     pub dn: String,
-    /// The user name, as the directory writes it.
+    /// The user name, as the directory writes it, without spaces around it.
     pub name: String,
+    /// Further values of the attribute with the name.
+    pub others: Vec<String>,
     /// The DNs of groups, if it is users that name them.
-    pub member_of: Vec<String>,
+    pub member_of: MemberOf,
 }
+
+/// The groups that an entry names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct MemberOf {
+    /// Their DNs.
+    pub dns: Vec<String>,
+    /// There are more that can't be read.
+    pub incomplete: bool,
+}
+
+/// An entry as it was read: one whose user is not known is left out, with the groups that it names.
+pub(super) type ReadEntry = Result<Entry, (LeftOut, MemberOf)>;
 
 /// Searches what has few entries; more than `most` are refused, however many the server sends.
 pub(super) async fn few(
@@ -66,10 +85,15 @@ pub(super) async fn person(
     let (mut entries, result) = few(connection, search, attributes(settings), 2).await?;
     match (entries.len(), result.rc) {
         (2.., _) | (_, 4) => Err(DirectoryError::Ambiguous),
+        (0, 0) => {
+            elsewhere(&result)?;
+            Ok(None)
+        }
         (_, 0) => entries
             .pop()
             .map(|entry| as_entry(entry, &settings.username_attribute))
-            .transpose(),
+            .transpose()
+            .map_err(|(left, _)| left.into()),
         _ => Err(DirectoryError::of_result(&result, &settings.base_dn)),
     }
 }
@@ -90,7 +114,7 @@ pub(super) async fn is_only_one(
     let search = (settings.base_dn.as_str(), Scope::Subtree, filter.as_str());
     let (entries, result) = few(connection, search, vec!["1.1".to_owned()], 2).await?;
     match (entries.as_slice(), result.rc) {
-        ([only], 0) => Ok(super::dn::key(&only.dn) == super::dn::key(&entry.dn)),
+        ([only], 0) => Ok(dn::key(&only.dn) == dn::key(&entry.dn)),
         (_, 0 | 4) => Ok(false),
         _ => Err(DirectoryError::of_result(&result, &settings.base_dn)),
     }
@@ -100,7 +124,7 @@ pub(super) async fn is_only_one(
 pub(super) async fn people(
     connection: &Connection,
     settings: &DirectorySettings,
-) -> Result<Vec<Entry>, DirectoryError> {
+) -> Result<Vec<ReadEntry>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
     let (base, attribute) = (&settings.base_dn, &settings.username_attribute);
     let read = |entry| as_entry(entry, attribute);
@@ -119,12 +143,12 @@ pub(super) async fn people(
 pub(super) async fn some_people(
     connection: &Connection,
     settings: &DirectorySettings,
-) -> Result<Vec<Entry>, DirectoryError> {
+) -> Result<Vec<ReadEntry>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
     let search = (settings.base_dn.as_str(), filter.as_str());
     let entries = some(connection, search, attributes(settings)).await?;
     let read = |entry| as_entry(entry, &settings.username_attribute);
-    entries.into_iter().map(read).collect()
+    Ok(entries.into_iter().map(read).collect())
 }
 
 /// A few of the entries that a filter finds, of however many.
@@ -152,10 +176,10 @@ pub(super) async fn all<T>(
     base: &str,
     filter: &str,
     attributes: Vec<String>,
-    read: impl Fn(SearchEntry) -> Result<T, DirectoryError>,
+    read: impl Fn(SearchEntry) -> T,
 ) -> Result<Vec<T>, DirectoryError> {
     let incomplete = |why: &str| Err(DirectoryError::Incomplete(why.to_owned()));
-    let (mut all, mut cookie) = (Vec::new(), Vec::new());
+    let (mut all, mut cookie, mut empty) = (Vec::new(), Vec::new(), 0);
     loop {
         let page = PagedResults {
             size: i32::try_from(settings.page_size.get()).unwrap_or(i32::MAX),
@@ -180,38 +204,47 @@ pub(super) async fn all<T>(
             if all.len() == MOST {
                 return Err(DirectoryError::TooMany(MOST));
             }
-            // One that cannot be read says less than an answer that was cut short, so that is looked at first.
             all.push(read(SearchEntry::construct(entry)));
         }
         let result = stream.finish().await;
         if result.rc != 0 {
             return Err(DirectoryError::of_result(&result, base));
         }
-        if let Some(elsewhere) = result.refs.iter().find(|it| !is_partition(it)) {
-            let why = format!("a part of it is at {}", shown(elsewhere));
-            return Err(DirectoryError::Incomplete(why));
-        }
+        elsewhere(&result)?;
         let mut controls = result.ctrls.iter();
         let answered = controls.find(|it| matches!(it.0, Some(ControlType::PagedResults)));
         match answered.map(|control| control.1.parse::<PagedResults>().cookie) {
-            Some(next) if next.is_empty() => return all.into_iter().collect(),
-            Some(_) if all.len() == before => {
-                return incomplete("a page was empty, and not the last one");
+            Some(next) if next.is_empty() => return Ok(all),
+            // Servers that look at many entries for few that fit send pages without any (RFC 2696 §3).
+            Some(_) if all.len() == before && empty == MOST_EMPTY => {
+                return incomplete("more than 1,000 pages in a row were empty");
             }
-            Some(next) => cookie = next,
+            Some(next) => {
+                empty = if all.len() == before { empty + 1 } else { 0 };
+                cookie = next;
+            }
             // A server that knows no pages sends everything at once.
-            None if cookie.is_empty() => return all.into_iter().collect(),
+            None if cookie.is_empty() => return Ok(all),
             None => return incomplete("it has forgotten the list in between"),
         }
     }
 }
 
+/// Fails when a part of what was searched is on another server.
+fn elsewhere(result: &LdapResult) -> Result<(), DirectoryError> {
+    match result.refs.iter().find(|it| !is_partition(it)) {
+        Some(elsewhere) => Err(DirectoryError::Reference(shown(elsewhere))),
+        None => Ok(()),
+    }
+}
+
 /// Whether a reference is to what Active Directory keeps beside people: every search from the top names these.
 fn is_partition(reference: &str) -> bool {
+    let reference = reference.to_lowercase();
     let beside = [
-        "DC=DomainDnsZones,",
-        "DC=ForestDnsZones,",
-        "CN=Configuration,",
+        "dc=domaindnszones,",
+        "dc=forestdnszones,",
+        "cn=configuration,",
     ];
     beside.iter().any(|it| reference.contains(it))
 }
@@ -225,39 +258,124 @@ fn of_filter(connection: &Connection, error: ldap3::LdapError, filter: &str) -> 
 
 fn attributes(settings: &DirectorySettings) -> Vec<String> {
     let mut attributes = vec![settings.username_attribute.clone()];
-    if settings.groups == GroupSearch::MemberOf {
+    if matches!(settings.groups, GroupSearch::MemberOf { .. }) {
         // Servers that compute it send it only to those who ask for it.
         attributes.push(MEMBER_OF.to_owned());
     }
     attributes
 }
 
-fn as_entry(entry: SearchEntry, username_attribute: &str) -> Result<Entry, DirectoryError> {
-    let unreadable = |attribute: &str| DirectoryError::Unreadable {
-        dn: shown(&entry.dn),
-        attribute: attribute.to_owned(),
+/// Reads an entry of a user: for a sign-in and for a list alike.
+fn as_entry(entry: SearchEntry, attribute: &str) -> ReadEntry {
+    let groups = values(&entry, MEMBER_OF);
+    let member_of = MemberOf {
+        incomplete: groups.in_parts || groups.unreadable > 0,
+        dns: groups.texts,
     };
-    let names = values(&entry, username_attribute).ok_or_else(|| unreadable(username_attribute))?;
-    // Of several, nobody could say whose account it is: values have no order.
-    let [name] = names else {
-        return Err(unreadable(username_attribute));
+    let Values {
+        texts,
+        unreadable,
+        in_parts,
+    } = values(&entry, attribute);
+    let mut names: Vec<String> = Vec::new();
+    for text in texts {
+        let name = text.trim();
+        let is_new = names
+            .iter()
+            .all(|it| dn::text_key(it) != dn::text_key(name));
+        if !name.is_empty() && is_new {
+            names.push(name.to_owned());
+        }
+    }
+    let all = names.len() + unreadable;
+    // Values have no order; the one in the DN is the one that the entry is known by.
+    let named = dn::rdn_value(&entry.dn, attribute).map(|value| dn::text_key(&value));
+    let chosen = match (all, in_parts) {
+        (1, false) if unreadable == 0 => Some(0),
+        _ => names.iter().position(|it| Some(dn::text_key(it)) == named),
     };
-    let member_of = values(&entry, MEMBER_OF).ok_or_else(|| unreadable(MEMBER_OF))?;
-    Ok(Entry {
-        name: name.clone(),
-        member_of: member_of.to_vec(),
-        dn: entry.dn.clone(),
-    })
+    if let Some(chosen) = chosen {
+        return Ok(Entry {
+            name: names.remove(chosen),
+            others: names,
+            dn: entry.dn,
+            member_of,
+        });
+    }
+    let reason = match (all, unreadable) {
+        _ if in_parts => format!(
+            "the directory sends the values of {attribute} in parts; choose an attribute with one value in ldap.username_attribute"
+        ),
+        (0, _) => format!(
+            "it has no {attribute} that ldap.bind_dn may read; give it one, or exclude it by ldap.filter"
+        ),
+        (1, _) => format!("its {attribute} is not text in UTF-8; correct it in the directory"),
+        _ => format!(
+            "it has {all} values of {attribute} ({}), and its DN does not say which of them is the name; leave one of them, or exclude it by ldap.filter",
+            some_of(&names)
+        ),
+    };
+    let left = LeftOut {
+        dn: entry.dn,
+        names,
+        reason,
+        ..LeftOut::default()
+    };
+    Err((left, member_of))
 }
 
-/// The values of an attribute, whose name servers write in any case. `None` when not all of them are there as texts: some are
-/// no UTF-8, or the server sends them in parts.
-pub(super) fn values<'a>(entry: &'a SearchEntry, name: &str) -> Option<&'a [String]> {
-    let is_it = |key: &str| key.eq_ignore_ascii_case(name);
-    let in_parts = |key: &String| key.split_once(';').is_some_and(|(key, _)| is_it(key));
-    if entry.bin_attrs.keys().any(|key| is_it(key)) || entry.attrs.keys().any(in_parts) {
-        return None;
+/// The first of some texts of the directory, for people.
+pub(super) fn some_of(texts: &[String]) -> String {
+    let mut some: Vec<String> = texts.iter().take(NAMED).map(|text| shown(text)).collect();
+    if texts.len() > NAMED {
+        some.push("…".to_owned());
     }
-    let found = entry.attrs.iter().find(|(key, _)| is_it(key));
-    Some(found.map_or(&[], |(_, values)| values))
+    some.join(", ")
+}
+
+impl From<LeftOut> for DirectoryError {
+    fn from(left: LeftOut) -> Self {
+        Self::Unreadable {
+            dn: shown(&left.dn),
+            why: left.reason,
+        }
+    }
+}
+
+/// The values of an attribute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Values {
+    /// Those that are text.
+    pub texts: Vec<String>,
+    /// How many are not.
+    pub unreadable: usize,
+    /// The server sends them in parts, of which none is in `texts`.
+    pub in_parts: bool,
+}
+
+/// The values of an attribute, whose name servers write in any case. Those with a language or another option
+/// (RFC 4512 §2.5) are not what was asked for.
+pub(super) fn values(entry: &SearchEntry, name: &str) -> Values {
+    let mut found = Values::default();
+    for (key, texts) in &entry.attrs {
+        match key.split_once(';') {
+            None if key.eq_ignore_ascii_case(name) => found.texts.extend(texts.iter().cloned()),
+            Some((key, options)) if key.eq_ignore_ascii_case(name) => {
+                found.in_parts |= options.to_lowercase().starts_with("range=");
+            }
+            _ => {}
+        }
+    }
+    // The library takes all values for bytes when one of them is no text.
+    let bytes = entry.bin_attrs.iter();
+    for value in bytes
+        .filter(|(key, _)| key.eq_ignore_ascii_case(name))
+        .flat_map(|(_, values)| values)
+    {
+        match std::str::from_utf8(value) {
+            Ok(text) => found.texts.push(text.to_owned()),
+            Err(_) => found.unreadable += 1,
+        }
+    }
+    found
 }

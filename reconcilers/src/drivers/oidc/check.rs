@@ -7,6 +7,7 @@ use secrecy::SecretString;
 
 use super::error::ProviderError;
 use super::provider::Provider;
+use super::token::Method;
 use super::{ProviderSettings, Returned};
 
 /// Asks what can be asked, until something fails; `now` is the steady time.
@@ -39,7 +40,9 @@ pub(super) async fn check(
         }
     };
     let keys = provider.keys();
+    let needed = provider.description.endpoints();
     let found = match keys {
+        _ if let Err(error) = needed => Err(error),
         0 => Err(ProviderError::Token(
             "the provider has no key that ID tokens can be signed with".to_owned(),
         )),
@@ -77,7 +80,13 @@ async fn client(
     };
     match provider.redeem(settings, pending, &returned).await {
         Ok(_) => Err(ProviderError::Code("it accepts any".to_owned())),
-        Err(ProviderError::Code(_)) => Ok(format!("{} is known", settings.client_id)),
-        Err(error) => Err(error),
+        Err((ProviderError::Code(_), method)) => {
+            let known = format!("{} is known", settings.client_id);
+            Ok(match method {
+                None | Some(Method::Basic) => known,
+                Some(method) => format!("{known}; its secret is taken as {method}"),
+            })
+        }
+        Err((error, _)) => Err(error),
     }
 }

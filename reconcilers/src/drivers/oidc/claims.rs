@@ -1,36 +1,29 @@
 //! From claims to a person.
 
-use std::collections::{BTreeSet, HashMap};
-
-use openidconnect::AdditionalClaims;
-use schema::ids::PlainName;
 use schema::live::ProvidedIdentity;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ProviderSettings;
 use super::error::ProviderError;
+use super::groups;
 
 const EMAIL: &str = "email";
 const VERIFIED: &str = "email_verified";
-/// Most groups of one user: what names more names all there are.
-const MOST_GROUPS: usize = 500;
 
-/// Claims that the standard does not name.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct OtherClaims(HashMap<String, Value>);
-
-impl AdditionalClaims for OtherClaims {}
-
-/// The claims of one answer, whether the standard names them or not. One that is null is not there.
-pub(super) fn all(claims: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(claims) {
-        Ok(Value::Object(mut claims)) => {
-            claims.retain(|_, value| !value.is_null());
-            claims
-        }
-        _ => Map::new(),
+/// The claim of a name, or of a path of names with dots between them, such as `realm_access.roles`. A name may have dots itself.
+pub(super) fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    if let Some(value) = claims.get(path) {
+        return Some(value);
     }
+    // Names of clients have dots now and then, so the longest name is tried first.
+    let mut dots = path.rmatch_indices('.');
+    let found =
+        dots.find_map(|(at, _)| find(claims.get(&path[..at])?.as_object()?, &path[at + 1..]));
+    // Keycloak writes a dot of a name as `\.`.
+    found.or_else(|| match path.contains("\\.") {
+        true => find(claims, &path.replace("\\.", ".")),
+        false => None,
+    })
 }
 
 /// Adds what another answer says besides. Whether an address is verified, only whoever names it says.
@@ -53,45 +46,47 @@ pub(super) fn identity(
 ) -> Result<ProvidedIdentity, ProviderError> {
     // Issuers have no blank in them.
     let identity = format!("{} {subject}", settings.issuer);
-    let (name_claim, groups_claim) = (&settings.username_claim, &settings.groups_claim);
-    let name = claims.get(name_claim).and_then(Value::as_str);
-    let name = name.filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| ProviderError::NoName(name_claim.clone()))?;
+    let name_claim = &settings.username_claim;
+    let name = match find(claims, name_claim) {
+        Some(value) => text_of(value).ok_or_else(|| {
+            let kind = groups::kind_of(value);
+            ProviderError::NoName(format!("{name_claim} as a text, but as {kind}"))
+        })?,
+        None => return Err(ProviderError::NoName(name_claim.clone())),
+    };
     // An address that anybody may claim to have names nobody.
-    if name_claim == EMAIL && claims.get(VERIFIED) != Some(&Value::Bool(true)) {
+    let verified = match claims.get(VERIFIED) {
+        Some(Value::Bool(verified)) => *verified,
+        Some(Value::String(verified)) => verified == "true",
+        _ => false,
+    };
+    if name_claim == EMAIL && !verified {
         return Err(ProviderError::NoName(format!(
             "{VERIFIED}, which {EMAIL} needs to be a user name"
         )));
     }
+    let groups = groups::read(claims, &settings.groups_claim);
     Ok(ProvidedIdentity {
         subject: identity,
-        name: name.to_owned(),
-        groups: groups(claims.get(groups_claim)),
+        name,
+        groups: groups.names,
+        left_out: groups.left_out,
+        renamed: groups.renamed,
     })
 }
 
-/// The groups that a claim names: a list, or one. Anything else says nothing about groups, as a claim that is not there, and
-/// so does one of which nothing can be used.
-fn groups(claim: Option<&Value>) -> Option<BTreeSet<String>> {
-    let named: Vec<&str> = match claim? {
-        Value::String(group) => vec![group],
-        Value::Array(groups) => groups.iter().map(Value::as_str).collect::<Option<_>>()?,
+/// A name: a text, a whole number, or a list of one of these.
+pub(super) fn text_of(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) if !number.is_f64() => number.to_string(),
+        Value::Array(values) => match values.as_slice() {
+            [only @ (Value::String(_) | Value::Number(_))] => return text_of(only),
+            _ => return None,
+        },
         _ => return None,
     };
-    // Some providers write groups as paths.
-    let names = named
-        .iter()
-        .map(|name| name.strip_prefix('/').unwrap_or(name));
-    let names = names.filter(|name| PlainName::from_existing(name).is_ok());
-    let usable: BTreeSet<String> = names.map(str::to_owned).collect();
-    if usable.len() > MOST_GROUPS || (usable.is_empty() && !named.is_empty()) {
-        tracing::warn!(
-            groups = named.len(),
-            "the identity provider names groups of which none can be used, or too many; they stay as they are"
-        );
-        return None;
-    }
-    Some(usable)
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]
@@ -100,24 +95,54 @@ mod tests {
 
     use super::*;
 
-    #[rstest::rstest]
-    #[case::absent(json!({}), None)]
-    #[case::null(json!({"groups": null}), None)]
-    #[case::none(json!({"groups": []}), Some(vec![]))]
-    #[case::some(json!({"groups": ["dev", "ops", "dev"]}), Some(vec!["dev", "ops"]))]
-    #[case::one(json!({"groups": "dev"}), Some(vec!["dev"]))]
-    #[case::paths(json!({"groups": ["/dev", "/a/b"]}), Some(vec!["dev"]))]
-    #[case::unusable(json!({"groups": ["/a/b", "."]}), None)]
-    #[case::many(json!({"groups": (0..501).map(|n| n.to_string()).collect::<Vec<_>>()}), None)]
-    #[case::numbers(json!({"groups": [1, 2]}), None)]
-    #[case::mixed(json!({"groups": ["dev", {}]}), None)]
-    #[case::object(json!({"groups": {"dev": true}}), None)]
-    fn l16_a_groups_claim_that_is_absent_is_not_an_empty_one(
-        #[case] claims: Value,
-        #[case] expected: Option<Vec<&str>>,
-    ) {
-        let read = groups(claims.get("groups"));
-        let expected = expected.map(|groups| groups.into_iter().map(str::to_owned).collect());
-        assert_eq!(read, expected);
+    #[test]
+    fn claims_are_found_by_name_and_by_path() {
+        let claims = json!({
+            "groups": ["a"],
+            "https://example.org/roles": ["b"],
+            "realm_access": {"roles": ["c"], "a": {"b": ["d"]}},
+            "resource_access": {"agent.yard": {"roles": ["e"]}},
+            "a.b": ["f"],
+            "a": {"b": ["g"], "c": ["h"]},
+        });
+        let claims = claims.as_object().unwrap();
+        for (path, expected) in [
+            ("groups", Some("a")),
+            ("https://example.org/roles", Some("b")),
+            ("realm_access.roles", Some("c")),
+            ("realm_access.a.b", Some("d")),
+            ("resource_access.agent.yard.roles", Some("e")),
+            ("resource_access.agent\\.yard.roles", Some("e")),
+            ("a.b", Some("f")),
+            ("a.c", Some("h")),
+            ("realm_access.groups", None),
+            ("groups.roles", None),
+            ("realm_access.", None),
+            (".", None),
+            ("", None),
+        ] {
+            let found = find(claims, path).map(|value| value[0].as_str().unwrap());
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_are_texts_numbers_and_lists_of_one() {
+        for (value, expected) in [
+            (json!("ann"), Some("ann")),
+            (json!(" ann "), Some("ann")),
+            (json!(4711), Some("4711")),
+            (json!(["ann"]), Some("ann")),
+            (json!([4711]), Some("4711")),
+            (json!(""), None),
+            (json!(1.5), None),
+            (json!(["ann", "annie"]), None),
+            (json!([["ann"]]), None),
+            (json!([]), None),
+            (json!({"name": "ann"}), None),
+            (json!(true), None),
+        ] {
+            assert_eq!(text_of(&value).as_deref(), expected, "{value}");
+        }
     }
 }

@@ -50,6 +50,11 @@ pub enum ProviderError {
         /// What is wrong with it.
         why: String,
     },
+    /// Its description lacks what a sign-in needs.
+    #[error(
+        "the description of the identity provider lacks what a sign-in needs ({0}); have it added at the provider (OpenID Connect Discovery 1.0 §3), or let another provider that has it, such as Keycloak, stand between"
+    )]
+    Lacks(String),
     /// It calls itself something else.
     #[error(
         "the identity provider calls itself something else: {0}; set oidc.provider_url to exactly that, also the / at the end"

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use http::Response;
-use openidconnect::{HttpRequest, HttpResponse};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
+use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use super::error::ProviderError;
+use super::json::read_object;
 use crate::drivers::{shown, trust};
 
 /// Longest time of one request, from connecting to the last byte.
@@ -21,6 +22,31 @@ pub(super) struct Http {
     client: Client,
     /// The provider speaks TLS, so everything that it names must.
     tls: bool,
+}
+
+/// What a provider answers.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The object in an answer to `what`.
+    ///
+    /// # Errors
+    /// [`ProviderError::Status`], [`ProviderError::Unreadable`].
+    pub(super) fn object(&self, what: &'static str) -> Result<Map<String, Value>, ProviderError> {
+        if !self.status.is_success() {
+            return Err(ProviderError::Status {
+                what,
+                status: self.status.as_u16(),
+            });
+        }
+        read_object(&self.body).map_err(|why| ProviderError::Unreadable {
+            what,
+            why: why.to_owned(),
+        })
+    }
 }
 
 impl Http {
@@ -55,35 +81,61 @@ impl Http {
         Ok(sent.map_err(|error| ProviderError::of(&error))?.status())
     }
 
-    /// Sends one request of the library.
-    pub(super) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ProviderError> {
-        let mut request = reqwest::Request::try_from(request)
-            .map_err(|_| ProviderError::Unreachable("it names no address".to_owned()))?;
-        *request.timeout_mut() = Some(TIMEOUT);
-        let url = request.url();
+    /// Asks for a document; `credentials` are those of the `Authorization` header.
+    pub(super) async fn get(
+        &self,
+        url: &Url,
+        credentials: Option<HeaderValue>,
+    ) -> Result<Answer, ProviderError> {
+        let request = self.client.get(url.clone());
+        self.send(url, request, credentials).await
+    }
+
+    /// Sends a form.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        form: String,
+        credentials: Option<HeaderValue>,
+    ) -> Result<Answer, ProviderError> {
+        let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let request = self.client.post(url.clone());
+        let request = request.header(CONTENT_TYPE, kind).body(form);
+        self.send(url, request, credentials).await
+    }
+
+    async fn send(
+        &self,
+        url: &Url,
+        request: reqwest::RequestBuilder,
+        credentials: Option<HeaderValue>,
+    ) -> Result<Answer, ProviderError> {
         if self.tls && url.scheme() != "https" {
             return Err(ProviderError::Plain(shown(url.as_str())));
         }
-        let asked = shown(url.path());
-        let sent = self.client.execute(request).await;
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(mut credentials) = credentials {
+            credentials.set_sensitive(true);
+            headers.insert(AUTHORIZATION, credentials);
+        }
+        let sent = request.headers(headers).send().await;
         let mut answer = sent.map_err(|error| ProviderError::of(&error))?;
         if answer.status().is_redirection() {
-            return Err(ProviderError::Redirected(asked));
+            return Err(ProviderError::Redirected(shown(url.path())));
         }
-        let mut response = Response::new(Vec::new());
-        *response.status_mut() = answer.status();
-        response.headers_mut().clone_from(answer.headers());
+        let (status, mut body) = (answer.status(), Vec::new());
         while let Some(piece) = answer
             .chunk()
             .await
             .map_err(|error| ProviderError::of(&error))?
         {
-            if response.body().len() + piece.len() > LARGEST {
+            if body.len() + piece.len() > LARGEST {
                 return Err(ProviderError::TooLarge(LARGEST));
             }
-            response.body_mut().extend_from_slice(&piece);
+            body.extend_from_slice(&piece);
         }
-        Ok(response)
+        Ok(Answer { status, body })
     }
 }
 

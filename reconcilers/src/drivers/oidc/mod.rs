@@ -3,13 +3,20 @@
 //! What the browser brings proves nothing by itself. It must have been sent off by this service (state), the ID token must
 //! have been issued for that very sign-in (nonce) and for this service (audience), by the provider that is set (issuer) with
 //! a key of its own (signature), and whoever redeems the code must be whoever has asked for it (PKCE).
+//!
+//! What no sign-in uses may have any form, or be missing: members of the description, of the answer with the tokens, and claims.
 
 mod check;
 mod claims;
+mod description;
 mod error;
+mod groups;
 mod http;
+mod id_token;
+mod json;
 mod provider;
 mod real;
+mod token;
 
 use async_trait::async_trait;
 use schema::live::{CheckStep, PendingSignIn, ProvidedIdentity};
@@ -34,9 +41,9 @@ pub struct ProviderSettings {
     pub redirect_url: String,
     /// What is asked for, separated by spaces.
     pub scopes: String,
-    /// The claim with the user name.
+    /// The claim with the user name, or the path to it with dots.
     pub username_claim: String,
-    /// The claim with the names of groups.
+    /// The claim with the names of groups, or the path to it.
     pub groups_claim: String,
 }
 

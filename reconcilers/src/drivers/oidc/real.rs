@@ -14,7 +14,8 @@ use url::Url;
 
 use super::check;
 use super::error::ProviderError;
-use super::provider::{Provider, Refusal};
+use super::id_token::Refusal;
+use super::provider::Provider;
 use super::{IdentityProvider, ProviderSettings, Returned};
 
 /// How long a provider's description and keys are good.
@@ -157,7 +158,8 @@ impl OidcProvider {
         returned: &Returned,
     ) -> Result<ProvidedIdentity, ProviderError> {
         let provider = self.provider(settings).await?;
-        let tokens = provider.redeem(settings, pending, returned).await?;
+        let redeemed = provider.redeem(settings, pending, returned).await;
+        let (tokens, _) = redeemed.map_err(|(error, _)| error)?;
         let now = self.clock.now();
         let verified = match provider.verify(settings, pending, &tokens, now) {
             Err(Refusal::Key(_)) => {

@@ -32,10 +32,11 @@ fn failures() -> Vec<(DirectoryError, bool)> {
         (DirectoryError::Filter(why()), true),
         (DirectoryError::Incomplete(why()), false),
         (DirectoryError::Ambiguous, false),
+        (DirectoryError::Reference(why()), false),
         (
             DirectoryError::Unreadable {
                 dn: "uid=p000".to_owned(),
-                attribute: "uid".to_owned(),
+                why: "it has no uid".to_owned(),
             },
             false,
         ),
@@ -291,7 +292,7 @@ async fn l16_groups_that_a_directory_does_not_tell_stay_as_they_are() {
     silent.iter_mut().for_each(|person| person.groups = None);
     yard.says(Ok(Listing {
         people: silent,
-        groups: None,
+        ..Listing::default()
     }));
     for scope in [SyncScope::Users, SyncScope::Groups] {
         yard.request(scope, "");

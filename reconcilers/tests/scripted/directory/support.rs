@@ -96,6 +96,7 @@ pub fn listing(people: Vec<Person>, more: &[&str]) -> Listing {
     Listing {
         groups: Some(groups.flatten().chain(more).collect()),
         people,
+        ..Listing::default()
     }
 }
 

@@ -28,7 +28,7 @@ settings! {
     /// Finds one user; {{username}} is replaced by the escaped name.
     FILTER: Setting<String> = "ldap.filter", "User filter", Setting::text(rules::user_filter, "(uid={{username}})").effects(SYNC);
 
-    /// DN below which groups are searched.
+    /// DN below which groups are searched; with member_of, what users name elsewhere is no group.
     GROUP_BASE_DN: Setting<Option<String>> = "ldap.group_base_dn", "Group search base", Setting::optional(rules::line).effects(SYNC);
 
     /// Finds one group; {{groupname}} is replaced by the escaped name.

@@ -19,7 +19,7 @@ settings! {
     /// Name of the identity provider on the sign-in page: "Sign in with …".
     DISPLAY_NAME: Setting<String> = "oidc.display_name", "Display name", Setting::text(rules::line, "Single sign-on");
 
-    /// Claim that lists the user's groups; without it, groups stay as they are. Names with a / inside are left out.
+    /// Claim that lists the user's groups, or the path to it such as realm_access.roles; without it, groups stay as they are. Each / inside a name becomes a colon.
     GROUPS_CLAIM: Setting<String> = "oidc.groups_claim", "Groups claim", Setting::text(rules::name, "groups");
 
     /// Issuer URL of the identity provider, exactly as the provider writes it: https, except on the loopback interface.
@@ -31,7 +31,7 @@ settings! {
     /// Scopes to request.
     SCOPES: Setting<String> = "oidc.scopes", "Scopes", Setting::text(rules::scopes, "openid profile email");
 
-    /// Claim that holds the user name; email counts only with email_verified. It is read at the first sign-in; afterwards the provider's subject tells who somebody is.
+    /// Claim that holds the user name, or the path to it with dots; email counts only with email_verified. It is read at the first sign-in; afterwards the provider's subject tells who somebody is.
     USERNAME_CLAIM: Setting<String> = "oidc.username_claim", "User name claim", Setting::text(rules::name, "preferred_username");
 
     /// Let only users on the whitelist sign in.

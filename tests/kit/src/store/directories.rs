@@ -168,6 +168,8 @@ impl DirectoryStore for MemoryStore {
                 KnownUser {
                     uid: uid.clone(),
                     name: account.name.clone(),
+                    // Users are found by name alone here.
+                    subject: String::new(),
                     digest: said.0,
                     missing_since: said.1,
                     // Nobody signs in here.

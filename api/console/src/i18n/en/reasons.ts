@@ -84,6 +84,10 @@ export const reasons: ReasonTexts = {
     'The identity provider cannot be used',
     'Check the oidc settings and the provider; users cannot sign in until then.',
   ],
+  GroupsLeftOut: [
+    'Groups of the identity provider were left out',
+    'Correct what the message names at the provider, or oidc.groups_claim; groups are read at each sign-in.',
+  ],
   DirectoryFailed: [
     'The directory cannot be read',
     'Check the ldap settings and the directory; it is asked again by itself.',

@@ -55,6 +55,7 @@ impl Oidc {
             subject: format!("https://id.example {subject}"),
             name: name.to_owned(),
             groups: groups.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            ..ProvidedIdentity::default()
         });
     }
 
@@ -119,6 +120,35 @@ async fn whoever_the_provider_has_signed_in_has_an_account_and_a_session() {
     assert_eq!(cookies.len(), 2);
     let gone = "oidc-a-state-that=; Path=/api/login/oidc; Max-Age=0; HttpOnly; SameSite=Lax";
     assert!(cookies.iter().any(|cookie| *cookie == gone), "{cookies:?}");
+}
+
+#[tokio::test]
+async fn groups_left_out_are_in_the_audit_trail_and_an_event() {
+    let oidc = oidc().await;
+    oidc.says("17", "carol", Some(&["dev"]));
+    assert_eq!(oidc.sign_in().await.status, 302);
+    // Too many to be sent: not known is not none.
+    *oidc.yard.world.provider.says.lock().unwrap() = Ok(ProvidedIdentity {
+        subject: "https://id.example 17".to_owned(),
+        name: "carol".to_owned(),
+        groups: None,
+        left_out: vec!["the claim groups is left out".to_owned()],
+        renamed: vec!["\"/a/b\" is a:b here".to_owned()],
+    });
+    assert_eq!(oidc.sign_in().await.status, 302);
+    assert_eq!(oidc.groups_of("carol").await, json!(["dev"]));
+    let ask = async |path: &str| {
+        let answer = oidc.yard.get(path).with("root", &oidc.root).send().await;
+        answer.body
+    };
+    let events = ask("/api/admin/events?object=user/carol").await;
+    let event = &events["events"][0];
+    assert_eq!(event["reason"], "GroupsLeftOut", "{events}");
+    assert_eq!(event["message"], "the claim groups is left out");
+    let audit = ask("/api/admin/audit?page=1").await.to_string();
+    for part in ["groups left out: the claim groups is left out", "a:b here"] {
+        assert!(audit.contains(part), "{audit}");
+    }
 }
 
 #[tokio::test]
@@ -477,6 +507,9 @@ async fn names_and_the_whitelist_are_looked_at() {
     oidc.says("1", "dr:who", None);
     let answer = oidc.sign_in().await;
     assert_eq!(answer.verdict(), (403, "invalid_username"));
+    for part in ["dr:who", "A-Z", "oidc.username_claim"] {
+        assert!(answer.text.contains(part), "{}", answer.text);
+    }
     let saved = oidc.save(&json!({"oidc.whitelist_enabled": true})).await;
     assert_eq!(saved.status, 200, "{}", saved.text);
     oidc.says("2", "dave", None);

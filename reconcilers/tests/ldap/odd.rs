@@ -1,0 +1,293 @@
+//! What directories of real people have in them: names in another case, several names, RDNs of several attributes, roles among the
+//! groups, pages without entries. A sign-in and a list say the same of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reconcilers::drivers::ldap::{Directory, DirectorySettings, GroupSearch, Listing, Wanted};
+use rstest::rstest;
+use secrecy::SecretString;
+
+use super::hostile::{PAGES, controls, element, entry_with, message, result, send, serve};
+use super::server::{Slapd, password};
+use super::{directory, names};
+
+/// An LDIF file of real people's directories, below the suffix of the tests, without what these have anyway.
+fn case(name: &str) -> String {
+    let path = format!("{}/tests/cases/ldap/{name}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.replace("dc=planetexpress,dc=com", "dc=example,dc=org");
+    let entries = text.split("\n\n").map(str::trim);
+    let new = entries.filter(|it| it.contains("dn: ") && !it.contains("dn: ou=people,"));
+    new.map(|entry| format!("{entry}\n\n")).collect()
+}
+
+fn searched(slapd: &Slapd, filter: &str, attribute: &str) -> DirectorySettings {
+    DirectorySettings {
+        groups: GroupSearch::Groups {
+            base_dn: "dc=example,dc=org".to_owned(),
+            filter: filter.to_owned(),
+            member_attribute: attribute.to_owned(),
+        },
+        ..slapd.settings()
+    }
+}
+
+fn groups_of<'a>(listing: &'a Listing, name: &str) -> &'a Option<BTreeSet<String>> {
+    let found = listing.people.iter().find(|it| it.name == name);
+    &found
+        .unwrap_or_else(|| panic!("{name}: {listing:?}"))
+        .groups
+}
+
+#[tokio::test]
+async fn members_match_in_any_case_at_sign_in_and_in_lists() {
+    let group = |name: &str, members: &str| {
+        format!(
+            "dn: cn={name},ou=groups,dc=example,dc=org\nobjectClass: posixGroup\ncn: {name}\ngidNumber: 7\n{members}\n"
+        )
+    };
+    let mut more = group("upper", "memberUid: ALICE\n");
+    more += &group("capital", "memberUid: Alice\nmemberUid: BoB\n");
+    more += &group("mixed", "memberUid: aLiCe\n");
+    // `alice ` and ` Bob`, with the spaces.
+    more += &group("spaces", "memberUid:: YWxpY2Ug\nmemberUid:: IEJvYg==\n");
+    more += &group("others", "memberUid: alicea\nmemberUid: a lice\n");
+    let slapd = Slapd::with(&[], None, "", &more);
+    let settings = searched(
+        &slapd,
+        "(&(objectClass=posixGroup)(cn={{groupname}}))",
+        "memberUid",
+    );
+    let directory = directory();
+    let listing = directory.list(&settings).await.unwrap();
+    for (name, expected) in [
+        ("alice", names(&["upper", "capital", "mixed", "spaces"])),
+        ("bob", names(&["capital", "spaces"])),
+    ] {
+        assert_eq!(groups_of(&listing, name), &expected, "{name}");
+        let person = directory.sign_in(&settings, name, &password(name)).await;
+        assert_eq!(person.unwrap().unwrap().groups, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_with_two_names_is_left_out_and_the_rest_goes_on() {
+    // Besides: an entry that its DN names, and one whose only name is another value of that one.
+    let more = "dn: uid=first,ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: first\nuid: second\ncn: f\nsn: f\n\
+                userPassword: secret-pw\n\n\
+                dn: cn=Taken,ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: second\ncn: Taken\nsn: t\n\
+                userPassword: secret-pw\n\n\
+                dn: uid=tagged,ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: tagged\nuid;lang-en: english\ncn: t\n\
+                sn: t\nuserPassword: secret-pw\n\n";
+    let slapd = Slapd::with(&[], None, "", &(case("two-values-of-uid.ldif") + more));
+    let (directory, settings) = (directory(), slapd.settings());
+    let listing = directory.list(&settings).await.unwrap();
+    let found: BTreeSet<&str> = listing.people.iter().map(|it| it.name.as_str()).collect();
+    let mut expected = BTreeSet::from(["alice", "bob", "locked", "first", "tagged"]);
+    expected.extend(["u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8", "u9"]);
+    assert_eq!(found, expected);
+    let left: BTreeMap<&str, &str> = listing
+        .left_out
+        .iter()
+        .map(|it| (it.dn.as_str(), it.reason.as_str()))
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    let two = left["cn=Two Names,ou=people,dc=example,dc=org"];
+    for part in [
+        "2 values of uid",
+        "tnames",
+        "two.names",
+        "leave one of them",
+    ] {
+        assert!(two.contains(part), "{two}");
+    }
+    let taken = left["cn=Taken,ou=people,dc=example,dc=org"];
+    assert!(
+        taken.contains("uid=first,ou=people,dc=example,dc=org"),
+        "{taken}"
+    );
+    // A sign-in says the same of each.
+    for (typed, name) in [
+        ("u1", Some("u1")),
+        ("first", Some("first")),
+        ("tagged", Some("tagged")),
+        ("tnames", None),
+        ("two.names", None),
+        ("second", None),
+    ] {
+        let secret = SecretString::from("secret-pw");
+        let person = directory.sign_in(&settings, typed, &secret).await.unwrap();
+        assert_eq!(person.map(|it| it.name).as_deref(), name, "{typed}");
+    }
+    // So does the test of the settings.
+    let check = directory.check(&settings, &Wanted::default()).await;
+    let said = &check.steps[1].detail;
+    assert!(said.contains("found 14 users; left out: 2"), "{said}");
+    assert!(said.contains("two.names"), "{said}");
+}
+
+#[tokio::test]
+async fn rdns_of_several_attributes_match_in_any_order() {
+    let amy = "dn: cn=Other,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: Other\n\
+               member: SN=kroker + CN=amy  wong,OU=People,dc=example,dc=org\n\n\
+               dn: cn=Oid,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: Oid\n\
+               member: 2.5.4.4=Kroker+2.5.4.3=Amy Wong,ou=people,domainComponent=example,dc=org\n\
+               member: cn=Philip\\20J. Fry,ou=people,dc=example,dc=org\n\n\
+               dn: cn=Outer+ou=x,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\nobjectClass: extensibleObject\ncn: Outer\n\
+               ou: x\nmember: cn=Other,ou=groups,dc=example,dc=org\n\n\
+               dn: cn=Top,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: Top\n\
+               member: OU=X+CN=outer,ou=groups,dc=example,dc=org\n\n";
+    let crew = case("planet-express-subset.ldif").replace(
+        "objectclass: Group\nobjectclass: top\ngroupType: 2147483650",
+        "objectClass: groupOfNames",
+    );
+    let slapd = Slapd::with(&[], None, "", &(crew + amy));
+    let (directory, secret) = (directory(), SecretString::from("secret-pw"));
+    for settings in [
+        searched(
+            &slapd,
+            "(&(objectClass=groupOfNames)(cn={{groupname}}))",
+            "member",
+        ),
+        slapd.settings(),
+    ] {
+        let listing = directory.list(&settings).await.unwrap();
+        assert_eq!(listing.left_out, []);
+        for (name, expected) in [
+            ("amy", names(&["Other", "Oid", "Outer", "Top"])),
+            ("fry", names(&["Oid", "ship_crew"])),
+            ("leela", names(&["ship_crew"])),
+        ] {
+            assert_eq!(groups_of(&listing, name), &expected, "{name}");
+            let person = directory.sign_in(&settings, name, &secret).await;
+            let person = person.unwrap().unwrap();
+            assert_eq!(person.groups, expected, "{name}");
+            let listed = listing.people.iter().find(|it| it.name == name);
+            assert_eq!(person.dn, listed.unwrap().dn);
+        }
+    }
+}
+
+#[rstest]
+#[case::everything(None, &["ipausers", "developers", "helpdesk", "User Administrators", "System: Modify Users", "c4f41b80-96eb-11ef-9cbc-0242ac170002", "0d2c9b3a-1167-11e1-9dea-0050562c8d82"], "2 groups have this name")]
+#[case::groups(Some("CN=Groups, cn=accounts,dc=example,dc=org"), &["ipausers", "developers"], "6 values that users have are not below ldap.group_base_dn")]
+#[case::elsewhere(Some("cn=none,dc=example,dc=org"), &[], "8 values that users have are not below ldap.group_base_dn")]
+#[tokio::test]
+async fn member_of_takes_groups_below_their_base_alone(
+    #[case] base_dn: Option<&str>,
+    #[case] expected: &[&str],
+    #[case] note: &str,
+) {
+    let parents = "dn: cn=accounts,dc=example,dc=org\nobjectClass: organizationalRole\ncn: accounts\n\n\
+                   dn: cn=users,cn=accounts,dc=example,dc=org\nobjectClass: organizationalRole\ncn: users\n\n";
+    let slapd = Slapd::with(
+        &[],
+        None,
+        "",
+        &(parents.to_owned() + &case("freeipa-memberof.ldif")),
+    );
+    let settings = DirectorySettings {
+        base_dn: "cn=accounts,dc=example,dc=org".to_owned(),
+        groups: GroupSearch::MemberOf {
+            base_dn: base_dn.map(str::to_owned),
+        },
+        ..slapd.settings()
+    };
+    let directory = directory();
+    let listing = directory.list(&settings).await.unwrap();
+    assert_eq!(groups_of(&listing, "ann"), &names(expected));
+    assert_eq!(listing.groups, names(expected));
+    assert_eq!(listing.notes.len(), 1, "{:?}", listing.notes);
+    let secret = SecretString::from("secret-pw");
+    let ann = directory.sign_in(&settings, "ann", &secret).await;
+    assert_eq!(ann.unwrap().unwrap().groups, names(expected));
+    let said = &listing.notes[0].reason;
+    assert!(said.contains(note), "{said}");
+    let check = directory.check(&settings, &Wanted::default()).await;
+    assert!(check.steps[2].detail.contains(said.as_str()), "{check:?}");
+}
+
+/// The control that says that more pages come, unless `cookie` is empty.
+fn page(cookie: &[u8]) -> Vec<u8> {
+    let page = [element(0x02, &[0]), element(0x04, cookie)].concat();
+    let page = element(0x30, &page);
+    controls(&[element(0x04, PAGES), element(0x04, &page)].concat())
+}
+
+#[tokio::test]
+async fn empty_pages_are_passed_over() {
+    let settings = serve(|id, stream| {
+        let done = |cookie: &[u8]| message(id, &[&result(0x65, b""), &page(cookie)]);
+        let found = |name: &[u8]| message(id, &[&entry_with(name, &[(b"uid", &[b"ann"])])]);
+        match id {
+            // The first request binds.
+            2 | 4..9 => send(stream, &[&done(b"more")]),
+            3 => send(stream, &[&found(b"uid=ann,dc=example"), &done(b"more")]),
+            _ => send(stream, &[&done(b"")]),
+        }
+    });
+    let listing = directory().list(&settings).await.unwrap();
+    assert_eq!(listing.people.len(), 1);
+}
+
+#[tokio::test]
+async fn values_that_are_no_text_fail_their_entry_alone() {
+    let settings = serve(|id, stream| {
+        let entry = |dn: &[u8], attributes: &[(&[u8], &[&[u8]])]| {
+            message(id, &[&entry_with(dn, attributes)])
+        };
+        let of = b"cn=dev,dc=example" as &[u8];
+        let answer = [
+            entry(
+                b"cn=1,dc=example",
+                &[(b"UID", &[b"ann"]), (b"memberOf", &[of])],
+            ),
+            // Nobody reads this one.
+            entry(
+                b"cn=2,dc=example",
+                &[(b"uid", &[b" bob "]), (b"jpegPhoto", &[b"\xff\xd8"])],
+            ),
+            entry(b"cn=3,dc=example", &[(b"uid", &[b"J\xfcrgen"])]),
+            entry(b"uid=eva,dc=example", &[(b"uid", &[b"\xff", b"Eva"])]),
+            entry(b"cn=5,dc=example", &[(b"uid", &[])]),
+            entry(
+                b"cn=6,dc=example",
+                &[(b"uid", &[b"zoe"]), (b"memberOf;range=0-1", &[of])],
+            ),
+        ];
+        match id {
+            2 => send(
+                stream,
+                &[&answer.concat(), &message(id, &[&result(0x65, b"")])],
+            ),
+            // The group itself can't be read.
+            _ => send(stream, &[&message(id, &[&result(0x65, b"")])]),
+        }
+    });
+    let listing = directory().list(&settings).await.unwrap();
+    let found: Vec<_> = listing
+        .people
+        .iter()
+        .map(|it| (it.name.as_str(), it.groups.clone()))
+        .collect();
+    let expected = [
+        ("ann", names(&["dev"])),
+        ("bob", names(&[])),
+        ("Eva", names(&[])),
+        // Of groups that can't be read as a whole nobody is taken away.
+        ("zoe", None),
+    ];
+    assert_eq!(found, expected);
+    let left: Vec<_> = listing
+        .left_out
+        .iter()
+        .map(|it| it.reason.as_str())
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[0].contains("uid is not text in UTF-8"), "{left:?}");
+    assert!(
+        left[1].contains("no uid that ldap.bind_dn may read"),
+        "{left:?}"
+    );
+    assert_eq!(listing.notes.len(), 1, "{:?}", listing.notes);
+}
