@@ -40,6 +40,32 @@ struct Given {
     timeout_ms: Option<u64>,
 }
 
+/// What executors answer to `browser_wait`.
+#[derive(Deserialize)]
+struct Found {
+    found: bool,
+}
+
+/// `browser_wait`, with a timeout.
+pub(in crate::mcp::tools) async fn for_element(
+    turn: &mut Turn<'_>,
+    asked: &Arguments,
+) -> Result<CallResult, Stop> {
+    let found = turn
+        .read("browser_wait", asked, |it: Found| it.found)
+        .await?;
+    let facts = json!({ "found": found });
+    let said = match found {
+        true => facts.to_string(),
+        false => format!(
+            "no element matches {} after {} ms",
+            asked["selector"].as_str().unwrap_or_default(),
+            asked["timeout"]
+        ),
+    };
+    Ok(CallResult::text(said).with(&facts).failed_if(!found))
+}
+
 impl Given {
     fn asks_the_page(&self) -> bool {
         self.text.is_some() || self.text_gone.is_some() || self.selector.is_some()
@@ -70,10 +96,6 @@ impl Given {
 
     /// By the executor's own tools.
     async fn holds_without_scripts(&self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
-        #[derive(Deserialize)]
-        struct Found {
-            found: bool,
-        }
         if let Some(selector) = &self.selector {
             if self
                 .state
