@@ -53,7 +53,6 @@ pub(super) async fn go(turn: &mut Turn<'_>, tool: &str, by: i64) -> Result<CallR
                 moved = true;
                 break;
             }
-            Err(Failed::Stop(stop @ (Stop::Denied(_) | Stop::Refused(_)))) => return Err(stop),
             Err(Failed::Stop(stop)) if stop.is_lost() => return Err(stop),
             // Between two pages a tab answers nothing.
             Err(Failed::Stop(_)) => {}
@@ -64,6 +63,10 @@ pub(super) async fn go(turn: &mut Turn<'_>, tool: &str, by: i64) -> Result<CallR
         }
     }
     let tab = navigate::tab(turn).await;
+    // Where nothing can be run, the address tells it.
+    moved |= tab
+        .as_ref()
+        .is_some_and(|tab| !before.at.contains(&tab.url));
     if !moved {
         let side = if by < 0 { "before" } else { "after" };
         return Err(Stop::said(format!(

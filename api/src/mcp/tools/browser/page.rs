@@ -154,6 +154,7 @@ fn failure(message: &str) -> Failed {
         "Content Security Policy",
         "unsafe-eval",
         "EvalError",
+        "Evaluating a string as JavaScript violates",
         "trusted-types",
         "TrustedScript",
     ];
@@ -228,6 +229,10 @@ mod tests {
         true
     )]
     #[case("This document requires 'TrustedScript' assignment.", true)]
+    #[case(
+        "Evaluating a string as JavaScript violates this document's Trusted Type assignment requirements.",
+        true
+    )]
     #[case("no tab is controlled", false)]
     fn blocked_scripts_are_known(#[case] message: &str, #[case] blocked: bool) {
         let found = failure(message);

@@ -10,7 +10,8 @@ use super::page::{self, Failed, Script};
 use super::{look, navigate};
 use crate::executors::Failure;
 use crate::mcp::tools::CallResult;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
+use crate::mcp::tools::result::read;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, made_of, typed};
 
 /// How long is waited if nothing else is asked for.
 const USUAL: Duration = Duration::from_secs(10);
@@ -51,19 +52,19 @@ pub(in crate::mcp::tools) async fn for_element(
     turn: &mut Turn<'_>,
     asked: &Arguments,
 ) -> Result<CallResult, Stop> {
-    let found = turn
-        .read("browser_wait", asked, |it: Found| it.found)
-        .await?;
-    let facts = json!({ "found": found });
-    let said = match found {
-        true => facts.to_string(),
-        false => format!(
-            "no element matches {} after {} ms",
-            asked["selector"].as_str().unwrap_or_default(),
-            asked["timeout"]
-        ),
-    };
-    Ok(CallResult::text(said).with(&facts).failed_if(!found))
+    let said = format!(
+        "no element matches {} after {} ms",
+        asked["selector"].as_str().unwrap_or_default(),
+        asked["timeout"]
+    );
+    let outcome = turn.ask("browser_wait", asked).await?;
+    made_of("browser_wait", outcome, move |tool, outcome| {
+        Ok(match read(tool, &outcome) {
+            Ok(Found { found: false }) => CallResult::error(said).with(&json!({ "found": false })),
+            _ => CallResult::of(tool, outcome),
+        })
+    })
+    .await
 }
 
 impl Given {

@@ -28,6 +28,6 @@
         (secret(element) ? '' : '. Its value is now ' + JSON.stringify(squeeze(element.value, 80))));
     }
   } else throw new Error('selector: nothing can be typed into this element');
-  if (submit) press(element, 'Enter');
+  if (submit) try { press(element, 'Enter'); } catch (error) { throw new Error('the text was typed; then: ' + error.message); }
   return { success: true };
 }
