@@ -20,6 +20,7 @@ const LIBRARY: &str = include_str!("page/lib.js");
 pub(super) enum Script {
     Click,
     Condition,
+    Content,
     FillForm,
     Find,
     History,
@@ -39,6 +40,7 @@ impl Script {
         match self {
             Self::Click => include_str!("page/click.js"),
             Self::Condition => include_str!("page/condition.js"),
+            Self::Content => include_str!("page/content.js"),
             Self::FillForm => include_str!("page/fill_form.js"),
             Self::Find => include_str!("page/find.js"),
             Self::History => include_str!("page/history.js"),
