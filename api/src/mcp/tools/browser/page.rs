@@ -18,33 +18,41 @@ const LIBRARY: &str = include_str!("page/lib.js");
 /// A script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
-    Append,
     Click,
     Condition,
+    Content,
     FillForm,
     Find,
+    History,
     Hover,
     Html,
+    Key,
+    Links,
     Place,
     Query,
     SelectOption,
     Snapshot,
+    Type,
 }
 
 impl Script {
     fn source(self) -> &'static str {
         match self {
-            Self::Append => include_str!("page/append.js"),
             Self::Click => include_str!("page/click.js"),
             Self::Condition => include_str!("page/condition.js"),
+            Self::Content => include_str!("page/content.js"),
             Self::FillForm => include_str!("page/fill_form.js"),
             Self::Find => include_str!("page/find.js"),
+            Self::History => include_str!("page/history.js"),
             Self::Hover => include_str!("page/hover.js"),
             Self::Html => include_str!("page/html.js"),
+            Self::Key => include_str!("page/key.js"),
+            Self::Links => include_str!("page/links.js"),
             Self::Place => include_str!("page/place.js"),
             Self::Query => include_str!("page/query.js"),
             Self::SelectOption => include_str!("page/select_option.js"),
             Self::Snapshot => include_str!("page/snapshot.js"),
+            Self::Type => include_str!("page/type.js"),
         }
     }
 
@@ -104,7 +112,18 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     given: Value,
     make: impl FnOnce(T) -> R + Send + 'static,
 ) -> Result<R, Failed> {
-    let source = script.with(&given);
+    run_source(turn, script.with(&given), make).await
+}
+
+/// The same with the source of a script, which is one expression.
+///
+/// # Errors
+/// As [`run`].
+pub(super) async fn run_source<T: DeserializeOwned, R: Send + 'static>(
+    turn: &mut Turn<'_>,
+    source: String,
+    make: impl FnOnce(T) -> R + Send + 'static,
+) -> Result<R, Failed> {
     let asked = arguments(serde_json::json!({ "script": source }));
     let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
@@ -137,6 +156,7 @@ fn failure(message: &str) -> Failed {
         "Content Security Policy",
         "unsafe-eval",
         "EvalError",
+        "Evaluating a string as JavaScript violates",
         "trusted-types",
         "TrustedScript",
     ];
@@ -211,6 +231,10 @@ mod tests {
         true
     )]
     #[case("This document requires 'TrustedScript' assignment.", true)]
+    #[case(
+        "Evaluating a string as JavaScript violates this document's Trusted Type assignment requirements.",
+        true
+    )]
     #[case("no tab is controlled", false)]
     fn blocked_scripts_are_known(#[case] message: &str, #[case] blocked: bool) {
         let found = failure(message);
