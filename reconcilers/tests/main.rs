@@ -11,5 +11,6 @@ mod layers;
 mod ldap;
 mod oidc;
 mod real;
+mod real_inputs;
 mod registry;
 mod scripted;

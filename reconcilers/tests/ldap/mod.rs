@@ -13,7 +13,7 @@ mod odd;
 mod samba;
 mod scale;
 #[allow(dead_code)] // The tests of the whole program use the rest.
-mod server;
+pub mod server;
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -47,7 +47,7 @@ fn long() -> bool {
     std::env::var_os("AGENTYARD_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
 }
 
-fn directory() -> LdapDirectory {
+pub fn directory() -> LdapDirectory {
     LdapDirectory::new(TaskTracker::new(), CancellationToken::new())
 }
 

@@ -8,8 +8,8 @@
     clippy::disallowed_methods // Real time-outs take real time.
 )]
 
-mod odd;
-mod provider;
+pub mod odd;
+pub mod provider;
 pub mod tls;
 
 use std::collections::BTreeSet;
@@ -30,11 +30,11 @@ use tokio_util::task::TaskTracker;
 
 use provider::{CLIENT, DISCOVERY, Key, Op, SECRET, base64, header, now, ok, unsigned};
 
-fn driver() -> OidcProvider {
+pub fn driver() -> OidcProvider {
     OidcProvider::new(Arc::new(SystemClock), TaskTracker::new())
 }
 
-fn returned() -> Returned {
+pub fn returned() -> Returned {
     Returned {
         code: "c0de".into(),
         issuer: None,

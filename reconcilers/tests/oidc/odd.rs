@@ -15,7 +15,7 @@ fn case(name: &str) -> String {
 }
 
 /// Signs in with these claims besides those that all ID tokens have, and none of the provider's own.
-async fn with_claims(
+pub async fn with_claims(
     driver: &OidcProvider,
     op: &Op,
     settings: &ProviderSettings,
