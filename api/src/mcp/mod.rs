@@ -21,7 +21,7 @@ mod revision;
 mod revocation;
 mod session;
 mod stream;
-mod tools;
+pub(crate) mod tools;
 
 use std::sync::Arc;
 

@@ -7,13 +7,14 @@ use std::io::Write as _;
 use std::path::Path;
 
 use schema::ids::SkillName;
-use schema::skill_store::SkillStore;
+use schema::skill_store::{SkillStore, list_skills};
 use serde_json::{Value, json};
 
 use self::table::{Outcome, Row, check};
 use super::files::tests::make_home;
 use super::skills::tests::zip_of;
 use super::yard::{Answer, Yard, yard};
+use crate::mcp::tools::arguments::tests::read_for;
 
 /// A row: rule, reader, form, outcome, texts of the outcome.
 fn row(
@@ -380,6 +381,80 @@ async fn rows_of_cookies(root: &Sender<'_>, alice: &Sender<'_>) -> Vec<Row> {
     ]
 }
 
+fn rows_of_calls() -> Vec<Row> {
+    const CALL: &str = "arguments of a tool";
+    let call = |tool: &str, given: Value| match read_for(tool, &given) {
+        Ok(read) if read.notes.is_empty() => Outcome::Taken,
+        Ok(read) => Outcome::Warned(read.notes),
+        Err(message) => Outcome::Refused(message),
+    };
+    let steps = json!({"steps": "[{\"tool\":\"browser_status\",\"arguments\":{}}]"});
+    vec![
+        row(
+            1,
+            CALL,
+            "null for an optional argument",
+            call("browser_snapshot", json!({"selector": null})),
+            &[],
+        ),
+        row(
+            3,
+            CALL,
+            "`\"ms\": \"5\"`",
+            call("computer_wait", json!({"ms": "5"})),
+            &["ms"],
+        ),
+        row(
+            4,
+            CALL,
+            "a list as JSON text",
+            call("browser_batch", steps),
+            &["steps"],
+        ),
+        row(
+            5,
+            CALL,
+            "`\"ms\": \"soon\"`",
+            call("computer_wait", json!({"ms": "soon"})),
+            &["soon", "such as"],
+        ),
+    ]
+}
+
+fn rows_of_repositories() -> Vec<Row> {
+    const REPOSITORY: &str = "repository of skills";
+    let folder = tempfile::tempdir().unwrap();
+    for (name, manifest) in [
+        ("good", "---\nname: good\ndescription: Good\n---\n"),
+        ("bad", "---\nname: bad\ndescription: [\n---\n"),
+    ] {
+        let skill = folder.path().join(name);
+        std::fs::create_dir(&skill).unwrap();
+        std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
+    }
+    let opened = std::fs::File::open(folder.path()).unwrap();
+    let found = list_skills(&opened).unwrap().skills;
+    assert_eq!(found.len(), 2);
+    let problems = found.into_iter().filter_map(|skill| skill.problem);
+    let outcome = Outcome::Warned(problems.collect());
+    vec![
+        row(
+            2,
+            REPOSITORY,
+            "one of two skills cannot be read",
+            outcome.clone(),
+            &["SKILL.md"],
+        ),
+        row(
+            4,
+            REPOSITORY,
+            "one of two skills cannot be read",
+            outcome,
+            &["line"],
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn every_reader_of_the_api_keeps_the_rules() {
     let yard = yard().await;
@@ -394,6 +469,8 @@ async fn every_reader_of_the_api_keeps_the_rules() {
     rows.extend(rows_of_config(&root).await);
     rows.extend(rows_of_cookies(&root, &alice).await);
     rows.extend(rows_of_skills(&root).await);
+    rows.extend(rows_of_repositories());
+    rows.extend(rows_of_calls());
     check(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
         "api",

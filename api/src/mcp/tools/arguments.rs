@@ -14,11 +14,11 @@ const SHOWN: usize = 60;
 
 /// Arguments that follow a tool's schema.
 #[derive(Debug, PartialEq)]
-pub(super) struct Read {
+pub(crate) struct Read {
     /// The arguments.
     pub(super) arguments: Arguments,
     /// What was read as something else than it was sent as, one sentence each.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Reads the arguments of a call.
@@ -369,7 +369,7 @@ fn example(tool: &Tool, name: &str, schema: &Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use rstest::rstest;
     use serde_json::json;
 
@@ -377,7 +377,8 @@ mod tests {
     use super::*;
     use crate::executors::Service;
 
-    fn read_for(tool: &str, given: &Value) -> Result<Read, String> {
+    /// Reads the arguments of a call of the tool of this name.
+    pub(crate) fn read_for(tool: &str, given: &Value) -> Result<Read, String> {
         let service = match tool.starts_with("browser") {
             true => Service::Browser,
             false => Service::Computer,
