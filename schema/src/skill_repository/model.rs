@@ -99,7 +99,7 @@ pub struct OfferedSkill {
     /// Why it cannot be installed as it is.
     pub problem: Option<String>,
     /// What it is called by its content. `None` when others are inside it, which keeps each file from being read again for
-    /// every directory that it is in, and when it has a problem. There are directories with a digest that cannot be installed.
+    /// every directory that it is in, and when it has a problem other than its name. There are directories with a digest that cannot be installed.
     #[serde(default)]
     pub digest: Option<TreeDigest>,
     /// What the repository has in its directory and the copy on disk has not, a sentence each.
@@ -120,8 +120,8 @@ impl OfferedSkill {
     /// Whether it is another than what was installed from here: by its files, or where their digest is not known by the commit.
     pub fn updates(&self, installed: &SkillVersion, commit: Option<&str>) -> bool {
         match &self.digest {
-            _ if self.problem.is_some() => false,
             Some(digest) => *digest != installed.digest,
+            None if self.problem.is_some() => false,
             None => installed.origin.commit_id.as_deref() != commit,
         }
     }

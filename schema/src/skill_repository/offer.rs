@@ -92,7 +92,7 @@ fn judge(
     };
     let mut problem = skill.problem.clone();
     let mut digest = None;
-    if problem.is_none() && !has_others {
+    if (problem.is_none() || skill.can_be_renamed) && !has_others {
         let judged = match skill.path.is_empty() {
             true => digest_package(files),
             false => digest_package(beneath::open_dir(files, path)?),

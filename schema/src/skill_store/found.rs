@@ -32,6 +32,8 @@ pub struct FoundSkill {
     pub description: Option<String>,
     /// Why it cannot be installed as it is, for people.
     pub problem: Option<String>,
+    /// That is its name only: it can be installed under another.
+    pub can_be_renamed: bool,
 }
 
 /// The skills of a repository, by their paths.
@@ -85,7 +87,9 @@ pub(super) fn list_first(dir: impl AsFd, most: usize) -> io::Result<FoundSkills>
                     }
                     // On file systems that mind letter case a directory may have two.
                     Entry::Occupied(mut place) => {
-                        place.get_mut().problem = Some(TWICE.to_owned());
+                        let skill = place.get_mut();
+                        skill.problem = Some(TWICE.to_owned());
+                        skill.can_be_renamed = false;
                     }
                 }
                 if skills.len() > most && skills.pop_last().is_some() {
@@ -125,6 +129,7 @@ fn skill(found: &Found<'_>) -> Result<FoundSkill, End> {
     let Some((file, _)) = file else {
         return Ok(FoundSkill {
             problem: Some("its SKILL.md cannot be read".to_owned()),
+            can_be_renamed: false,
             ..named(path, None)
         });
     };
@@ -135,6 +140,7 @@ fn skill(found: &Found<'_>) -> Result<FoundSkill, End> {
         },
         Err(problem) => FoundSkill {
             problem: Some(format!("SKILL.md: {problem}")),
+            can_be_renamed: false,
             ..named(path, None)
         },
     })
@@ -146,10 +152,9 @@ fn named(path: &[u8], own: Option<&str>) -> FoundSkill {
     let directory = text.rsplit('/').next().filter(|name| !name.is_empty());
     let wanted = own.or(directory);
     let name = wanted.and_then(|name| name.parse().ok());
+    let unsafe_path = !path.is_empty() && names::checked(path).is_err();
     let problem = match wanted {
-        _ if !path.is_empty() && names::checked(path).is_err() => {
-            Some(format!("{} is not a safe path", ShownPath::of(path)))
-        }
+        _ if unsafe_path => Some(format!("{} is not a safe path", ShownPath::of(path))),
         Some(wanted) if name.is_none() => Some(format!(
             "{} cannot be the name of a skill: {SKILL_NAME_RULE}; install it under another name (`--name`)",
             ShownPath::of(wanted)
@@ -157,6 +162,7 @@ fn named(path: &[u8], own: Option<&str>) -> FoundSkill {
         _ => None,
     };
     FoundSkill {
+        can_be_renamed: !unsafe_path && problem.is_some(),
         path: text,
         name,
         description: None,
