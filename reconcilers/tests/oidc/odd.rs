@@ -151,8 +151,8 @@ async fn unused_claims_may_have_any_form() {
             ann.unwrap_or_else(|error| panic!("{value}: {error}")).name,
             "ann"
         );
-        // So may those of user info.
-        claims["sub"] = json!("17");
+        // So may those of user info, which may write the subject as a number.
+        claims["sub"] = json!(17);
         op.tell(|says| says.user_info = ok(&claims));
         let ann = with_claims(&driver, &op, &settings, &json!({})).await;
         assert_eq!(
@@ -313,6 +313,16 @@ async fn descriptions_need_only_what_a_sign_in_uses() {
         let steps = driver.check(&settings).await;
         assert!(steps[0].ok, "{what}: {steps:?}");
     }
+    // Keys with plain base64, and others of no known kind beside them.
+    op.tell(|says| says.discovery = None);
+    let mut plain = op.key.jwk("one");
+    for name in ["x", "y"] {
+        let digits = plain[name].as_str().unwrap();
+        plain[name] = json!(digits.replace('-', "+").replace('_', "/") + "=");
+    }
+    op.tell(|says| says.keys = json!([7, {"kty": "?"}, plain]));
+    let alice = sign_in(&driver(), &op, &settings, super::good).await;
+    assert_eq!(alice.unwrap().name, "alice");
     // What a sign-in needs is missed by name, by it and by the test alike.
     let mut no_token = least.clone();
     no_token["token_endpoint"] = json!("/token");

@@ -10,18 +10,16 @@ use ldap3::{Scope, SearchEntry, ldap_escape};
 
 use super::connect::Connection;
 use super::error::DirectoryError;
-use super::search::{Entry, MEMBER_OF, all, few, values};
-use super::{DirectorySettings, GroupSearch, Note, dn, search};
+use super::search::{MEMBER_OF, all, few, values};
+use super::{DirectorySettings, Note, dn, search};
 use crate::drivers::shown;
 
 /// Most levels of groups in groups.
-const LEVELS: usize = 32;
+pub(super) const LEVELS: usize = 32;
 /// Most groups that are read one by one.
-const MOST: usize = 20_000;
+pub(super) const MOST: usize = 20_000;
 /// Requests for single groups that are under way at once, over one connection.
 const AT_ONCE: usize = 16;
-/// Groups in one question for those above them.
-const IN_ONE_FILTER: usize = 50;
 /// Most parts in which a server sends the members of one group.
 const PARTS: usize = 10_000;
 
@@ -335,124 +333,4 @@ fn part_of(entry: &SearchEntry, attribute: &str) -> Option<Part> {
     });
     // Beside a part that has values there may be an empty attribute without a range.
     parts.find(|part| !part.values.is_empty() || part.next.is_none())
-}
-
-/// The groups of one person: directly those that name the person, and all above them. `None`: which they are is not known.
-pub(super) async fn of_person(
-    ldap: &Connection,
-    settings: &DirectorySettings,
-    person: &Entry,
-) -> Result<Option<BTreeSet<String>>, DirectoryError> {
-    let (base_dn, filter, attribute) = match &settings.groups {
-        GroupSearch::MemberOf { base_dn } => {
-            let direct = &person.member_of;
-            if direct.incomplete || direct.dns.is_empty() {
-                return Ok(None);
-            }
-            let found = upwards(ldap, direct.dns.clone(), base_dn.as_deref()).await?;
-            let keys: Vec<String> = direct.dns.iter().map(|dn| dn::key(dn)).collect();
-            let names = found.groups.names_from(keys.iter().map(String::as_str));
-            return Ok(Some(names));
-        }
-        GroupSearch::Groups {
-            base_dn,
-            filter,
-            member_attribute,
-        } => (base_dn, filter, member_attribute),
-    };
-    let mut next = Vec::new();
-    let mut seen: HashMap<String, String> = HashMap::new();
-    let mut level = direct(ldap, settings, (base_dn, filter, attribute), person).await?;
-    for _ in 0..LEVELS {
-        next.clear();
-        for dn in level {
-            let name = dn::group_name(&dn).unwrap_or_default();
-            if seen.insert(dn::key(&dn), name).is_none() {
-                next.push(dn);
-            }
-        }
-        if next.is_empty() {
-            break;
-        }
-        if seen.len() > MOST {
-            return Err(DirectoryError::TooMany(MOST));
-        }
-        level = Vec::new();
-        for members in next.chunks(IN_ONE_FILTER) {
-            let any = members.iter().map(|member| equals(attribute, member));
-            let any: String = any.collect();
-            level.extend(with_members(ldap, settings, (base_dn, filter), &any).await?);
-        }
-    }
-    let names = seen.into_values().filter(|name| !name.is_empty());
-    let names: BTreeSet<String> = names.collect();
-    // Nobody can tell a server that hides groups from one that has none.
-    Ok((!names.is_empty()).then_some(names))
-}
-
-/// The DNs of the groups that name a person, by DN or by user name.
-///
-/// Names are compared as [`dn::text_key`] does. Where the attribute is of another kind, such as `memberUid` (RFC 2307), the rule of
-/// the comparison is named (RFC 4511 §4.5.1.7.7), and the usual ways of writing a name besides, for servers that know no such rule.
-async fn direct(
-    ldap: &Connection,
-    settings: &DirectorySettings,
-    (base_dn, filter, attribute): (&str, &str, &str),
-    person: &Entry,
-) -> Result<Vec<String>, DirectoryError> {
-    let name = &person.name;
-    let first = name.chars().next().into_iter();
-    let capitalised = first
-        .flat_map(char::to_uppercase)
-        .chain(name.chars().skip(1).flat_map(char::to_lowercase));
-    let written: BTreeSet<String> = [
-        name.clone(),
-        name.to_lowercase(),
-        name.to_uppercase(),
-        capitalised.collect(),
-        person.dn.clone(),
-    ]
-    .into();
-    let plain: String = written.iter().map(|it| equals(attribute, it)).collect();
-    let escaped = ldap_escape(name);
-    let rules: String = IGNORING_CASE
-        .iter()
-        .map(|rule| format!("({attribute}:{rule}:={escaped})"))
-        .collect();
-    let search = (base_dn, filter);
-    match with_members(ldap, settings, search, &format!("{plain}{rules}")).await {
-        Err(DirectoryError::Refused { .. }) => with_members(ldap, settings, search, &plain).await,
-        found => found,
-    }
-}
-
-/// Rules of comparison that take upper and lower case for the same: caseIgnoreIA5Match, and caseIgnoreMatch (RFC 4517 §4.2).
-const IGNORING_CASE: [&str; 2] = ["1.3.6.1.4.1.1466.109.114.2", "2.5.13.2"];
-
-fn equals(attribute: &str, value: &str) -> String {
-    format!("({attribute}={})", ldap_escape(value))
-}
-
-/// The DNs of the groups that fit any of some filters.
-async fn with_members(
-    ldap: &Connection,
-    settings: &DirectorySettings,
-    (base_dn, filter): (&str, &str),
-    any: &str,
-) -> Result<Vec<String>, DirectoryError> {
-    let filter = filter.replace("{{groupname}}", "*");
-    let filter = format!("(&{}(|{any}))", parenthesised(&filter));
-    let attributes = vec!["1.1".to_owned()];
-    all(ldap, settings, base_dn, &filter, attributes, |entry| {
-        entry.dn
-    })
-    .await
-}
-
-fn parenthesised(filter: &str) -> String {
-    if filter.starts_with('(') {
-        filter.to_owned()
-    } else {
-        format!("({filter})")
-    }
 }

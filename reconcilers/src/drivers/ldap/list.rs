@@ -82,7 +82,7 @@ impl People {
         for entry in read {
             match entry {
                 Ok(entry) => entries.push(entry),
-                Err(left) => left_out.push(left),
+                Err(left) => left_out.push(*left),
             }
         }
         if entries.is_empty()

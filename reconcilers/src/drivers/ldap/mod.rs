@@ -11,6 +11,7 @@ mod dn;
 mod error;
 mod groups;
 mod list;
+mod membership;
 mod real;
 mod search;
 mod wire;

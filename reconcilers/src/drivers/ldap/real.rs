@@ -15,7 +15,7 @@ use super::check::{self, Check};
 use super::connect::{Connection, Tasks, bind, bound, connect};
 use super::error::DirectoryError;
 use super::search::Entry;
-use super::{Directory, DirectorySettings, Listing, Person, Wanted, groups, list, search};
+use super::{Directory, DirectorySettings, Listing, Person, Wanted, list, membership, search};
 
 /// Longest time of a sign-in: whoever waits for it is told within five seconds.
 const SIGN_IN: Duration = Duration::from_secs(4);
@@ -199,7 +199,7 @@ impl LdapDirectory {
             );
             return Ok(None);
         }
-        let groups = groups::of_person(&service, settings, &entry);
+        let groups = membership::of_person(&service, settings, &entry);
         let groups = match timeout(GROUPS, groups).await {
             Ok(Ok(groups)) => groups,
             failed => {

@@ -44,7 +44,7 @@ pub(super) struct MemberOf {
 }
 
 /// An entry as it was read: one whose user is not known is left out, with the groups that it names.
-pub(super) type ReadEntry = Result<Entry, (LeftOut, MemberOf)>;
+pub(super) type ReadEntry = Result<Entry, Box<(LeftOut, MemberOf)>>;
 
 /// Searches what has few entries; more than `most` are refused, however many the server sends.
 pub(super) async fn few(
@@ -93,7 +93,7 @@ pub(super) async fn person(
             .pop()
             .map(|entry| as_entry(entry, &settings.username_attribute))
             .transpose()
-            .map_err(|(left, _)| left.into()),
+            .map_err(|left| left.0.into()),
         _ => Err(DirectoryError::of_result(&result, &settings.base_dn)),
     }
 }
@@ -321,7 +321,7 @@ fn as_entry(entry: SearchEntry, attribute: &str) -> ReadEntry {
         reason,
         ..LeftOut::default()
     };
-    Err((left, member_of))
+    Err(Box::new((left, member_of)))
 }
 
 /// The first of some texts of the directory, for people.
