@@ -287,7 +287,7 @@ pub enum ApiError {
          connection is accepted in {} seconds", .retry_after.as_secs().max(1)
     )]
     ExecutorsDisplaced {
-        /// What displaces: `browser` or `desktop`.
+        /// The kind of executor: `browser` or `desktop`.
         what: &'static str,
         /// When to try again, in whole seconds.
         retry_after: Duration,

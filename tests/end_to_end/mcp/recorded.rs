@@ -1,4 +1,4 @@
-//! What unmodified clients send, replayed: the frames of the browser extensions 1.2.0 and 1.3.0 were recorded from them, in Chromium in
+//! Messages of unmodified clients, replayed: the frames of the browser extensions 1.2.0 and 1.3.0 were recorded from them, in Chromium in
 //! front of one site, and the messages of MCP clients come from reports about them.
 
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl<'a> Extension<'a> {
         json!({"id": question["id"], name: value})
     }
 
-    /// What a call results in, and which tools were asked for, but for the address of the tab.
+    /// The result of a call, and the tools that were asked for, but for the address of the tab.
     async fn call(&mut self, tool: &str, arguments: Value) -> (Value, Vec<String>) {
         let called = self.alice.call("browser", tool, arguments);
         tokio::pin!(called);
@@ -311,7 +311,7 @@ async fn two_browsers_behind_one_address_are_held_apart() {
         facts(&status)["refusedForSeconds"].as_u64() > Some(20),
         "{status}"
     );
-    // Somebody else's browser, and this user's desktop, have nothing to do with it.
+    // The browser of another user, and the desktop of this one, are let in.
     let bob = yard.person("bob").await;
     bob.executor("browser").await;
     alice.executor("computer").await;

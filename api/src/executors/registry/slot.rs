@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub(super) newest: Option<ConnectionId>,
     /// The newest of the user's tokens that was shown.
     pub(super) newest_token: Option<i64>,
-    /// When the latest replacements were.
+    /// Times of the latest replacements.
     replacements: VecDeque<Moment>,
     /// Until when newcomers are refused, and the length of that pause.
     pause: Option<(Moment, Duration)>,

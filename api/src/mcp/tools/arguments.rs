@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 pub(crate) struct Read {
     /// The arguments.
     pub(super) arguments: Arguments,
-    /// What was read as something else than it was sent as, one sentence each.
+    /// A sentence for each value that was read as something else than it was sent as.
     pub(crate) notes: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a value has a type of a schema, in the form in which it is read.
+/// Checks that a value has a type of a schema, in the form in which it is read.
 fn is_of(wanted: &str, value: &Value) -> bool {
     match wanted {
         "string" => value.is_string(),
@@ -287,7 +287,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What a schema takes, in words.
+/// The rule of a schema in words.
 fn rule(schema: &Value) -> String {
     let between = |least: &str, most: &str| match (schema[least].as_i64(), schema[most].as_i64()) {
         (Some(least), Some(most)) => format!(" from {least} to {most}"),

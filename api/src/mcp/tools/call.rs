@@ -75,7 +75,7 @@ pub(super) struct Call<'a> {
     named: &'a str,
     /// Its places are those of a screenshot of usual size.
     pub(super) in_usual_pictures: bool,
-    /// What was read as something else than it was sent as.
+    /// A sentence for each value that was read as something else than it was sent as.
     pub(super) notes: Vec<String>,
 }
 

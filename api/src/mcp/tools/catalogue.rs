@@ -117,7 +117,7 @@ impl Tool {
         limit.min(LONGEST)
     }
 
-    /// Where arguments break the schema first, as a JSON pointer.
+    /// The first place where arguments break the schema, as a JSON pointer.
     pub fn fault(&self, arguments: &Value) -> Option<String> {
         let error = self.arguments.iter_errors(arguments).next()?;
         Some(error.instance_path().to_string())

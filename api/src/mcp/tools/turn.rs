@@ -21,11 +21,11 @@ use crate::mcp::policy::{Admitted, NotAsked};
 /// Most bytes of what stands beside a picture in an answer.
 const BESIDE: usize = 64 * 1024;
 
-/// How long an executor may take to connect again.
+/// Longest time until an executor connects again.
 const RECONNECT: Duration = Duration::from_secs(10);
-/// How long between two looks at whether it has.
+/// Time between two looks for it.
 const RETRY: Duration = Duration::from_millis(250);
-/// What is said when it has not.
+/// The message when it has not.
 const NO_HOLD: &str = "the browser has no hold of the tab that it controls now, and did not connect again; nothing was done. Ask the \
                        user to connect in the browser extension, then try again";
 
@@ -223,7 +223,7 @@ impl<'a> Turn<'a> {
         self.ask_within(limit, tool, arguments).await
     }
 
-    /// Whether the executor is a browser that has not said what it can do.
+    /// Tells a browser that has not introduced itself from all other executors.
     pub(super) fn is_plain_browser(&self) -> bool {
         let executor = self.job.executor();
         self.caller.service == Service::Browser

@@ -91,7 +91,7 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     }
 }
 
-/// Finds out whether a field has the text that was typed into it, before Enter is pressed on something else.
+/// Checks that a field has the text that was typed into it, before Enter is pressed on something else.
 ///
 /// # Errors
 /// When it has not.

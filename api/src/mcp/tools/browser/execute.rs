@@ -14,7 +14,7 @@ use crate::mcp::tools::{CallResult, text};
 /// The tool.
 const TOOL: &str = "browser_execute";
 
-/// What a script brings.
+/// The value of a script.
 #[derive(Deserialize)]
 struct Brought {
     value: Box<RawValue>,

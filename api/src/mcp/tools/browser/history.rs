@@ -11,18 +11,18 @@ use super::page::{self, Failed, Script};
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn};
 
-/// How long it may take until the tab moves.
+/// Longest time until the tab moves.
 const MOVES: Duration = Duration::from_secs(3);
-/// How long the page may take to load then.
+/// Longest time until its page is loaded.
 const LOADS: Duration = Duration::from_secs(10);
-/// How long between two looks.
+/// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize)]
 struct Place {
-    /// Which entry of the history it is.
+    /// The entry of the history.
     at: String,
-    /// Whether its page is loaded.
+    /// Its page is loaded.
     ready: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn go(turn: &mut Turn<'_>, tool: &str, by: i64) -> Result<CallR
     }
     let before = match look(turn, json!({ "by": by })).await {
         Ok(before) => before,
-        // What executors of pages without scripts do there.
+        // The executor's own tool needs no script in the page.
         Err(Failed::Blocked) => return turn.result(tool, &Arguments::new()).await,
         Err(Failed::Stop(stop)) => return Err(stop),
     };

@@ -12,9 +12,9 @@ use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, made_of, only};
 
 /// Said where an outline was asked for.
 const NO_SCRIPTS: &str = "The page's Content-Security-Policy lets no script run in it, so this is its text and its links, without refs.";
-/// How many links an outline without scripts has, and a list of links if nothing else is asked for.
+/// Number of links of an outline without scripts, and of a list of links if nothing else is asked for.
 const LINKS: usize = 100;
-/// How many links a list has if those are asked for that contain something.
+/// Number of links of a list if those are asked for that contain something.
 const MATCHING: usize = 1000;
 /// Most characters of HTML that are fetched at once.
 const HTML: usize = 200_000;
@@ -35,7 +35,7 @@ struct Link {
 #[derive(Deserialize)]
 struct Links {
     links: Few<Link>,
-    /// How many there are, of which these are the first.
+    /// Number of all links, of which these are the first.
     #[serde(default)]
     total: Option<usize>,
 }
@@ -60,7 +60,7 @@ pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<Ca
     }
 }
 
-/// The text of an element, by a script, or none where none runs.
+/// Reads the text of an element by a script, or none where none runs.
 ///
 /// # Errors
 /// When it is not there.

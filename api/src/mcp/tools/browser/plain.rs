@@ -9,17 +9,17 @@ use crate::mcp::tools::turn::{Arguments, Stop};
 
 /// Longest selector in a message, in characters.
 const SELECTOR: usize = 100;
-/// What an executor says when it controls no tab, and when that tab was closed.
+/// Messages of an executor that controls no tab, and of one whose tab was closed.
 const NO_TAB: [&str; 2] = ["没有活动的标签页", "标签页已关闭"];
-/// What one says when an element did not come in time.
+/// Message of an executor when an element did not come in time.
 const NOT_IN_TIME: &str = "等待超时";
 
-/// Whether the executor has no hold of the tab that it controls: it takes hold of it when it connects.
+/// Detects an executor without a hold of the tab that it controls: it takes hold when it connects.
 pub(in crate::mcp::tools) fn has_lost_tab(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Error(said) if said.starts_with("Debugger is not attached to the tab"))
 }
 
-/// What an answer means.
+/// Interprets an answer.
 ///
 /// # Errors
 /// When it means that nothing was done, which is all that is known.

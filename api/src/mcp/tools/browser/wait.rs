@@ -41,7 +41,7 @@ struct Given {
     timeout_ms: Option<u64>,
 }
 
-/// What executors answer to `browser_wait`.
+/// An executor's answer to `browser_wait`.
 #[derive(Deserialize)]
 struct Found {
     found: bool,
