@@ -14,6 +14,11 @@ use crate::mcp::tools::turn::{Stop, Turn, arguments, made_of};
 /// The executor's tool.
 const TOOL: &str = "browser_execute";
 const LIBRARY: &str = include_str!("page/lib.js");
+const SLICES: &str = include_str!("page/slices.js");
+/// Most slices of a script: more than its budget gives, so that no page keeps the service asking.
+const MOST_SLICES: usize = 10;
+/// Longest answer that says only that there is more to do, in bytes.
+const LONGEST_LATER: usize = 200;
 
 /// A script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +54,24 @@ impl Script {
     }
 
     /// One expression, whose value is a text. Pages are strangers, too: halves of characters are replaced, as no reader takes them.
-    fn with(self, given: &Value) -> String {
+    fn with(self, given: &Value, token: &str) -> String {
         let source = self.source().trim();
         format!(
             "(() => {{\nconst whole = (key, it) => typeof it === 'string' && it.toWellFormed ? it.toWellFormed() : it;\n\
-             try {{\n{LIBRARY}\nconst run = {source};\nreturn JSON.stringify({{ ok: run({given}) }}, whole);\n\
-             }} catch (error) {{ return JSON.stringify({{ failed: String(error?.message ?? error) }}, whole); }}\n}})()"
+             const tell = (make) => {{ try {{ return JSON.stringify(make(), whole); }} catch (error) {{ \
+             return JSON.stringify({{ failed: String(error?.message ?? error) }}, whole); }} }};\n\
+             try {{\n{SLICES}\n{LIBRARY}\nconst run = {source};\nreturn drive(run({given}), '{token}');\n\
+             }} catch (error) {{ return tell(() => {{ throw error; }}); }}\n}})()"
         )
     }
+}
+
+/// The next slice of a script that has not come to its end.
+fn next_slice(token: &str) -> String {
+    format!(
+        "(() => globalThis[Symbol.for('agentyard.slices')]?.get('{token}')?.() ?? \
+         JSON.stringify({{ failed: 'the page was loaded anew while it was read; try again' }}))()"
+    )
 }
 
 /// Why a script has brought nothing.
@@ -104,11 +119,33 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     given: Value,
     make: impl FnOnce(T) -> R + Send + 'static,
 ) -> Result<R, Failed> {
-    let source = script.with(&given);
-    let asked = arguments(serde_json::json!({ "script": source }));
-    let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let mut source = script.with(&given, &token);
+    let mut slices = 0;
+    let outcome = loop {
+        let asked = arguments(serde_json::json!({ "script": source }));
+        let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
+        slices += 1;
+        if slices == MOST_SLICES || !is_later(&outcome) {
+            break outcome;
+        }
+        source = next_slice(&token);
+    };
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
     made_of(TOOL, outcome, read).await?
+}
+
+/// Whether a script has not come to its end yet.
+fn is_later(outcome: &Outcome) -> bool {
+    #[derive(Deserialize)]
+    struct Later {
+        later: bool,
+    }
+    match outcome {
+        Outcome::Result(raw) if raw.get().len() <= LONGEST_LATER => said(raw.get())
+            .is_ok_and(|text| serde_json::from_str::<Later>(&text).is_ok_and(|it| it.later)),
+        _ => false,
+    }
 }
 
 /// What a script has brought.
