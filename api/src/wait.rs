@@ -165,6 +165,15 @@ impl Default for Settled {
 }
 
 impl Settled {
+    /// Waiting helps: it is under way, and not held up by an engine that is away, which nobody knows to come back.
+    fn may_settle_soon(&self) -> bool {
+        let Self::Pending(conditions) = self else {
+            return false;
+        };
+        let ready = condition::find(conditions, ConditionType::Ready);
+        ready.is_none_or(|ready| ready.reason != Reason::EngineUnavailable)
+    }
+
     /// What decides when several objects were changed together. A pause comes before what is merely under
     /// way, since nobody waits for it.
     fn weight(&self) -> u8 {
@@ -206,7 +215,7 @@ async fn settle_all(
     wait: Option<Duration>,
 ) -> (usize, Settled) {
     let ask = || decisive(deps, changes, until);
-    let settled = |(_, settled): &(usize, Settled)| !matches!(settled, Settled::Pending(_));
+    let settled = |(_, settled): &(usize, Settled)| !settled.may_settle_soon();
     repeat(deps, wait.unwrap_or(DEFAULT_WAIT), ask, settled).await
 }
 
@@ -238,7 +247,7 @@ pub async fn settle_kinds(
         };
         Ok((decides, settled, failed))
     };
-    let is_last = |(_, settled, _): &(usize, Settled, i64)| !matches!(settled, Settled::Pending(_));
+    let is_last = |(_, settled, _): &(usize, Settled, i64)| !settled.may_settle_soon();
     repeat(deps, wait.unwrap_or(Duration::ZERO), ask, is_last).await
 }
 

@@ -69,6 +69,7 @@ fn l33_an_engine_that_is_away_is_no_failure() {
     let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
     let settled = judge(&change(3), container(3, away.clone()), &[]);
     assert_eq!(settled, Settled::Pending(vec![away]));
+    assert!(!settled.may_settle_soon() && Settled::default().may_settle_soon());
 }
 
 #[track_caller]

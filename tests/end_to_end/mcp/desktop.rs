@@ -134,7 +134,30 @@ async fn places_that_are_read_in_a_picture_are_clicked_on_the_screen() {
     let (_, done) = scene
         .call("computer_mouse_move", json!({"x": 7, "y": 8}))
         .await;
-    assert_eq!(done, [json!(["computer_mouse_move", {"x": 7, "y": 8}])]);
+    assert_eq!(done[1], json!(["computer_mouse_move", {"x": 7, "y": 8}]));
+    for (tool, arguments) in [
+        ("computer_mouse_click", json!({"x": 1920, "y": 8})),
+        (
+            "computer_mouse_click",
+            json!({"x": 1568, "y": 8, "imageWidth": 1568}),
+        ),
+        (
+            "computer_mouse_drag",
+            json!({"startX": 1, "startY": 1, "endX": 1, "endY": -1}),
+        ),
+        (
+            "computer",
+            json!({"action": "left_click", "coordinate": [1600, 1]}),
+        ),
+    ] {
+        let (off, done) = scene.call(tool, arguments).await;
+        assert!(
+            text(&off).contains("is not on the screen of 1920x1080"),
+            "{off}"
+        );
+        assert_eq!(off["isError"], true);
+        assert_eq!(done.last().unwrap()[0], "computer_screen_size", "{done:?}");
+    }
     let (_, done) = scene
         .call(
             "computer",

@@ -35,6 +35,8 @@ pub(super) struct Turn<'a> {
     pub(super) until: Instant,
     /// A part of it was done by the executor already, which changes something.
     acted: bool,
+    /// The action whose effect is still to be read in the page.
+    pub(super) watched: Option<String>,
     /// How many pictures have to fit into the answer.
     pub(super) pictures: usize,
     /// What all answers so far take of the memory for them.
@@ -150,6 +152,7 @@ impl<'a> Turn<'a> {
             record,
             until,
             acted: false,
+            watched: None,
             pictures: 1,
             share: Share::default(),
         })

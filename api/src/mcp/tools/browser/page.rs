@@ -2,6 +2,8 @@
 //!
 //! Every executor has that tool, so they bring what its other tools do not. Pages whose Content-Security-Policy forbids `eval` run none.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,16 +16,18 @@ use crate::mcp::tools::turn::{Stop, Turn, arguments, made_of};
 /// The executor's tool.
 const TOOL: &str = "browser_execute";
 const LIBRARY: &str = include_str!("page/lib.js");
+const ACTING: &str = include_str!("page/acting.js");
 const SLICES: &str = include_str!("page/slices.js");
 /// Most slices of a script: more than its budget gives, so that no page keeps the service asking.
 const MOST_SLICES: usize = 10;
-/// Longest answer that says only that there is more to do, in bytes.
-const LONGEST_LATER: usize = 200;
+/// Longest answer in which a flag is looked for, in bytes.
+const LONGEST_FLAGGED: usize = 64 * 1024;
 
 /// A script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     Append,
+    Arrival,
     Click,
     Condition,
     FillForm,
@@ -40,6 +44,7 @@ impl Script {
     fn source(self) -> &'static str {
         match self {
             Self::Append => include_str!("page/append.js"),
+            Self::Arrival => include_str!("page/arrival.js"),
             Self::Click => include_str!("page/click.js"),
             Self::Condition => include_str!("page/condition.js"),
             Self::FillForm => include_str!("page/fill_form.js"),
@@ -53,14 +58,31 @@ impl Script {
         }
     }
 
+    /// Whether the effect of the script is read after it.
+    fn acts(self) -> bool {
+        matches!(
+            self,
+            Self::Append | Self::Click | Self::FillForm | Self::Hover | Self::SelectOption
+        )
+    }
+
     /// One expression, whose value is a text. Pages are strangers, too: halves of characters are replaced, as no reader takes them.
     fn with(self, given: &Value, token: &str) -> String {
         let source = self.source().trim();
+        let run = match self.acts() {
+            true => {
+                let clicks = self == Self::Click;
+                format!(
+                    "{ACTING}\nreturn driveActing(acting({source}, {clicks}), {given}, '{token}');"
+                )
+            }
+            false => format!("const run = {source};\nreturn drive(run({given}), '{token}');"),
+        };
         format!(
             "(() => {{\nconst whole = (key, it) => typeof it === 'string' && it.toWellFormed ? it.toWellFormed() : it;\n\
              const tell = (make) => {{ try {{ return JSON.stringify(make(), whole); }} catch (error) {{ \
              return JSON.stringify({{ failed: String(error?.message ?? error) }}, whole); }} }};\n\
-             try {{\n{SLICES}\n{LIBRARY}\nconst run = {source};\nreturn drive(run({given}), '{token}');\n\
+             try {{\n{SLICES}\n{LIBRARY}\n{run}\n\
              }} catch (error) {{ return tell(() => {{ throw error; }}); }}\n}})()"
         )
     }
@@ -119,6 +141,7 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     given: Value,
     make: impl FnOnce(T) -> R + Send + 'static,
 ) -> Result<R, Failed> {
+    turn.watched = None;
     let token = uuid::Uuid::new_v4().simple().to_string();
     let mut source = script.with(&given, &token);
     let mut slices = 0;
@@ -126,24 +149,55 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
         let asked = arguments(serde_json::json!({ "script": source }));
         let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
         slices += 1;
-        if slices == MOST_SLICES || !is_later(&outcome) {
+        if slices == MOST_SLICES || !flag(&outcome, "later") {
             break outcome;
         }
         source = next_slice(&token);
     };
+    if script.acts() && flag(&outcome, "watched") {
+        turn.watched = Some(token);
+    }
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
     made_of(TOOL, outcome, read).await?
 }
 
-/// Whether a script has not come to its end yet.
-fn is_later(outcome: &Outcome) -> bool {
+/// The effect of the last action of this token.
+///
+/// # Errors
+/// When the page does not say it.
+pub(super) async fn effect<T: DeserializeOwned + Send + 'static>(
+    turn: &mut Turn<'_>,
+    limit: Duration,
+    token: &str,
+) -> Result<T, Stop> {
+    let source = format!(
+        "(() => globalThis[Symbol.for('agentyard.slices')]?.get('{token}')?.() ?? JSON.stringify({{ ok: {{ gone: true }} }}))()"
+    );
+    let asked = arguments(serde_json::json!({ "script": source }));
+    let outcome = turn.ask_within(limit, TOOL, &asked).await?;
+    let read = |_: &str, outcome| Ok(brought(outcome).map_err(Failed::stop));
+    made_of(TOOL, outcome, read).await?
+}
+
+/// Whether a script says this of itself beside what it brings.
+fn flag(outcome: &Outcome, name: &str) -> bool {
     #[derive(Deserialize)]
-    struct Later {
+    struct Flags {
+        #[serde(default)]
         later: bool,
+        #[serde(default)]
+        watched: bool,
     }
-    match outcome {
-        Outcome::Result(raw) if raw.get().len() <= LONGEST_LATER => said(raw.get())
-            .is_ok_and(|text| serde_json::from_str::<Later>(&text).is_ok_and(|it| it.later)),
+    let Outcome::Result(raw) = outcome else {
+        return false;
+    };
+    if raw.get().len() > LONGEST_FLAGGED || !raw.get().contains(name) {
+        return false;
+    }
+    let flags = said(raw.get()).map(|text| serde_json::from_str::<Flags>(&text));
+    match (flags, name) {
+        (Ok(Ok(flags)), "later") => flags.later,
+        (Ok(Ok(flags)), _) => flags.watched,
         _ => false,
     }
 }

@@ -7,7 +7,10 @@ const INTERACTIVE = 'a[href],button,input:not([type=hidden]),select,textarea,sum
 const one = (selector) => {
   let found;
   try { found = document.querySelector(selector); } catch { throw new Error('selector: not a CSS selector: ' + selector); }
-  if (!found) throw new Error('selector: no element matches ' + selector);
+  if (!found) {
+    const [, mark] = /^\[data-mcp-ref="(e\d+)"\]$/.exec(selector) ?? [];
+    throw new Error(mark ? 'selector: ' + mark + ' is no longer on the page; browser_snapshot gives new refs' : 'selector: no element matches ' + selector);
+  }
   return found;
 };
 const all = (selector) => {
