@@ -209,7 +209,7 @@ async fn text_on_the_screen_is_found_and_clicked() {
             json!({"text": "file", "region": "0,0,100,30"}),
         )
         .await;
-    assert!(text(&found).contains("\nFile at 10,20\n---"), "{found}");
+    assert!(text(&found).contains("\nFile at 10,20\n[end"), "{found}");
     // Desktop clients know no regions.
     assert_eq!(done, [json!(["computer_screen_text", {}])]);
     let (read, _) = scene

@@ -36,9 +36,12 @@ struct Done {
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
-    match asks_for_more(given, &["button", "clicks", "modifiers"]) {
+    match asks_for_more(given, &["button", "clicks", "modifiers", "dialog"]) {
         true => scripted(turn, Script::Click, given).await,
-        false => turn.result("browser_click", given).await,
+        false => {
+            turn.result("browser_click", &only(given, &["selector"]))
+                .await
+        }
     }
 }
 

@@ -43,8 +43,10 @@ const acting = (act, clicks) => (given) => {
 };
 const driveActing = (run, given, token) => tell(() => {
   const [done, effect] = run(given);
-  const kept = globalThis[KEPT] ??= new Map();
-  if (kept.size >= 8) kept.clear();
-  kept.set(token, () => tell(() => ({ ok: effect() })));
+  keep(token, () => tell(() => {
+    const told = effect();
+    if (!told.leaving) kept().delete(token);
+    return { ok: told };
+  }));
   return { ok: done, watched: true };
 });

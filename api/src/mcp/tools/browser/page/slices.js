@@ -3,12 +3,17 @@ const SLICE = 500, BUDGET = 3000;
 const KEPT = Symbol.for('agentyard.slices');
 // How many elements a script has looked at: it yields once for each, and what comes back says whether the budget is spent.
 let visited = 0;
+const kept = () => globalThis[KEPT] ??= new Map();
+const keep = (token, slice) => {
+  // Calls that were given up leave theirs behind.
+  if (kept().size >= 20) kept().delete(kept().keys().next().value);
+  kept().set(token, slice);
+};
 const drive = (made, token) => {
   if (typeof made?.next !== 'function') return tell(() => ({ ok: made }));
-  const kept = globalThis[KEPT] ??= new Map();
   let spent = 0;
   const slice = () => tell(() => {
-    kept.delete(token);
+    kept().delete(token);
     const begun = performance.now();
     for (;;) {
       const took = performance.now() - begun;
@@ -17,9 +22,7 @@ const drive = (made, token) => {
       visited += 1;
       if (took < SLICE || spent + took >= BUDGET) continue;
       spent += took;
-      // Readers that were given up leave theirs behind.
-      if (kept.size >= 8) kept.clear();
-      kept.set(token, slice);
+      keep(token, slice);
       return { later: true };
     }
   });
