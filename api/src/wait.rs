@@ -165,7 +165,7 @@ impl Default for Settled {
 }
 
 impl Settled {
-    /// Waiting helps: it is under way, and not held up by an engine that is away, which nobody knows to come back.
+    /// Tells whether waiting helps: the change is under way, and not held up by an engine that is away.
     fn may_settle_soon(&self) -> bool {
         let Self::Pending(conditions) = self else {
             return false;
@@ -215,7 +215,12 @@ async fn settle_all(
     wait: Option<Duration>,
 ) -> (usize, Settled) {
     let ask = || decisive(deps, changes, until);
-    let settled = |(_, settled): &(usize, Settled)| !settled.may_settle_soon();
+    // A pass takes note of a change, and of a pause, without an engine.
+    let needs_engine = matches!(until, Until::Converged | Until::Purged);
+    let settled = |(_, settled): &(usize, Settled)| match needs_engine {
+        true => !settled.may_settle_soon(),
+        false => !matches!(settled, Settled::Pending(_)),
+    };
     repeat(deps, wait.unwrap_or(DEFAULT_WAIT), ask, settled).await
 }
 

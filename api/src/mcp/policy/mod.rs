@@ -232,7 +232,7 @@ impl Admitted<'_> {
         self.acts
     }
 
-    /// Whether a tool that only reads may be called beside it.
+    /// Checks that a tool that only reads may be called beside it.
     pub(in crate::mcp) fn lets_read(&self, tool: &str) -> bool {
         self.rules.tool(&[tool], true).is_ok()
     }

@@ -147,7 +147,7 @@ struct Elements<T> {
     cut: Option<Cut>,
 }
 
-/// Where the budget of a script was spent.
+/// Place at which the budget of a script was spent.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Cut {
     at: u64,

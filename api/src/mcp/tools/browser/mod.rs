@@ -38,7 +38,7 @@ pub(super) async fn run(
     Some(Ok(result))
 }
 
-/// What is said where an action was done and its page cannot be shown.
+/// Prefix of a failure to show the page after an action.
 const DONE: &str = "the action was done; then: ";
 
 async fn composed(

@@ -69,12 +69,12 @@ pub(super) async fn current_tab(turn: &mut Turn<'_>) -> Result<Tab, Stop> {
     Ok(answer.await?.tab)
 }
 
-/// How long a page may take to say how it was opened.
+/// Longest time for this report.
 const ARRIVAL: Duration = Duration::from_secs(5);
-/// How much older than the call a page may seem that the call has opened.
+/// Tolerance between the clocks of page and service.
 const CLOCKS: Duration = Duration::from_millis(50);
 
-/// How a page has come into the tab, as it says itself.
+/// Report of a page on how it was opened.
 #[derive(Deserialize)]
 struct Arrival {
     url: String,
@@ -89,7 +89,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// Whether it was there before the call that has asked for another address.
+    /// Checks that the page is older than the call, which has asked for another address.
     fn is_older(&self, begun: Instant, asked: &str) -> bool {
         let same = Url::parse(asked).is_ok_and(|url| url.as_str() == self.url);
         let elapsed = (begun.elapsed() + CLOCKS).as_secs_f64() * 1000.0;

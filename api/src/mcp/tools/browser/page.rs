@@ -58,7 +58,7 @@ impl Script {
         }
     }
 
-    /// Whether the effect of the script is read after it.
+    /// Tells actions, whose effect is read after them, from what only reads.
     fn acts(self) -> bool {
         matches!(
             self,
@@ -161,7 +161,7 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     made_of(TOOL, outcome, read).await?
 }
 
-/// The effect of the last action of this token.
+/// Reads the effect of the action with this token.
 ///
 /// # Errors
 /// When the page does not say it.
@@ -179,7 +179,7 @@ pub(super) async fn effect<T: DeserializeOwned + Send + 'static>(
     made_of(TOOL, outcome, read).await?
 }
 
-/// Whether a script says this of itself beside what it brings.
+/// Reads a flag that a script sets beside its value.
 fn flag(outcome: &Outcome, name: &str) -> bool {
     #[derive(Deserialize)]
     struct Flags {

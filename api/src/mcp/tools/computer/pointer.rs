@@ -30,7 +30,7 @@ impl Screen {
         }
     }
 
-    /// Whether places are on it, which are read in a picture of it that is smaller by `scale`.
+    /// Checks that places are on it, which were read in a picture of it that is smaller by `scale`.
     ///
     /// # Errors
     /// Which one is not.
