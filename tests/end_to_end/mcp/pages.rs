@@ -42,6 +42,7 @@ const STRICT: &str = r#"<!doctype html><meta http-equiv="Content-Security-Policy
 
 const EFFECTS: &str = r#"<!doctype html><title>Effects</title><body>
 <button id=delete onclick="document.title = confirm('Delete all?') ? 'deleted' : 'kept'">Delete</button>
+<button id=late onclick="setTimeout(() => confirm('Late?'), 600)">Late</button> <a id=file href="/download">File</a>
 <button id=name onclick="document.title = 'is ' + prompt('Name?', 'Bob')">Name</button>
 <a id=away href="/terms">Terms</a> <a id=tab href="/help" target=_blank>Help</a>
 <label>Size <select id=size><option>Small<option>Large</select></label>
@@ -416,7 +417,20 @@ async fn effect_of_an_action_is_in_its_answer() {
     ] {
         assert!(ok(&outline).contains(part), "{part}: {outline}");
     }
+    let late = json!({"selector": "#late", "clicks": 1});
+    ok(&scene.call("browser_click", late).await);
+    let pause = json!({"timeMs": 800});
+    ok(&scene.call("browser_wait_for", pause).await);
     for (tool, arguments, parts) in [
+        (
+            "browser_click",
+            json!({"selector": "#file", "clicks": 1}),
+            &[
+                "confirm: \"Late?\" dismissed",
+                "A page or a download was asked for",
+                "/effects Effects\n",
+            ][..],
+        ),
         (
             "browser_click",
             json!({"selector": "#delete", "clicks": 1}),
@@ -424,7 +438,7 @@ async fn effect_of_an_action_is_in_its_answer() {
                 "confirm: \"Delete all?\" dismissed",
                 "/effects kept\n",
                 "repeat the call with dialog \"accept\"",
-            ][..],
+            ],
         ),
         (
             "browser_click",

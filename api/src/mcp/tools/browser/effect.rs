@@ -37,6 +37,8 @@ struct Effect {
     now: Option<String>,
     dialogs: Option<Few<Dialog>>,
     opened: Option<Few<String>>,
+    /// A page or a download was asked for, and no page has come.
+    pending: bool,
     /// Another tab came to the front.
     behind: bool,
 }
@@ -104,13 +106,17 @@ fn told(effect: &Effect) -> CallResult {
     }
     let opened = effect.opened.iter().flat_map(|few| &few.0);
     lines.extend(opened.map(|url| format!("opens a tab: {}", line(url))));
-    let ours = match dismissed {
-        true => {
-            "A dialog was dismissed: to accept it, repeat the call with dialog \"accept\". Now:"
-        }
-        false => "Now:",
-    };
-    CallResult::quoting(Some(ours.to_owned()), &lines.join("\n"))
+    let mut ours = String::new();
+    if effect.pending {
+        ours.push_str("A page or a download was asked for, and no page has come yet. ");
+    }
+    if dismissed {
+        ours.push_str(
+            "A dialog was dismissed: to accept it, repeat the call with dialog \"accept\". ",
+        );
+    }
+    ours.push_str("Now:");
+    CallResult::quoting(Some(ours), &lines.join("\n"))
 }
 
 /// The newest tabs, as far as the policy lets them be listed.
