@@ -281,6 +281,17 @@ pub enum ApiError {
         /// When to try again, in whole seconds.
         retry_after: Duration,
     },
+    /// Executors of a user keep displacing each other (429 `executors_displaced`).
+    #[error(
+        "{what}s of this user keep displacing each other, and only one can be connected: disconnect the other one. The next new \
+         connection is accepted in {} seconds", .retry_after.as_secs().max(1)
+    )]
+    ExecutorsDisplaced {
+        /// What displaces: `browser` or `desktop`.
+        what: &'static str,
+        /// When to try again, in whole seconds.
+        retry_after: Duration,
+    },
     /// As many watch as there may be (503 `too_many_watchers`).
     #[error("{most} clients are already watching; try again later")]
     TooManyWatchers {
@@ -483,6 +494,7 @@ impl ApiError {
             Self::TooManyAttempts { .. } => (S::TOO_MANY_REQUESTS, "too_many_attempts"),
             Self::TooManyStreams { .. } => (S::TOO_MANY_REQUESTS, "too_many_streams"),
             Self::TooManyMessages { .. } => (S::TOO_MANY_REQUESTS, "too_many_messages"),
+            Self::ExecutorsDisplaced { .. } => (S::TOO_MANY_REQUESTS, "executors_displaced"),
             Self::TooManyWatchers { .. } => (S::SERVICE_UNAVAILABLE, "too_many_watchers"),
             Self::Remote { .. } => (S::BAD_GATEWAY, "remote_failed"),
             Self::Busy { .. } => (S::SERVICE_UNAVAILABLE, "busy"),
@@ -568,6 +580,7 @@ impl ApiError {
             Self::TooManyAttempts { retry_after }
             | Self::TooManyStreams { retry_after, .. }
             | Self::TooManyMessages { retry_after, .. }
+            | Self::ExecutorsDisplaced { retry_after, .. }
             | Self::TooManyWatchers { retry_after, .. }
             | Self::Busy { retry_after } => Some(*retry_after),
             Self::StorageFailed { .. } | Self::DatabaseUnavailable(_) => Some(STORAGE_RETRY),

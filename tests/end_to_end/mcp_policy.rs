@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::support::mcp::no_scripts;
 use crate::support::service::Launch;
 use crate::support::{Client, Service, Stage, seconds, until};
 
@@ -342,10 +343,16 @@ async fn denied_pages_are_refused_before_the_browser_is_asked_and_after_it_was_l
         browser.answer("browser_current_tab", json!({"tab": null}))
     );
     let called = alice.call("browser", "browser_go_back", json!({}));
-    let (result, _) = tokio::join!(called, browser.answer("browser_go_back", json!("ok")));
+    let executed = async {
+        browser.answer("browser_execute", no_scripts()).await;
+        browser.answer("browser_go_back", json!("ok")).await
+    };
+    let (result, _) = tokio::join!(called, executed);
     assert_eq!(result.get("isError"), None, "{result}");
     let called = alice.call("browser", "browser_click", click);
     let executed = async {
+        browser.shows(PAGE).await;
+        browser.answer("browser_execute", no_scripts()).await;
         browser.shows(PAGE).await;
         browser.answer("browser_click", json!("clicked")).await
     };
@@ -495,7 +502,8 @@ async fn each_call_leaves_an_entry_without_what_was_typed() {
         browser
             .shows("https://example.org/secret-path?q=hunter2-query")
             .await;
-        browser.answer("browser_type", json!("done")).await
+        let typed = json!({"result": "{\"ok\":{\"success\":true}}"});
+        browser.answer("browser_execute", typed).await
     };
     tokio::join!(called, executed);
     let url = json!({"url": "https://accounts.google.com/hunter2-path"});

@@ -91,6 +91,12 @@ impl McpUser {
     }
 }
 
+/// The answer of the extension 1.2.0 to `browser_execute` on a page that allows no scripts, so that its own tools are asked.
+pub fn no_scripts() -> Value {
+    json!({"result": {"error": "Evaluating a string as JavaScript violates the following Content Security Policy directive \
+        because 'unsafe-eval' is not an allowed source of script: script-src 'self'\".\n"}})
+}
+
 /// Whether a call was one too many in a second, as tests are faster than agents.
 pub fn too_fast(result: &Value) -> bool {
     let text = result["content"][0]["text"].as_str();

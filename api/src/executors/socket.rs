@@ -10,7 +10,7 @@ use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use schema::ids::Uid;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -81,18 +81,40 @@ pub(crate) struct Expected {
     orders: Orders,
 }
 
+/// Executors keep displacing each other, so a newcomer is refused for this long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flapping(pub(crate) Duration);
+
 /// An executor is about to connect.
-pub(crate) fn expect(hub: Hub, key: Key, about: About) -> Expected {
-    let user = key.user.clone();
-    let (connection, orders) = hub.connect(key, about);
-    Expected {
+///
+/// # Errors
+/// When it would displace one, and that happened too often.
+pub(crate) fn expect(hub: Hub, key: Key, about: About) -> Result<Expected, Flapping> {
+    let (user, slot) = (key.user.clone(), key.clone());
+    let (connection, mut orders) = hub.connect(key, about);
+    match orders.close.try_recv() {
+        Ok(Close::Flapping) => {
+            return Err(Flapping(hub.refused_for(&slot).unwrap_or_default()));
+        }
+        // The handshake is answered first: what cannot be read here is said there.
+        Ok(close) => orders.close = ready(close),
+        Err(_) => {}
+    }
+    Ok(Expected {
         registered: Registered {
             hub,
             connection,
             user,
         },
         orders,
-    }
+    })
+}
+
+/// A channel that has the reason already.
+fn ready(close: Close) -> oneshot::Receiver<Close> {
+    let (sender, receiver) = oneshot::channel();
+    let _ = sender.send(close);
+    receiver
 }
 
 /// Serves an executor to its end. `io` is a connection on which the handshake is done.

@@ -253,7 +253,7 @@ fn is_id(id: &RawValue) -> bool {
 }
 
 /// Refuses what is nested too deeply or has too many values, before anything is made of it.
-fn check_shape(bytes: &[u8]) -> Result<(), Unreadable> {
+pub(super) fn check_shape(bytes: &[u8]) -> Result<(), Unreadable> {
     let (mut depth, mut values) = (0_usize, 0_usize);
     let (mut in_text, mut escaped) = (false, false);
     for byte in bytes {

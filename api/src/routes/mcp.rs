@@ -1,5 +1,7 @@
 //! The MCP endpoint, and the WebSockets of executors.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use schema::config::policy::Mode;
@@ -11,7 +13,7 @@ use crate::answer::{Answers, Body};
 use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
-use crate::executors::{self, About, Key, Service};
+use crate::executors::{self, About, Flapping, Key, Service};
 use crate::input::{Input, Nothing};
 use crate::mcp::{self, Denied, Request};
 use crate::openapi::Schemas;
@@ -38,6 +40,11 @@ const SOCKETS: Failure = Failure(
     429,
     "too_many_streams",
     "the user already has 24 WebSockets of the service",
+);
+const DISPLACED: Failure = Failure(
+    429,
+    "executors_displaced",
+    "executors of the user displaced each other 5 times in 30 s; each pause (`Retry-After`) is twice the one before",
 );
 const STREAMS: Failure = Failure(
     429,
@@ -113,6 +120,7 @@ fn executor(route: Route) -> Route {
             NOT_LISTED,
             SWITCHED_OFF,
             SOCKETS,
+            DISPLACED,
             Failure(400, "invalid_request", "the request opens no WebSocket"),
         ])
 }
@@ -227,7 +235,7 @@ async fn end_computer(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<
 /// `GET /api/browser/ws`.
 ///
 /// # Errors
-/// 400 when no WebSocket is asked for; 403 when the policy has switched it off; 429 for too many.
+/// 400 when no WebSocket is asked for; 403 when the policy has switched it off; 429 for too many, and when they displace each other.
 async fn connect_browser(who: Bearer, input: Input<Nothing>, deps: Deps) -> Result<Switching> {
     connect(who, input, &deps, Service::Browser).await
 }
@@ -270,6 +278,14 @@ async fn connect(
     let place = deps.mcp.enter_socket(&key)?;
     let present = deps.mcp.enter(&who);
     let executor = executors::expect(deps.mcp.hub.clone(), key, about);
+    let executor = executor.map_err(|Flapping(pause)| ApiError::ExecutorsDisplaced {
+        what: match service {
+            Service::Browser => "browser",
+            Service::Computer => "desktop",
+        },
+        // In whole seconds, none of which is too early.
+        retry_after: pause + Duration::from_secs(1),
+    })?;
     // Whatever was revoked before it was expected has not ended it.
     if present.is_revoked() {
         return Err(ApiError::TokenInvalid);

@@ -59,6 +59,7 @@ fn content(tool: &str) -> Value {
 
 /// The executor. What it can do changes, for all that the service knows, when it connects again.
 async fn perform(alice: Arc<Person>, mut socket: Socket) {
+    introduce(&mut socket).await;
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else {
             continue;
@@ -79,10 +80,18 @@ async fn perform(alice: Arc<Person>, mut socket: Socket) {
                 answer(&mut socket, &asked, json!({"content": content(tool)})).await;
                 if tool == "browser_reload" {
                     socket = alice.executor("browser").await;
+                    introduce(&mut socket).await;
                 }
             }
         }
     }
+}
+
+/// One that says who it is does all of its tools itself.
+async fn introduce(socket: &mut Socket) {
+    let hello = json!({"type": "hello", "instance": "suite"});
+    let frame = Message::Text(hello.to_string().into());
+    socket.send(frame).await.unwrap();
 }
 
 /// The proxy's way to the service.

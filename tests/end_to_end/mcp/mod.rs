@@ -5,6 +5,7 @@ mod conformance;
 mod desktop;
 mod go_sdk;
 mod pages;
+mod recorded;
 pub mod support;
 mod wire;
 

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::support::mcp::too_fast;
+use crate::support::mcp::{no_scripts, too_fast};
 use crate::support::{Client, Service, Stage};
 
 pub const BOTH: &str = "application/json, text/event-stream";
@@ -315,12 +315,15 @@ fn perform(tool: &str, arguments: &Value) -> Option<Value> {
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     Some(match tool {
         "browser_navigate" => text(&format!("at {}", arguments["url"].as_str().unwrap())),
-        "browser_execute" => json!({"result": {"error": "it threw"}}),
+        "browser_execute" if arguments["script"].as_str().unwrap().contains("\"throw\"") => {
+            json!({"result": {"error": "it threw"}})
+        }
+        "browser_execute" => no_scripts(),
         "browser_current_tab" => {
             json!({"tab": {"id": 1, "url": "https://example.org/", "active": true}})
         }
         "browser_click" => return None,
-        _ => Value::Null,
+        _ => json!({"success": true}),
     })
 }
 

@@ -205,7 +205,7 @@ impl Registry {
         let refused = match self.closing {
             true => Some(Close::Restart),
             false if slot.newest_token > Some(newcomer.token) => Some(Close::Revoked),
-            false => (slot.refuses(now, newcomer.address)).then_some(Close::Flapping),
+            false => slot.refuses(now).then_some(Close::Flapping),
         };
         if let Some(close) = refused {
             effects.push(Effect::Close {
@@ -234,7 +234,7 @@ impl Registry {
         let Some(newest) = self.connections.get(&id).filter(|_| !self.closing) else {
             return;
         };
-        let (key, greets, address) = (newest.key.clone(), newest.greets_until(), newest.address);
+        let (key, greets) = (newest.key.clone(), newest.greets_until());
         let slot = self.slots.entry(key.clone()).or_default();
         let displaced = |other: &ConnectionId| {
             let other = self.connections.get(other).filter(|_| *other != id);
@@ -251,10 +251,8 @@ impl Registry {
         older.extend(too_many);
         slot.gone = None;
         for other in older {
-            if let (Some(slot), Some(old)) =
-                (self.slots.get_mut(&key), self.connections.get(&other))
-            {
-                slot.replaced(now, [old.address, address]);
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.replaced(now);
             }
             let close = Close::Replaced;
             effects.push(Effect::Close {

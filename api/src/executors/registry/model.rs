@@ -277,7 +277,7 @@ pub enum Failure {
 pub enum Close {
     /// A newer connection has taken its place.
     Replaced,
-    /// Two executors keep displacing each other.
+    /// Executors keep displacing each other; said as 429 in place of the handshake.
     Flapping,
     /// It was silent for too long.
     Silent,
@@ -291,6 +291,8 @@ pub enum Close {
     Slow,
     /// It answers again and again what nobody has asked.
     Babbling,
+    /// It is to connect again, as it then takes hold of the tab that it controls now.
+    Reattach,
     /// The service ends.
     Restart,
 }
@@ -300,7 +302,7 @@ impl Close {
     pub fn code(self) -> u16 {
         match self {
             Self::Replaced | Self::Dismissed => 1000,
-            Self::Restart => 1012,
+            Self::Restart | Self::Reattach => 1012,
             Self::Revoked | Self::SwitchedOff => 4403,
             Self::Slow | Self::Silent | Self::Babbling => 4408,
             Self::Flapping => 4409,
@@ -313,12 +315,13 @@ impl Close {
             Self::Replaced => "replaced",
             Self::Dismissed => "disconnected by an administrator",
             Self::Restart => "the service restarts",
+            Self::Reattach => "connect again to control the tab",
             Self::Revoked => "the token is no longer valid",
             Self::SwitchedOff => "switched off by an administrator",
             Self::Slow => "too slow",
             Self::Babbling => "too many answers that nobody has asked for",
             Self::Silent => "silent for too long",
-            Self::Flapping => "two executors keep displacing each other; try again in 30 seconds",
+            Self::Flapping => "executors keep displacing each other",
         }
     }
 }

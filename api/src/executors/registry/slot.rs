@@ -1,16 +1,19 @@
 //! The executors of one user and service, and who waits for them.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::GRACE;
 use super::model::{ConnectionId, JobId, Moment};
 
-/// Most replacements within [`FLAPPING`] by two addresses.
-const REPLACEMENTS: usize = 5;
-/// The time in which they are counted, and for which newcomers are refused.
-const FLAPPING: Duration = Duration::from_secs(30);
+/// Most replacements within [`FLAPPING`].
+pub(super) const REPLACEMENTS: usize = 5;
+/// The time in which they are counted, and the first pause for newcomers.
+pub(super) const FLAPPING: Duration = Duration::from_secs(30);
+/// The longest pause; each one is twice the one before.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(480);
+/// Time without a pause after which the next one is the first again.
+const CALM: Duration = Duration::from_secs(600);
 
 /// The executors of one user and service.
 #[derive(Debug, Default)]
@@ -25,9 +28,10 @@ pub(super) struct Slot {
     pub(super) newest: Option<ConnectionId>,
     /// The newest of the user's tokens that was shown.
     pub(super) newest_token: Option<i64>,
-    /// The latest replacements: when, and of which address by which.
-    replacements: VecDeque<(Moment, [Option<IpAddr>; 2])>,
-    refused_until: Option<Moment>,
+    /// When the latest replacements were.
+    replacements: VecDeque<Moment>,
+    /// Until when newcomers are refused, and the length of that pause.
+    pause: Option<(Moment, Duration)>,
 }
 
 impl Slot {
@@ -36,51 +40,57 @@ impl Slot {
         self.connections.insert(0, connection);
     }
 
-    /// A connection of one address has taken the place of one of another.
-    pub(super) fn replaced(&mut self, now: Moment, addresses: [Option<IpAddr>; 2]) {
-        self.replacements.push_back((now, addresses));
+    /// Counts a connection that took the place of another.
+    pub(super) fn replaced(&mut self, now: Moment) {
+        self.replacements.push_back(now);
         self.forget_replacements(now);
     }
 
     fn forget_replacements(&mut self, now: Moment) {
-        while let Some((at, _)) = self.replacements.front()
+        while let Some(at) = self.replacements.front()
             && now.since(*at) > FLAPPING
         {
             self.replacements.pop_front();
         }
     }
 
-    /// Whether a newcomer is refused: when two addresses have taken each other's place too often (L51), nobody does for a while.
-    pub(super) fn refuses(&mut self, now: Moment, address: Option<IpAddr>) -> bool {
+    /// Refuses a newcomer when executors displaced each other too often (L51), wherever they come from: two browsers of one user
+    /// stand behind one address. Nothing is refused while none is connected. Pauses grow until there was none for [`CALM`].
+    pub(super) fn refuses(&mut self, now: Moment) -> bool {
+        if self.connections.is_empty() {
+            return false;
+        }
         if self.refused_until(now).is_some() {
             return true;
         }
         self.forget_replacements(now);
-        let known = self
-            .replacements
-            .iter()
-            .flat_map(|(_, addresses)| addresses);
-        let addresses: BTreeSet<_> = known.chain([&address]).collect();
-        let flapping = self.replacements.len() >= REPLACEMENTS
-            && addresses.len() > 1
-            && !self.connections.is_empty();
+        let flapping = self.replacements.len() >= REPLACEMENTS;
         if flapping {
+            let earlier = self.last_pause(now);
+            let pause = earlier.map_or(FLAPPING, |pause| LONGEST_PAUSE.min(pause * 2));
             self.replacements.clear();
-            self.refused_until = Some(now.after(FLAPPING));
+            self.pause = Some((now.after(pause), pause));
         }
         flapping
     }
 
     pub(super) fn refused_until(&self, now: Moment) -> Option<Moment> {
-        self.refused_until.filter(|until| now < *until)
+        let until = self.pause.map(|(until, _)| until);
+        until.filter(|until| now < *until && !self.connections.is_empty())
+    }
+
+    /// The length of the last pause, as long as the next one grows from it.
+    fn last_pause(&self, now: Moment) -> Option<Duration> {
+        let (until, pause) = self.pause?;
+        (now < until.after(CALM)).then_some(pause)
     }
 
     /// Whether nothing is to be remembered.
     pub(super) fn is_empty(&self, now: Moment) -> bool {
         self.connections.is_empty()
             && self.queue.is_empty()
-            && self.refused_until(now).is_none()
+            && self.last_pause(now).is_none()
             && self.gone.is_none_or(|gone| now.since(gone) >= GRACE)
-            && (self.replacements.back()).is_none_or(|(at, _)| now.since(*at) > FLAPPING)
+            && (self.replacements.back()).is_none_or(|at| now.since(*at) > FLAPPING)
     }
 }

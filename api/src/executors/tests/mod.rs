@@ -68,8 +68,10 @@ impl Yard {
             host: None,
         };
         let before = self.hub.of_key(key).first().map(|first| first.connection);
-        let served =
-            TaskTracker::new().spawn(serve(ours, expect(self.hub.clone(), key.clone(), about)));
+        let served = TaskTracker::new().spawn(serve(
+            ours,
+            expect(self.hub.clone(), key.clone(), about).unwrap(),
+        ));
         let config = WebSocketConfig::default()
             .max_message_size(None)
             .max_frame_size(None);

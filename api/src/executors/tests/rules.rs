@@ -189,7 +189,8 @@ async fn l50_bytes_of_a_long_message_are_a_sign_of_life_before_it_is_whole() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served = TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key, about())));
+    let served =
+        TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key, about()).unwrap()));
     turn().await;
     // The head of a frame of 1 MiB, masked as those of clients are; then its bytes, slowly.
     let mut head = vec![0x81, 0xff];
@@ -215,8 +216,10 @@ async fn who_takes_a_long_message_slowly_is_waited_for_and_who_takes_nothing_is_
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served =
-        TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about())));
+    let served = TaskTracker::new().spawn(serve(
+        ours,
+        expect(yard.hub.clone(), key.clone(), about()).unwrap(),
+    ));
     turn().await;
     let call = async {
         let params = json!({ "text": "x".repeat(MIB) });
@@ -243,8 +246,10 @@ async fn who_is_sent_away_while_it_takes_a_long_message_is_gone_at_once() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
-    let served =
-        TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about())));
+    let served = TaskTracker::new().spawn(serve(
+        ours,
+        expect(yard.hub.clone(), key.clone(), about()).unwrap(),
+    ));
     turn().await;
     let call = async {
         let params = json!({ "text": "x".repeat(MIB) });
@@ -352,7 +357,7 @@ async fn one_that_says_again_and_again_who_it_is_is_sent_away() {
 /// One that connects while the service ends: what it is told.
 async fn refused_at_the_end(hub: &Hub, key: &Key) -> Option<(u16, String)> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let expected = expect(hub.clone(), key.clone(), about());
+    let expected = expect(hub.clone(), key.clone(), about()).unwrap();
     let served = TaskTracker::new().spawn(serve(ours, expected));
     let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
     Executor { socket, served }.ended().await.1
@@ -422,46 +427,51 @@ async fn at_the_end_of_the_service_what_takes_too_long_fails_at_once_and_so_does
 }
 
 #[tokio::test(start_paused = true)]
-async fn l51_the_newest_of_two_that_displace_each_other_is_refused_for_half_a_minute() {
+async fn l51_executors_of_one_address_displace_five_times_then_pauses_grow() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);
-    let connect = async |address: u8| {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let about = About {
-            address: Some([10, 0, 0, address].into()),
-            token: TOKEN,
-            ..about()
-        };
-        let served =
-            TaskTracker::new().spawn(serve(ours, expect(yard.hub.clone(), key.clone(), about)));
-        let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
-        turn().await;
-        Executor { socket, served }
+    let refused = || match expect(yard.hub.clone(), key.clone(), about()) {
+        Err(Flapping(pause)) => Some(pause.as_secs()),
+        Ok(_) => None,
     };
-    let mut kept = connect(0).await;
-    for number in 1..=5 {
-        let newer = connect(number % 2).await;
-        let (_, close) = std::mem::replace(&mut kept, newer).ended().await;
-        assert_eq!(close, Some((1000, "replaced".to_owned())));
+    let mut kept = yard.executor(&key).await;
+    for pause in [30, 60, 120, 240, 480, 480] {
+        for _ in 1..=5 {
+            let newer = yard.executor(&key).await;
+            let (_, close) = std::mem::replace(&mut kept, newer).ended().await;
+            assert_eq!(close, Some((1000, "replaced".to_owned())));
+        }
+        assert_eq!(refused(), Some(pause));
+        // The one that is connected is asked all the while.
+        let (results, mut done) = mpsc::unbounded_channel();
+        yard.begin(&key, Lane::Act, "t", LIMIT, &results);
+        let (id, _) = kept.asked().await;
+        kept.answer(id, "here").await;
+        assert_eq!(done.recv().await.unwrap().1, Ok(json!("here")));
+        for _ in 0..(pause - 1) / 10 {
+            sleep(10 * SECOND).await;
+            kept.send("").await;
+        }
+        assert!(refused().is_some());
+        sleep(10 * SECOND).await;
+        assert_eq!(yard.hub.refused_for(&key), None);
     }
-    for wait in [0, 20] {
-        sleep(wait * SECOND).await;
-        let (said, close) = connect(0).await.ended().await;
-        assert_eq!(close.map(|(code, _)| code), Some(4409));
-        assert_eq!(said[0]["type"], "bye");
-        assert!(yard.hub.refused_for(&key).is_some());
+    // Where none is connected, none is displaced.
+    for _ in 1..=5 {
+        drop(std::mem::replace(&mut kept, yard.executor(&key).await));
     }
-    // The one that is connected is asked all the while.
-    let (results, mut done) = mpsc::unbounded_channel();
-    yard.begin(&key, Lane::Act, "t", LIMIT, &results);
-    let (id, _) = kept.asked().await;
-    kept.answer(id, "here").await;
-    assert_eq!(done.recv().await.unwrap().1, Ok(json!("here")));
-    sleep(11 * SECOND).await;
-    assert_eq!(yard.hub.refused_for(&key), None);
-    let mut newest = connect(0).await;
-    yard.begin(&key, Lane::Act, "t", LIMIT, &results);
-    newest.asked().await;
+    assert!(refused().is_some());
+    drop(kept);
+    turn().await;
+    kept = yard.executor(&key).await;
+    for _ in 0..120 {
+        sleep(10 * SECOND).await;
+        kept.send("").await;
+    }
+    for _ in 1..=5 {
+        drop(std::mem::replace(&mut kept, yard.executor(&key).await));
+    }
+    assert_eq!(refused(), Some(30), "after a while it begins anew");
 }
 
 #[tokio::test(start_paused = true)]

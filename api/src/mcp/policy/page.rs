@@ -14,6 +14,8 @@ use super::{Admitted, WITHOUT_PAGE};
 use crate::executors::{Answer, Ask, Changes, ConnectionId, Failure, Job, Outcome, Service};
 use crate::mcp::audit::Record;
 
+/// Tools that leave the page in the tab, by scripts that read nothing of it.
+const LEAVES: [&str; 2] = ["browser_go_back", "browser_go_forward"];
 /// Which tool says what is in the tab.
 const CURRENT_TAB: &str = "browser_current_tab";
 /// Longest answer to it, in bytes.
@@ -110,7 +112,8 @@ impl Admitted<'_> {
         let mut changing = executor.filter(|_| self.acts).map(|(connection, _)| {
             Changing::begin(&self.mcp.gate.pages, connection, Arc::clone(&changes))
         });
-        if self.service != Service::Browser || WITHOUT_PAGE.contains(&tool) {
+        let needs_page = !WITHOUT_PAGE.contains(&tool) && !LEAVES.contains(&self.tool.as_str());
+        if self.service != Service::Browser || !needs_page {
             let answer = match &mut changing {
                 Some(changing) => changing.ask(job, tool, params, limit).await,
                 None => job.ask(tool, params, limit).await,
@@ -182,7 +185,7 @@ impl Admitted<'_> {
         let unknown = |why: &str| {
             NotAsked::Denied(format!(
                 "the address of the current tab cannot be read ({why}), so it is not known whether its page may be used. Nothing was done. \
-                 browser_navigate and the tools for tabs still work"
+                 browser_tab_new and browser_tab_select open or choose another tab"
             ))
         };
         let nothing = serde_json::from_str("{}").map_err(|_| unknown("internal error"))?;

@@ -95,6 +95,8 @@ pub(super) async fn run(
         );
         done.content.push(Content::Text(head));
         done.content.extend(result.content);
+        let notes = step.notes.iter();
+        done = done.noting(notes.map(|note| format!("steps.{number}: {note}")));
         if failed && !go_on {
             break;
         }

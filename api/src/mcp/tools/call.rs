@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::arguments::{self, Read};
 use super::catalogue::{AFTER_A_WAIT, Class, Tool, WAIT};
 use super::turn::{Arguments, Stop, Turn};
 use super::{CallResult, batch, browser, computer, status};
@@ -74,6 +75,8 @@ pub(super) struct Call<'a> {
     named: &'a str,
     /// Its places are those of a screenshot of usual size.
     pub(super) in_usual_pictures: bool,
+    /// What was read as something else than it was sent as.
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> Call<'a> {
@@ -85,14 +88,10 @@ impl<'a> Call<'a> {
         tool: &'a Tool,
         arguments: &Value,
     ) -> Result<Self, String> {
-        tool.check(arguments)?;
-        let Value::Object(given) = arguments else {
-            return Err(format!("{}: arguments is an object", tool.name));
-        };
-        // What the catalogue does not know no executor is asked for.
-        let known = given.iter().filter(|(name, _)| tool.takes(name));
-        let known = known.map(|(name, value)| (name.clone(), value.clone()));
-        let mut arguments: Arguments = known.collect();
+        let Read {
+            mut arguments,
+            notes,
+        } = arguments::read(tool, arguments)?;
         browser::resolve_refs(&mut arguments);
         let Some(other) = computer::stands_for(&tool.name, &arguments)? else {
             return Ok(Self {
@@ -100,17 +99,19 @@ impl<'a> Call<'a> {
                 arguments,
                 named: &tool.name,
                 in_usual_pictures: false,
+                notes,
             });
         };
         let named = &tool.name;
         let tool = mcp.catalogue.find(service, other.tool);
         let tool = tool.ok_or_else(|| format!("there is no tool {}", other.tool))?;
-        tool.check(&Value::Object(other.arguments.clone()))?;
+        let read = arguments::read(tool, &Value::Object(other.arguments))?;
         Ok(Self {
             tool,
-            arguments: other.arguments,
+            arguments: read.arguments,
             named,
             in_usual_pictures: other.in_usual_pictures,
+            notes,
         })
     }
 
@@ -196,6 +197,8 @@ impl Mcp {
             Ok(record) => Arc::new(record),
             Err(full) => return Ok(CallResult::error(full)),
         };
+        let notes = call.as_ref().map(|call| call.notes.clone());
+        let notes = notes.unwrap_or_default();
         let done = match (place, call) {
             (Err(why), _) => Err(Stop::Denied(why)),
             (_, Err(wrong)) => Err(Stop::Said(wrong)),
@@ -205,6 +208,7 @@ impl Mcp {
             stop.note(&record);
         }
         let result = done.unwrap_or_else(|stop| stop.result(self, caller));
+        let result = result.noting(notes);
         record.end(&result);
         Ok(result)
     }
@@ -337,6 +341,9 @@ async fn alone(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop>
         let most = u64::try_from(most).unwrap_or(u64::MAX);
         let wait = asked.get("timeout").and_then(Value::as_u64).unwrap_or(WAIT);
         asked.insert("timeout".to_owned(), wait.min(most).max(1).into());
+        if turn.is_plain_browser() {
+            return browser::for_element(turn, &asked).await;
+        }
     }
     turn.result(name, &asked).await
 }

@@ -1,7 +1,7 @@
 //! What tools there are. The list is the same for everybody and at every time: some clients ask for it once, when nothing is
 //! connected yet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jsonschema::Validator;
@@ -89,8 +89,8 @@ pub struct Tool {
     /// It may bring a picture, which comes in one piece.
     pub picture: bool,
     time: Option<Duration>,
-    /// The names of its arguments.
-    takes: BTreeSet<String>,
+    /// The schema of its arguments.
+    pub schema: Value,
     arguments: Validator,
 }
 
@@ -117,23 +117,10 @@ impl Tool {
         limit.min(LONGEST)
     }
 
-    /// Whether it has an argument of that name.
-    pub fn takes(&self, name: &str) -> bool {
-        self.takes.contains(name)
-    }
-
-    /// What is wrong with the arguments of a call: the field and the rule.
-    pub fn check(&self, arguments: &Value) -> Result<(), String> {
-        let Some(error) = self.arguments.iter_errors(arguments).next() else {
-            return Ok(());
-        };
-        let field = error.instance_path().to_string();
-        let field = field.trim_start_matches('/').replace('/', ".");
-        let rule = error.masked().to_string();
-        Err(match field.is_empty() {
-            true => format!("{}: {rule}", self.name),
-            false => format!("{}: {field}: {rule}", self.name),
-        })
+    /// Where arguments break the schema first, as a JSON pointer.
+    pub fn fault(&self, arguments: &Value) -> Option<String> {
+        let error = self.arguments.iter_errors(arguments).next()?;
+        Some(error.instance_path().to_string())
     }
 }
 
@@ -183,12 +170,7 @@ impl Catalogue {
                 untrusted: row.untrusted,
                 picture: row.picture,
                 time: (row.timeout_ms > 0).then(|| Duration::from_millis(row.timeout_ms)),
-                takes: row.input_schema["properties"]
-                    .as_object()
-                    .into_iter()
-                    .flat_map(Map::keys)
-                    .cloned()
-                    .collect(),
+                schema: row.input_schema,
                 arguments,
             };
             tools.insert((row.service, row.name), tool);
@@ -210,6 +192,12 @@ impl Catalogue {
     /// A tool of a service.
     pub fn find(&self, service: Service, name: &str) -> Option<&Tool> {
         self.tools.get(&(service, name.to_owned()))
+    }
+
+    /// All tools of all services.
+    #[cfg(test)]
+    pub(super) fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.values()
     }
 
     /// Whether a call may bring a picture; a batch, if one of its steps may.

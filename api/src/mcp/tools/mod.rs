@@ -3,6 +3,7 @@
 //! `catalogue.json` lists them. `call` checks a call and waits for its turn; then the executor does it itself, or `browser` and
 //! `computer` make it of several tools of the executor.
 
+mod arguments;
 mod batch;
 mod bounded;
 mod browser;

@@ -202,6 +202,16 @@ impl CallResult {
         self
     }
 
+    /// The same with sentences of ours that a model has to read.
+    #[must_use]
+    pub(super) fn noting(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        let notes = notes
+            .into_iter()
+            .map(|note| Content::Text(format!("Note: {note}.")));
+        self.content.extend(notes);
+        self
+    }
+
     /// The same with a picture.
     #[must_use]
     pub(super) fn showing(mut self, picture: Picture) -> Self {

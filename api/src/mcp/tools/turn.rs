@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::picture::{Picture, Wanted};
 use super::result::{picture_or_result, read};
-use super::{CallResult, Caller, picture, status, text};
-use crate::executors::{Ask, Failure, Job, Lane, Outcome, Refusal, Service, Share};
+use super::{CallResult, Caller, browser, picture, status, text};
+use crate::executors::{Ask, Close, Failure, Job, Lane, Outcome, Refusal, Service, Share};
 use crate::long_work::work_on;
 use crate::mcp::Mcp;
 use crate::mcp::audit::Record;
@@ -20,6 +20,14 @@ use crate::mcp::policy::{Admitted, NotAsked};
 
 /// Most bytes of what stands beside a picture in an answer.
 const BESIDE: usize = 64 * 1024;
+
+/// How long an executor may take to connect again.
+const RECONNECT: Duration = Duration::from_secs(10);
+/// How long between two looks at whether it has.
+const RETRY: Duration = Duration::from_millis(250);
+/// What is said when it has not.
+const NO_HOLD: &str = "the browser has no hold of the tab that it controls now, and did not connect again; nothing was done. Ask the \
+                       user to connect in the browser extension, then try again";
 
 /// Arguments of a call.
 pub(super) type Arguments = Map<String, Value>;
@@ -29,6 +37,7 @@ pub(super) struct Turn<'a> {
     pub(super) mcp: &'a Mcp,
     pub(super) caller: &'a Caller,
     job: Job,
+    lane: Lane,
     admitted: Admitted<'a>,
     record: Arc<Record>,
     /// When everything has to be done.
@@ -148,6 +157,7 @@ impl<'a> Turn<'a> {
             mcp,
             caller,
             job: job.map_err(Stop::Refused)?,
+            lane,
             admitted,
             record,
             until,
@@ -216,11 +226,67 @@ impl<'a> Turn<'a> {
         self.ask_within(limit, tool, arguments).await
     }
 
+    /// Whether the executor is a browser that has not said what it can do.
+    pub(super) fn is_plain_browser(&self) -> bool {
+        let executor = self.job.executor();
+        self.caller.service == Service::Browser
+            && executor.is_some_and(|(_, instance)| instance.is_none())
+    }
+
     /// The same, within a time that has nothing to do with what the catalogue gives.
     ///
     /// # Errors
     /// When there is no answer.
     pub(super) async fn ask_within(
+        &mut self,
+        limit: Duration,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Result<Outcome, Stop> {
+        let plain = self.is_plain_browser();
+        let mut outcome = self.ask_once(limit, tool, arguments).await?;
+        if plain && browser::plain::has_lost_tab(&outcome) {
+            // Without a hold of the tab it has done nothing.
+            self.reconnect().await?;
+            outcome = self.ask_once(limit, tool, arguments).await?;
+        }
+        match plain {
+            true => browser::plain::told(tool, arguments, outcome),
+            false => Ok(outcome),
+        }
+    }
+
+    /// Has the executor connect again, which takes hold of the tab that it controls now, and waits for it.
+    ///
+    /// # Errors
+    /// When it does not come.
+    async fn reconnect(&mut self) -> Result<(), Stop> {
+        if let Some((connection, _)) = self.job.executor() {
+            self.mcp.hub.dismiss(connection, Close::Reattach);
+        }
+        let until = self.until.min(Instant::now() + RECONNECT);
+        loop {
+            let (key, token) = (self.caller.key(), self.caller.token);
+            let entered = self
+                .mcp
+                .hub
+                .enter(key, token, self.lane, self.admitted.devices());
+            match timeout_at(until, entered).await {
+                Ok(Ok(job)) => {
+                    self.job = job;
+                    return Ok(());
+                }
+                Ok(Err(Refusal::NotConnected)) => sleep(RETRY).await,
+                Ok(Err(refusal)) => return Err(Stop::Refused(refusal)),
+                Err(_) => return Err(Stop::said(NO_HOLD)),
+            }
+            if Instant::now() >= until {
+                return Err(Stop::said(NO_HOLD));
+            }
+        }
+    }
+
+    async fn ask_once(
         &mut self,
         limit: Duration,
         tool: &str,

@@ -1,5 +1,6 @@
 /** Failures by their stable code. */
 export const errors = {
+  'error.executors_displaced': 'Browsers of one user keep displacing each other. Disconnect one of them.',
   'error.network': 'The server cannot be reached. Check your connection; your input is kept.',
   'error.unexpected': 'The server answered {status}, which the console does not know.',
   'error.account_changed': 'Another account has signed in in this browser. Nothing was sent.',

@@ -1,5 +1,6 @@
 /** Failures by their stable code. */
 export const errors = {
+  'error.executors_displaced': '同一用户的多个浏览器不断相互取代，请断开其中一个。',
   'error.network': '无法连接服务器。请检查网络连接，已输入的内容会保留。',
   'error.unexpected': '服务器返回了控制台无法识别的响应（{status}）。',
   'error.account_changed': '此浏览器已由另一个账号登录，没有发送任何内容。',

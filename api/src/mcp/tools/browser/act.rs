@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::page::{self, Script};
+use super::look;
+use super::page::{self, Failed, Script};
 use crate::mcp::tools::bounded::Few;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, only};
 use crate::mcp::tools::{CallResult, text};
@@ -22,12 +23,29 @@ async fn scripted(
     turn: &mut Turn<'_>,
     script: Script,
     given: &Arguments,
-) -> Result<CallResult, Stop> {
+) -> Result<CallResult, Failed> {
     let given = Value::Object(given.clone());
-    let done = page::run(turn, script, given, |done: Done| done.success);
-    let done = done.await.map_err(page::Failed::stop)?;
+    let done = page::run(turn, script, given, |done: Done| done.success).await?;
     let done = json!({ "success": done });
     Ok(CallResult::text(done.to_string()).with(&done))
+}
+
+/// By a script where the executor says little of its own tools (see [`super::plain`]), and where `more` is asked for than they do.
+/// `None`: by the executor's own tool.
+async fn scripted_or_native(
+    turn: &mut Turn<'_>,
+    script: Script,
+    given: &Arguments,
+    more: bool,
+) -> Result<Option<CallResult>, Stop> {
+    if !more && !turn.is_plain_browser() {
+        return Ok(None);
+    }
+    match scripted(turn, script, given).await {
+        Ok(done) => Ok(Some(done)),
+        Err(Failed::Blocked) if !more => Ok(None),
+        Err(failed) => Err(failed.stop()),
+    }
 }
 
 #[derive(Deserialize)]
@@ -36,26 +54,36 @@ struct Done {
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
-    match asks_for_more(given, &["button", "clicks", "modifiers", "dialog"]) {
-        true => scripted(turn, Script::Click, given).await,
-        false => {
+    let more = asks_for_more(given, &["button", "clicks", "modifiers", "dialog"]);
+    match scripted_or_native(turn, Script::Click, given, more).await? {
+        Some(done) => Ok(done),
+        None => {
             turn.result("browser_click", &only(given, &["selector"]))
                 .await
         }
     }
 }
 
+pub(super) async fn press_key(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
+    match scripted_or_native(turn, Script::Key, given, false).await? {
+        Some(done) => Ok(done),
+        None => turn.result("browser_key_press", given).await,
+    }
+}
+
 pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let flag = |name: &str| given.get(name) == Some(&Value::Bool(true));
-    let typed = match flag("append") {
-        true => scripted(turn, Script::Append, given).await?,
-        false => {
-            turn.result("browser_type", &only(given, &["selector", "text"]))
-                .await?
-        }
-    };
+    if let Some(done) = scripted_or_native(turn, Script::Type, given, flag("append")).await? {
+        return Ok(done);
+    }
+    let typed = turn
+        .result("browser_type", &only(given, &["selector", "text"]))
+        .await?;
     if typed.is_error || !flag("submit") {
         return Ok(typed);
+    }
+    if turn.is_plain_browser() {
+        has_text(turn, given).await?;
     }
     let mut enter = only(given, &["selector"]);
     enter.extend(arguments(json!({"key": "Enter"})));
@@ -66,8 +94,28 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     }
 }
 
+/// Finds out whether a field has the text that was typed into it, before Enter is pressed on something else.
+///
+/// # Errors
+/// When it has not.
+async fn has_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<(), Stop> {
+    fn plain(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+    let text = given.get("text").and_then(Value::as_str);
+    let text = plain(text.unwrap_or_default());
+    let made = move |found: &str| plain(found).contains(&text);
+    match look::visible_text(turn, &only(given, &["selector"]), made).await? {
+        true => Ok(()),
+        false => Err(Stop::said(
+            "browser_type: the field has not taken the text, so Enter was not pressed. Read it with browser_get_content",
+        )),
+    }
+}
+
 pub(super) async fn hover(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
-    scripted(turn, Script::Hover, given).await
+    let done = scripted(turn, Script::Hover, given).await;
+    done.map_err(Failed::stop)
 }
 
 pub(super) async fn select_option(
@@ -85,7 +133,7 @@ pub(super) async fn select_option(
         result.with(&json!({ "selected": selected }))
     };
     let done = page::run(turn, Script::SelectOption, given, made);
-    done.await.map_err(page::Failed::stop)
+    done.await.map_err(Failed::stop)
 }
 
 /// What has become of a field. Which one it is we know ourselves.
@@ -106,7 +154,7 @@ pub(super) async fn fill_form(turn: &mut Turn<'_>, given: &Arguments) -> Result<
         .collect();
     let made = move |Few(done): Few<Filled>| filled(&selectors, &done);
     let done = page::run(turn, Script::FillForm, asked, made);
-    let done = done.await.map_err(page::Failed::stop)?;
+    let done = done.await.map_err(Failed::stop)?;
     done.ok_or_else(|| Stop::said("the page does not say what has become of each field"))
 }
 

@@ -5,15 +5,17 @@ use serde_json::{Value, json};
 
 use super::page::{self, Failed, Script};
 use crate::mcp::tools::CallResult;
-use crate::mcp::tools::bounded::{Few, Named};
+use crate::mcp::tools::bounded::{Few, MOST, Named};
 use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text::{self, Part};
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, only};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, made_of, only};
 
 /// Said where an outline was asked for.
 const NO_SCRIPTS: &str = "The page's Content-Security-Policy lets no script run in it, so this is its text and its links, without refs.";
-/// How many links an outline without scripts has.
+/// How many links an outline without scripts has, and a list of links if nothing else is asked for.
 const LINKS: usize = 100;
+/// How many links a list has if those are asked for that contain something.
+const MATCHING: usize = 1000;
 /// Most characters of HTML that are fetched at once.
 const HTML: usize = 200_000;
 
@@ -33,6 +35,9 @@ struct Link {
 #[derive(Deserialize)]
 struct Links {
     links: Few<Link>,
+    /// How many there are, of which these are the first.
+    #[serde(default)]
+    total: Option<usize>,
 }
 
 fn told(part: &Part, ours: Option<&str>) -> CallResult {
@@ -44,8 +49,18 @@ fn told(part: &Part, ours: Option<&str>) -> CallResult {
 
 pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let asked = text::asked(given)?;
-    let made = move |found: &str| told(&text::part(found, asked), None);
-    visible_text(turn, &only(given, &["selector"]), made).await
+    let made = move |found: &str| (found.is_empty(), told(&text::part(found, asked), None));
+    let (nothing, told) = visible_text(turn, &only(given, &["selector"]), made).await?;
+    if nothing
+        && let Some(selector) = given.get("selector")
+        && turn.is_plain_browser()
+    {
+        // It has no text for what is not there, either, and fails here.
+        let known = arguments(json!({"selector": selector, "name": "id"}));
+        let known = turn.ask("browser_get_attribute", &known).await?;
+        text_of_answer("browser_get_attribute", known)?;
+    }
+    Ok(told)
 }
 
 /// Makes something of the text of the page, or of one element.
@@ -65,29 +80,71 @@ pub(super) async fn links(turn: &mut Turn<'_>, given: &Arguments) -> Result<Call
     let contains = given.get("contains").and_then(Value::as_str);
     let contains = contains.map(ToOwned::to_owned);
     let limit = given.get("limit").and_then(Value::as_u64);
-    let limit = limit.map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
-    // What is left out must not count.
-    let own = match contains {
-        None => &["selector", "limit"][..],
-        Some(_) => &["selector"][..],
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    let limit = limit.unwrap_or(if contains.is_some() { MATCHING } else { LINKS });
+    if turn.is_plain_browser() {
+        let mut asked = given.clone();
+        asked.insert("limit".to_owned(), json!(limit));
+        let made = |found: Links| listed_links(&found.links.0, found.total);
+        match page::run(turn, Script::Links, Value::Object(asked), made).await {
+            Err(Failed::Blocked) => {}
+            done => return done.map_err(Failed::stop),
+        }
+    }
+    let mut asked = only(given, &["selector"]);
+    // Its own limit is 100, and what is left out must not count. One more says whether there are more.
+    let most = match contains {
+        None => limit + 1,
+        Some(_) => MOST,
     };
-    let made = move |Links {
-                         links: Few(mut found),
-                     }| {
+    asked.insert("limit".to_owned(), json!(most));
+    let made = move |found: Links| {
+        let mut found = found.links.0;
+        let all = found.len();
         if let Some(part) = contains {
             found.retain(|link: &Link| link.text.contains(&part) || link.href.contains(&part));
         }
+        let total = found.len();
         found.truncate(limit);
-        CallResult::quoting(None, &lines(&found)).with(&json!({ "links": found }))
+        let mut listed = listed_links(&found, Some(total));
+        if all >= MOST {
+            let note =
+                format!("only the first {MOST} links of the page were looked at: give selector");
+            listed = listed.noting([note]);
+        }
+        listed
     };
-    turn.read("browser_get_links", &only(given, own), made)
-        .await
+    turn.read("browser_get_links", &asked, made).await
+}
+
+/// Links, and a note if there are more than these.
+fn listed_links(found: &[Link], total: Option<usize>) -> CallResult {
+    let facts = json!({ "links": found });
+    let part = text::part(&all_lines(found), (0, text::USUAL));
+    let total = total.unwrap_or(found.len());
+    let mut notes = Vec::new();
+    if total > found.len() {
+        notes.push(format!(
+            "these are the first {} of more links: give limit (at most 1000), contains or selector",
+            found.len()
+        ));
+    }
+    if part.next.is_some() {
+        notes.push("the list is cut: give a lower limit, contains or selector".to_owned());
+    }
+    CallResult::quoting(None, &part.text)
+        .with(&facts)
+        .noting(notes)
 }
 
 fn lines(links: &[Link]) -> String {
+    text::part(&all_lines(links), (0, text::USUAL)).text
+}
+
+fn all_lines(links: &[Link]) -> String {
     let line = |link: &Link| format!("{} <{}>", link.text.trim(), link.href);
     let all: Vec<_> = links.iter().map(line).collect();
-    text::part(&all.join("\n"), (0, text::USUAL)).text
+    all.join("\n")
 }
 
 #[derive(Deserialize)]
@@ -131,6 +188,7 @@ async fn text_and_links(
     let content = visible_text(turn, &within, ToOwned::to_owned).await?;
     let made = move |Links {
                          links: Few(mut found),
+                         ..
                      }| {
         found.truncate(LINKS);
         let whole = format!("{content}\n{}", lines(&found));

@@ -2,11 +2,16 @@
 
 mod act;
 mod effect;
+mod execute;
+mod history;
 mod look;
 mod navigate;
 mod page;
+pub(super) mod plain;
 mod screenshot;
 mod wait;
+
+pub(super) use wait::for_element;
 
 use super::CallResult;
 use super::turn::{Arguments, Stop, Turn};
@@ -51,6 +56,10 @@ async fn composed(
         "browser_screenshot" => screenshot::run(turn, arguments).await,
         "browser_click" => act::click(turn, arguments).await,
         "browser_type" => act::type_text(turn, arguments).await,
+        "browser_key_press" => act::press_key(turn, arguments).await,
+        "browser_execute" => execute::run(turn, arguments).await,
+        "browser_go_back" => history::go(turn, tool, -1).await,
+        "browser_go_forward" => history::go(turn, tool, 1).await,
         "browser_hover" => act::hover(turn, arguments).await,
         "browser_select_option" => act::select_option(turn, arguments).await,
         "browser_fill_form" => act::fill_form(turn, arguments).await,

@@ -26,35 +26,41 @@ const LONGEST_FLAGGED: usize = 64 * 1024;
 /// A script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
-    Append,
     Arrival,
     Click,
     Condition,
     FillForm,
     Find,
+    History,
     Hover,
     Html,
+    Key,
+    Links,
     Place,
     Query,
     SelectOption,
     Snapshot,
+    Type,
 }
 
 impl Script {
     fn source(self) -> &'static str {
         match self {
-            Self::Append => include_str!("page/append.js"),
             Self::Arrival => include_str!("page/arrival.js"),
             Self::Click => include_str!("page/click.js"),
             Self::Condition => include_str!("page/condition.js"),
             Self::FillForm => include_str!("page/fill_form.js"),
             Self::Find => include_str!("page/find.js"),
+            Self::History => include_str!("page/history.js"),
             Self::Hover => include_str!("page/hover.js"),
             Self::Html => include_str!("page/html.js"),
+            Self::Key => include_str!("page/key.js"),
+            Self::Links => include_str!("page/links.js"),
             Self::Place => include_str!("page/place.js"),
             Self::Query => include_str!("page/query.js"),
             Self::SelectOption => include_str!("page/select_option.js"),
             Self::Snapshot => include_str!("page/snapshot.js"),
+            Self::Type => include_str!("page/type.js"),
         }
     }
 
@@ -62,7 +68,12 @@ impl Script {
     fn acts(self) -> bool {
         matches!(
             self,
-            Self::Append | Self::Click | Self::FillForm | Self::Hover | Self::SelectOption
+            Self::Click
+                | Self::FillForm
+                | Self::Hover
+                | Self::Key
+                | Self::SelectOption
+                | Self::Type
         )
     }
 
@@ -146,8 +157,7 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     let mut source = script.with(&given, &token);
     let mut slices = 0;
     let outcome = loop {
-        let asked = arguments(serde_json::json!({ "script": source }));
-        let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
+        let outcome = ask(turn, source).await?;
         slices += 1;
         if slices == MOST_SLICES || !flag(&outcome, "later") {
             break outcome;
@@ -157,6 +167,25 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     if script.acts() && flag(&outcome, "watched") {
         turn.watched = Some(token);
     }
+    let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
+    made_of(TOOL, outcome, read).await?
+}
+
+async fn ask(turn: &mut Turn<'_>, source: String) -> Result<Outcome, Stop> {
+    let asked = arguments(serde_json::json!({ "script": source }));
+    turn.ask_within(turn.left(), TOOL, &asked).await
+}
+
+/// The same with the source of a script, which is one expression.
+///
+/// # Errors
+/// As [`run`].
+pub(super) async fn run_source<T: DeserializeOwned, R: Send + 'static>(
+    turn: &mut Turn<'_>,
+    source: String,
+    make: impl FnOnce(T) -> R + Send + 'static,
+) -> Result<R, Failed> {
+    let outcome = ask(turn, source).await?;
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
     made_of(TOOL, outcome, read).await?
 }
@@ -228,6 +257,7 @@ fn failure(message: &str) -> Failed {
         "Content Security Policy",
         "unsafe-eval",
         "EvalError",
+        "Evaluating a string as JavaScript violates",
         "trusted-types",
         "TrustedScript",
     ];
@@ -302,6 +332,10 @@ mod tests {
         true
     )]
     #[case("This document requires 'TrustedScript' assignment.", true)]
+    #[case(
+        "Evaluating a string as JavaScript violates this document's Trusted Type assignment requirements.",
+        true
+    )]
     #[case("no tab is controlled", false)]
     fn blocked_scripts_are_known(#[case] message: &str, #[case] blocked: bool) {
         let found = failure(message);

@@ -10,7 +10,8 @@ use super::page::{self, Failed, Script};
 use super::{look, navigate};
 use crate::executors::Failure;
 use crate::mcp::tools::CallResult;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
+use crate::mcp::tools::result::read;
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, made_of, typed};
 
 /// How long is waited if nothing else is asked for.
 const USUAL: Duration = Duration::from_secs(10);
@@ -38,6 +39,32 @@ struct Given {
     time_ms: Option<u64>,
     #[serde(default)]
     timeout_ms: Option<u64>,
+}
+
+/// What executors answer to `browser_wait`.
+#[derive(Deserialize)]
+struct Found {
+    found: bool,
+}
+
+/// `browser_wait`, with a timeout.
+pub(in crate::mcp::tools) async fn for_element(
+    turn: &mut Turn<'_>,
+    asked: &Arguments,
+) -> Result<CallResult, Stop> {
+    let said = format!(
+        "no element matches {} after {} ms",
+        asked["selector"].as_str().unwrap_or_default(),
+        asked["timeout"]
+    );
+    let outcome = turn.ask("browser_wait", asked).await?;
+    made_of("browser_wait", outcome, move |tool, outcome| {
+        Ok(match read(tool, &outcome) {
+            Ok(Found { found: false }) => CallResult::error(said).with(&json!({ "found": false })),
+            _ => CallResult::of(tool, outcome),
+        })
+    })
+    .await
 }
 
 impl Given {
@@ -70,10 +97,6 @@ impl Given {
 
     /// By the executor's own tools.
     async fn holds_without_scripts(&self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
-        #[derive(Deserialize)]
-        struct Found {
-            found: bool,
-        }
         if let Some(selector) = &self.selector {
             if self
                 .state

@@ -1,5 +1,6 @@
 ({ selector, button, clicks, modifiers }) => {
   const element = one(selector);
+  if (element.matches(':disabled')) throw new Error('selector: the element is disabled');
   const number = { left: 0, middle: 1, right: 2 }[button ?? 'left'];
   const held = (name) => (modifiers ?? []).includes(name);
   const at = { ...point(element), bubbles: true, cancelable: true, composed: true, view: window, button: number,

@@ -162,3 +162,21 @@ const point = (element) => {
   const box = element.getBoundingClientRect();
   return { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
 };
+const KEYS = { Backspace: 8, Tab: 9, Enter: 13, Escape: 27, ' ': 32, PageUp: 33, PageDown: 34, End: 35, Home: 36, ArrowLeft: 37, ArrowUp: 38,
+  ArrowRight: 39, ArrowDown: 40, Delete: 46 };
+// Enter submits the form of a field as a person's does, unless the page does something else with it.
+const press = (element, key, held = {}) => {
+  const code = /^[a-z]$/i.test(key) ? 'Key' + key.toUpperCase() : /^\d$/.test(key) ? 'Digit' + key : key === ' ' ? 'Space' : key;
+  const keyCode = KEYS[key] ?? (key.length === 1 ? key.toUpperCase().charCodeAt(0) : 0);
+  const at = { key, code, keyCode, which: keyCode, bubbles: true, cancelable: true, composed: true, view: window, ...held };
+  let goes = element.dispatchEvent(new KeyboardEvent('keydown', at));
+  if (goes && (key.length === 1 || key === 'Enter')) goes = element.dispatchEvent(new KeyboardEvent('keypress', at));
+  element.dispatchEvent(new KeyboardEvent('keyup', at));
+  const form = key === 'Enter' && goes && element.isConnected ? element.closest('form') ?? element.form : null;
+  if (!(form instanceof HTMLFormElement)) return;
+  const buttons = [...form.querySelectorAll('button:not([type]),button[type=submit],input[type=submit],input[type=image]')];
+  if (buttons[0]?.disabled) throw new Error('submit: the button that Enter presses is disabled');
+  const bad = form.noValidate || buttons[0]?.formNoValidate ? null : form.querySelector(':invalid:not(fieldset)');
+  if (bad) throw new Error('submit: the page does not take the form: ' + (name(bad) || bad.id || bad.tagName.toLowerCase()) + ': ' + bad.validationMessage);
+  HTMLFormElement.prototype.requestSubmit.call(form, buttons[0]);
+};
