@@ -159,7 +159,7 @@ fn calls_with_scripts() -> Vec<(&'static str, Value, &'static str, &'static str)
             "browser_get_content",
             none(),
             MISSING,
-            "get_content get_attribute",
+            "get_content execute",
         ),
         (
             "browser_wait",

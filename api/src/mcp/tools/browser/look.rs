@@ -51,16 +51,39 @@ pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<Ca
     let asked = text::asked(given)?;
     let made = move |found: &str| (found.is_empty(), told(&text::part(found, asked), None));
     let (nothing, told) = visible_text(turn, &only(given, &["selector"]), made).await?;
-    if nothing
-        && let Some(selector) = given.get("selector")
-        && turn.is_plain_browser()
-    {
-        // It has no text for what is not there, either, and fails here.
-        let known = arguments(json!({"selector": selector, "name": "id"}));
-        let known = turn.ask("browser_get_attribute", &known).await?;
-        text_of_answer("browser_get_attribute", known)?;
+    match given.get("selector") {
+        // It has no text for what is not there, either, nor for buttons.
+        Some(selector) if nothing && turn.is_plain_browser() => {
+            element_text(turn, selector, asked).await
+        }
+        _ => Ok(told),
     }
-    Ok(told)
+}
+
+/// The text of an element, by a script, or none where none runs.
+///
+/// # Errors
+/// When it is not there.
+async fn element_text(
+    turn: &mut Turn<'_>,
+    selector: &Value,
+    asked: (usize, usize),
+) -> Result<CallResult, Stop> {
+    #[derive(Deserialize)]
+    struct Found {
+        content: String,
+    }
+    let given = json!({ "selector": selector });
+    let made = move |found: Found| told(&text::part(&found.content, asked), None);
+    match page::run(turn, Script::Content, given, made).await {
+        Err(Failed::Blocked) => {}
+        done => return done.map_err(Failed::stop),
+    }
+    // It fails for what is not there.
+    let known = arguments(json!({"selector": selector, "name": "id"}));
+    let known = turn.ask("browser_get_attribute", &known).await?;
+    text_of_answer("browser_get_attribute", known)?;
+    Ok(told(&text::part("", asked), None))
 }
 
 /// Makes something of the text of the page, or of one element.
