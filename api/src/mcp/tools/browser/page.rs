@@ -86,7 +86,7 @@ impl Script {
             true => {
                 let clicks = self == Self::Click;
                 format!(
-                    "{ACTING}\nreturn driveActing(acting({source}, {clicks}), {given}, '{token}');"
+                    "{ACTING}\nconst run = acting({source}, {clicks});\nreturn driveActing(run({given}), '{token}');"
                 )
             }
             false => format!("const run = {source};\nreturn drive(run({given}), '{token}');"),

@@ -49,12 +49,11 @@ const acting = (act, clicks) => (given) => {
       behind: seen && document.visibilityState === 'hidden' };
   }];
 };
-const driveActing = (run, given, token) => tell(() => {
-  const [done, effect] = run(given);
+const driveActing = ([done, effect], token) => {
   keep(token, () => tell(() => {
     const told = effect();
     if (!told.leaving) kept().delete(token);
     return { ok: told };
   }));
-  return { ok: done, watched: true };
-});
+  return tell(() => ({ ok: done, watched: true }));
+};
