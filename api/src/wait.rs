@@ -165,6 +165,15 @@ impl Default for Settled {
 }
 
 impl Settled {
+    /// Tells whether waiting helps: the change is under way, and not held up by an engine that is away.
+    fn may_settle_soon(&self) -> bool {
+        let Self::Pending(conditions) = self else {
+            return false;
+        };
+        let ready = condition::find(conditions, ConditionType::Ready);
+        ready.is_none_or(|ready| ready.reason != Reason::EngineUnavailable)
+    }
+
     /// What decides when several objects were changed together. A pause comes before what is merely under
     /// way, since nobody waits for it.
     fn weight(&self) -> u8 {
@@ -206,7 +215,12 @@ async fn settle_all(
     wait: Option<Duration>,
 ) -> (usize, Settled) {
     let ask = || decisive(deps, changes, until);
-    let settled = |(_, settled): &(usize, Settled)| !matches!(settled, Settled::Pending(_));
+    // A pass takes note of a change, and of a pause, without an engine.
+    let needs_engine = matches!(until, Until::Converged | Until::Purged);
+    let settled = |(_, settled): &(usize, Settled)| match needs_engine {
+        true => !settled.may_settle_soon(),
+        false => !matches!(settled, Settled::Pending(_)),
+    };
     repeat(deps, wait.unwrap_or(DEFAULT_WAIT), ask, settled).await
 }
 
@@ -238,7 +252,7 @@ pub async fn settle_kinds(
         };
         Ok((decides, settled, failed))
     };
-    let is_last = |(_, settled, _): &(usize, Settled, i64)| !matches!(settled, Settled::Pending(_));
+    let is_last = |(_, settled, _): &(usize, Settled, i64)| !settled.may_settle_soon();
     repeat(deps, wait.unwrap_or(Duration::ZERO), ask, is_last).await
 }
 

@@ -14,6 +14,8 @@ use crate::executors::Key;
 const MESSAGES: usize = 100;
 /// Most calls in a second.
 const CALLS: usize = 10;
+/// Longest time that a call over the rate waits for its place.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Most calls in a minute that change something.
 const ACTING: usize = 120;
 /// Most users and services that are counted; those that were idle longest are forgotten first.
@@ -48,30 +50,17 @@ impl Limits {
         self.messages.take(key)
     }
 
-    /// Counts a call.
-    pub(super) fn call(&self, key: &Key) -> Result<(), String> {
-        self.calls.take(key).map_err(|after| {
-            let after = after.as_millis().max(1);
-            format!(
-                "more than {CALLS} calls in a second; nothing was done, try again in {after} ms"
-            )
-        })
-    }
-
-    /// Counts a call of a batch, which waits until it has a place.
+    /// Counts a call, which waits until it has a place.
     ///
     /// # Errors
     /// When there is none until then.
-    pub(in crate::mcp) async fn call_in_turn(
-        &self,
-        key: &Key,
-        until: Instant,
-    ) -> Result<(), String> {
+    pub(in crate::mcp) async fn call(&self, key: &Key, until: Instant) -> Result<(), String> {
         while let Err(after) = self.calls.take(key) {
             let next = Instant::now() + after;
-            if next >= until {
+            if next > until {
+                let after = after.as_millis().max(1);
                 return Err(format!(
-                    "more than {CALLS} calls in a second, and no time is left to wait; nothing was done"
+                    "more than {CALLS} calls in a second; nothing was done, try again in {after} ms"
                 ));
             }
             sleep_until(next).await;
@@ -151,20 +140,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_user_and_service_has_so_many_calls_in_any_window() {
+    async fn call_over_the_rate_waits_a_second_at_most() {
         let limits = Limits::default();
         let alice = key("alice", Service::Browser);
+        let now = Instant::now;
         for _ in 0..CALLS {
-            assert_eq!(limits.call(&alice), Ok(()));
+            assert_eq!(limits.call(&alice, now()).await, Ok(()));
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        let said = limits.call(&alice).unwrap_err();
+        let said = limits.call(&alice, now()).await.unwrap_err();
         assert!(said.ends_with("try again in 900 ms"), "{said}");
-        assert_eq!(limits.call(&key("alice", Service::Computer)), Ok(()));
-        assert_eq!(limits.call(&key("bob", Service::Browser)), Ok(()));
-        tokio::time::advance(Duration::from_millis(900)).await;
-        assert_eq!(limits.call(&alice), Ok(()));
-        assert!(limits.call(&alice).is_err());
+        let others = [
+            key("alice", Service::Computer),
+            key("bob", Service::Browser),
+        ];
+        for other in &others {
+            assert_eq!(limits.call(other, now()).await, Ok(()));
+        }
+        let begun = now();
+        assert_eq!(limits.call(&alice, begun + LONGEST_WAIT).await, Ok(()));
+        assert_eq!(begun.elapsed().as_millis().div_ceil(10), 90);
+        assert!(limits.call(&alice, now()).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

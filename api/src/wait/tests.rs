@@ -69,6 +69,7 @@ fn l33_an_engine_that_is_away_is_no_failure() {
     let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
     let settled = judge(&change(3), container(3, away.clone()), &[]);
     assert_eq!(settled, Settled::Pending(vec![away]));
+    assert!(!settled.may_settle_soon() && Settled::default().may_settle_soon());
 }
 
 #[track_caller]
@@ -277,4 +278,22 @@ async fn a_database_that_cannot_be_read_leaves_the_change_pending() {
     let short = Some(Duration::from_millis(100));
     let settled = settle(&yard.world.deps, &change(1), Until::Converged, short).await;
     assert_eq!(settled, Settled::Pending(vec![]));
+}
+
+#[tokio::test]
+async fn engine_that_is_away_is_not_waited_for() {
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
+    yard.saw(Kind::Container, &uid, 0, away.clone()).await;
+    for until in [Until::Converged, Until::Purged] {
+        let change = change(1);
+        let settled = settle(&yard.world.deps, &change, until, LONG);
+        let settled = tokio::time::timeout(LONG.unwrap() / 2, settled).await;
+        assert_eq!(
+            settled,
+            Ok(Settled::Pending(vec![away.clone()])),
+            "{until:?}"
+        );
+    }
 }

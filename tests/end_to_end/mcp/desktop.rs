@@ -134,7 +134,30 @@ async fn places_that_are_read_in_a_picture_are_clicked_on_the_screen() {
     let (_, done) = scene
         .call("computer_mouse_move", json!({"x": 7, "y": 8}))
         .await;
-    assert_eq!(done, [json!(["computer_mouse_move", {"x": 7, "y": 8}])]);
+    assert_eq!(done[1], json!(["computer_mouse_move", {"x": 7, "y": 8}]));
+    for (tool, arguments) in [
+        ("computer_mouse_click", json!({"x": 1920, "y": 8})),
+        (
+            "computer_mouse_click",
+            json!({"x": 1568, "y": 8, "imageWidth": 1568}),
+        ),
+        (
+            "computer_mouse_drag",
+            json!({"startX": 1, "startY": 1, "endX": 1, "endY": -1}),
+        ),
+        (
+            "computer",
+            json!({"action": "left_click", "coordinate": [1600, 1]}),
+        ),
+    ] {
+        let (off, done) = scene.call(tool, arguments).await;
+        assert!(
+            text(&off).contains("is not on the screen of 1920x1080"),
+            "{off}"
+        );
+        assert_eq!(off["isError"], true);
+        assert_eq!(done.last().unwrap()[0], "computer_screen_size", "{done:?}");
+    }
     let (_, done) = scene
         .call(
             "computer",
@@ -186,7 +209,7 @@ async fn text_on_the_screen_is_found_and_clicked() {
             json!({"text": "file", "region": "0,0,100,30"}),
         )
         .await;
-    assert!(text(&found).contains("\nFile at 10,20\n---"), "{found}");
+    assert!(text(&found).contains("\nFile at 10,20\n[end"), "{found}");
     // Desktop clients know no regions.
     assert_eq!(done, [json!(["computer_screen_text", {}])]);
     let (read, _) = scene

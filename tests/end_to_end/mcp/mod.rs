@@ -67,6 +67,15 @@ async fn a_client_lists_the_tools_and_calls_one_in_its_users_browser() {
         assert_eq!(asked["tool"], "browser_current_tab");
         let tab = json!({"url": "https://example.org/", "title": "An example"});
         answer(&mut executor, &asked, json!({"tab": tab})).await;
+        let asked = question(&mut executor).await;
+        assert_eq!(asked["tool"], "browser_execute");
+        let arrival = json!({"ok": {"url": "https://example.org/", "title": "An example", "state": "complete", "age": 1, "status": 200}});
+        answer(
+            &mut executor,
+            &asked,
+            json!({"result": arrival.to_string()}),
+        )
+        .await;
     };
     let (result, ()) = tokio::join!(called, executed);
     assert_eq!(facts(&result), &json!({"success": true}));

@@ -354,7 +354,7 @@ async fn arguments_that_clients_send_as_texts_are_taken() {
         (
             "browser_batch",
             json!({"steps": [{"tool": "browser_click", "arguments": "{\"css\":\"#a\"}"}]}),
-            "steps.0: browser_click: css is not an argument; the tool takes selector, button, clicks, modifiers",
+            "steps.0: browser_click: css is not an argument; the tool takes selector, button, clicks, dialog, modifiers, promptText, snapshot",
         ),
     ] {
         let service = tool.split('_').next().unwrap();

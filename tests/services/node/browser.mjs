@@ -1,5 +1,6 @@
 // Chromium, driven by lines of JSON on standard input; each is answered by one on standard output.
 //   {"goto": URL}            → {"status", "url"}      {"fill": [SELECTOR, TEXT]}, {"click": SELECTOR} → {"url"}
+//   {"visit": URL} as an extension leads a tab there, whatever comes of it; {"pages": true} → {"tabs", "tab"}: as an extension lists them → {}
 //   {"at": URL} waits for an address        {"see": SELECTOR} waits for something in sight     → {}
 //   {"tabs": [COUNT, URL]} opens more pages beside the first; {"everywhere": SELECTOR} waits for it in all pages → {}
 //   {"gone": SELECTOR} waits until nothing of it is in sight                                   → {}
@@ -38,6 +39,7 @@ const browser = await chromium.launch({
 let context, page;
 let said = [];
 let asked = [];
+let visited = '';
 const replaced = [];
 
 async function forget(settings = {}) {
@@ -72,6 +74,19 @@ const does = {
   async goto(url) {
     const response = await page.goto(url, { waitUntil: 'load' });
     return { status: response.status(), url: page.url() };
+  },
+  async visit(url) {
+    visited = url;
+    await page.goto(url, { waitUntil: 'load' }).catch(() => {});
+  },
+  async pages() {
+    const told = async (tab, at) => ({
+      id: at + 1, title: await tab.title().catch(() => ''), active: true,
+      // Its own error page has the address that was asked for.
+      url: tab.url().startsWith('chrome-error:') ? visited : tab.url(),
+    });
+    const tabs = await Promise.all(context.pages().map(told));
+    return { tabs, tab: tabs[context.pages().indexOf(page)] };
   },
   async fill([selector, text]) { await page.fill(selector, text); },
   async click(selector) {

@@ -232,6 +232,11 @@ impl Admitted<'_> {
         self.acts
     }
 
+    /// Checks that a tool that only reads may be called beside it.
+    pub(in crate::mcp) fn lets_read(&self, tool: &str) -> bool {
+        self.rules.tool(&[tool], true).is_ok()
+    }
+
     /// What agents may do at all.
     pub(in crate::mcp) fn mode(&self) -> Mode {
         self.rules.mode

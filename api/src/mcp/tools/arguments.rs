@@ -439,7 +439,7 @@ pub(crate) mod tests {
         r#"browser_click: modifiers is "Shift" (a text); it takes a list of texts out of "Alt", "Control", "Meta", "Shift", such as ["Alt"]"#)]
     #[case("computer_file_write", json!({"path": "a.json", "content": {"a": 1}}),
         r#"computer_file_write: content is {"a":1} (an object); it takes a text, such as "text""#)]
-    #[case("browser_click", json!({"ref": "e3"}), "browser_click: ref is not an argument; the tool takes selector, button, clicks, modifiers; did you mean selector?")]
+    #[case("browser_click", json!({"ref": "e3"}), "browser_click: ref is not an argument; the tool takes selector, button, clicks, dialog, modifiers, promptText, snapshot; did you mean selector?")]
     #[case("browser_get_content", json!({"max_chars": 500}),
         "browser_get_content: max_chars is not an argument; the tool takes cursor, maxChars, selector; did you mean maxChars?")]
     #[case("browser_tabs_list", json!({"a": 1, "b": 2}), "browser_tabs_list: a, b are not arguments; the tool takes none")]

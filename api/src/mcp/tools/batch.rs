@@ -118,7 +118,7 @@ async fn make(
     begun: &mut Option<Arc<Record>>,
 ) -> Result<CallResult, Stop> {
     let (mcp, caller) = (turn.mcp, turn.caller);
-    let turned = mcp.limits.call_in_turn(&caller.key(), turn.until).await;
+    let turned = mcp.limits.call(&caller.key(), turn.until).await;
     turned.map_err(Stop::Denied)?;
     let record = step.recorded(mcp, caller, turn.until).await;
     let record = Arc::new(record.map_err(Stop::said)?);

@@ -17,7 +17,7 @@ use crate::executors::{Key, Lane, Service};
 use crate::mcp::answer::RpcError;
 use crate::mcp::audit::{Origin, Record};
 use crate::mcp::policy::Admitted;
-use crate::mcp::{CALLS, Mcp};
+use crate::mcp::{CALLS, Mcp, limits};
 
 /// Longest a client may have the service wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -175,11 +175,14 @@ impl Mcp {
         };
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
         let key = caller.key();
-        let place = self.limits.call(&key).and_then(|()| {
-            let full =
-                || format!("{CALLS} calls are under way already; try again when some are done");
-            self.under_way.enter(&key, CALLS).ok_or_else(full)
-        });
+        let full = || format!("{CALLS} calls are under way already; try again when some are done");
+        let mut place = self.under_way.enter(&key, CALLS).ok_or_else(full);
+        if place.is_ok() {
+            let wait = until.min(Instant::now() + limits::LONGEST_WAIT);
+            if let Err(over) = self.limits.call(&key, wait).await {
+                place = Err(over);
+            }
+        }
         if let Err(why) = &place
             && !self.limits.is_recorded(&key)
         {

@@ -44,6 +44,8 @@ pub(super) struct Turn<'a> {
     pub(super) until: Instant,
     /// A part of it was done by the executor already, which changes something.
     acted: bool,
+    /// The action whose effect is still to be read in the page.
+    pub(super) watched: Option<String>,
     /// How many pictures have to fit into the answer.
     pub(super) pictures: usize,
     /// What all answers so far take of the memory for them.
@@ -107,7 +109,7 @@ impl Stop {
                 return status::why_not(&mcp.hub, &caller.key(), refused(refusal, service));
             }
             Self::Refused(refusal) => refused(refusal, service),
-            Self::Failed(failure, limit) => failed(failure, of, limit),
+            Self::Failed(failure, limit) => failed(failure, service, limit),
             Self::TooLong(most) => {
                 format!("the call is longer than the {most} bytes that {of} takes")
             }
@@ -160,6 +162,7 @@ impl<'a> Turn<'a> {
             record,
             until,
             acted: false,
+            watched: None,
             pictures: 1,
             share: Share::default(),
         })
@@ -437,7 +440,8 @@ fn refused(refusal: Refusal, service: Service) -> String {
     }
 }
 
-fn failed(failure: Failure, of: &str, limit: Duration) -> String {
+fn failed(failure: Failure, service: Service, limit: Duration) -> String {
+    let of = name(service);
     match failure {
         Failure::Gone => {
             format!("{of} was disconnected before the call was sent; nothing was done")
@@ -446,10 +450,18 @@ fn failed(failure: Failure, of: &str, limit: Duration) -> String {
         Failure::Held => format!(
             "{of} is still busy with what was asked of it before, so the call was not sent: look before you go on"
         ),
-        Failure::TimedOut => format!(
-            "{of} has not answered within {} seconds. It may still do what was asked: look before you repeat it",
-            limit.as_secs()
-        ),
+        Failure::TimedOut => {
+            let dialog = match service {
+                Service::Browser => {
+                    ". If the page shows a dialog, it answers nothing until the user has closed that"
+                }
+                Service::Computer => "",
+            };
+            format!(
+                "{of} has not answered within {} seconds. It may still do what was asked: look before you repeat it{dialog}",
+                limit.as_secs()
+            )
+        }
         Failure::Lost => format!(
             "{of} was disconnected during the call. The outcome is unknown: look before you repeat it"
         ),

@@ -54,10 +54,13 @@ struct Done {
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
-    let more = asks_for_more(given, &["button", "clicks", "modifiers"]);
+    let more = asks_for_more(given, &["button", "clicks", "modifiers", "dialog"]);
     match scripted_or_native(turn, Script::Click, given, more).await? {
         Some(done) => Ok(done),
-        None => turn.result("browser_click", given).await,
+        None => {
+            turn.result("browser_click", &only(given, &["selector"]))
+                .await
+        }
     }
 }
 

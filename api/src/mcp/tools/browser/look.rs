@@ -176,16 +176,23 @@ struct Outline {
     title: String,
     outline: String,
     more: bool,
+    #[serde(default)]
+    cut: Option<u64>,
 }
 
 pub(super) async fn snapshot(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let asked = text::asked(given)?;
     let made = move |it: Outline| {
         let whole = format!("{}\n{}\n{}", it.url, it.title, it.outline);
-        let more = it.more.then_some(
-            "The page is too large for one outline: give selector, depth or interactiveOnly to see the rest.",
-        );
-        told(&text::part(&whole, asked), more)
+        let more = match it.cut {
+            Some(at) => Some(format!(
+                "The page is very large: the outline was cut at {at} nodes. Give selector or depth to see the rest."
+            )),
+            None => it.more.then(|| {
+                "The page is too large for one outline: give selector, depth or interactiveOnly to see the rest.".to_owned()
+            }),
+        };
+        told(&text::part(&whole, asked), more.as_deref())
     };
     let whole = Value::Object(given.clone());
     match page::run(turn, Script::Snapshot, whole, made).await {
@@ -211,6 +218,21 @@ async fn text_and_links(
         told(&text::part(&whole, asked), Some(NO_SCRIPTS))
     };
     turn.read("browser_get_links", &within, made).await
+}
+
+/// Elements, as many as a script could look at within its budget.
+#[derive(Debug, Deserialize)]
+struct Elements<T> {
+    elements: Few<T>,
+    #[serde(default)]
+    cut: Option<Cut>,
+}
+
+/// Place at which the budget of a script was spent.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Cut {
+    at: u64,
+    of: u64,
 }
 
 /// An element that was found.
@@ -242,7 +264,7 @@ pub(super) async fn find(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallR
             it.context
         )
     };
-    let made = move |Few(found): Few<Found>| listed(&found, line);
+    let made = move |found: Elements<Found>| listed(&found, line);
     let found = page::run(turn, Script::Find, Value::Object(asked), made);
     found.await.map_err(Failed::stop)
 }
@@ -267,20 +289,33 @@ pub(super) async fn query(turn: &mut Turn<'_>, given: &Arguments) -> Result<Call
         };
         format!("- {}{}{attributes}", mark.unwrap_or_default(), it.text)
     };
-    let made = move |Few(found): Few<Matched>| listed(&found, line);
+    let made = move |found: Elements<Matched>| listed(&found, line);
     let found = page::run(turn, Script::Query, Value::Object(asked), made);
     found.await.map_err(Failed::stop)
 }
 
-fn listed<T: Serialize>(found: &[T], line: impl Fn(&T) -> String) -> CallResult {
-    let facts = json!({ "elements": found });
-    if found.is_empty() {
-        return CallResult::text("nothing on the page matches").with(&facts);
+fn listed<T: Serialize>(found: &Elements<T>, line: impl Fn(&T) -> String) -> CallResult {
+    let Elements {
+        elements: Few(all),
+        cut,
+    } = found;
+    let facts = json!({ "elements": all, "cut": cut });
+    let cut = cut.map(|Cut { at, of }| {
+        format!(
+            "The page is very large: cut at {at} of {of} elements. browser_query with a narrow selector reads the rest."
+        )
+    });
+    if all.is_empty() {
+        let said = cut.map(|cut| format!("nothing that was looked at matches. {cut}"));
+        let said = said.unwrap_or_else(|| "nothing on the page matches".to_owned());
+        return CallResult::text(said).with(&facts);
     }
-    let lines: Vec<_> = found.iter().map(line).collect();
+    let lines: Vec<_> = all.iter().map(line).collect();
     let part = text::part(&lines.join("\n"), (0, text::USUAL));
-    let cut = (part.next.is_some()).then(|| "The list is cut: give a lower limit.".to_owned());
-    CallResult::quoting(cut, &part.text).with(&facts)
+    let too_long = (part.next.is_some()).then(|| "The list is cut: give a lower limit.".to_owned());
+    let ours: Vec<_> = cut.into_iter().chain(too_long).collect();
+    let ours = (!ours.is_empty()).then(|| ours.join("\n"));
+    CallResult::quoting(ours, &part.text).with(&facts)
 }
 
 #[derive(Deserialize)]

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use tokio::time::Instant;
+use url::Url;
 
 use super::look;
+use super::page::{self, Failed, Script};
 use crate::mcp::tools::result::read;
 use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of};
 use crate::mcp::tools::{CallResult, text};
@@ -12,6 +15,8 @@ use crate::mcp::tools::{CallResult, text};
 /// The controlled tab.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Tab {
+    #[serde(default)]
+    pub(super) id: Option<i64>,
     #[serde(default)]
     pub(super) url: String,
     #[serde(default)]
@@ -64,23 +69,99 @@ pub(super) async fn current_tab(turn: &mut Turn<'_>) -> Result<Tab, Stop> {
     Ok(answer.await?.tab)
 }
 
+/// Longest time for this report.
+const ARRIVAL: Duration = Duration::from_secs(5);
+/// Tolerance between the clocks of page and service.
+const CLOCKS: Duration = Duration::from_millis(50);
+
+/// Report of a page on how it was opened.
+#[derive(Deserialize)]
+struct Arrival {
+    url: String,
+    title: String,
+    state: String,
+    /// Milliseconds since it was asked for.
+    age: f64,
+    /// 0: not known.
+    status: u16,
+    /// The browser shows this in its place.
+    error: Option<String>,
+}
+
+impl Arrival {
+    /// Checks that the page is older than the call, which has asked for another address.
+    fn is_older(&self, begun: Instant, asked: &str) -> bool {
+        let same = Url::parse(asked).is_ok_and(|url| url.as_str() == self.url);
+        let elapsed = (begun.elapsed() + CLOCKS).as_secs_f64() * 1000.0;
+        !same && self.age > elapsed
+    }
+
+    fn told(&self, call: Option<(Instant, &str)>) -> CallResult {
+        let line = |said: &str| text::part(said, (0, LINE)).text;
+        if let Some(error) = &self.error {
+            let ours = "the address was not opened: its name is unknown, or nothing answers there. The browser says:";
+            return CallResult::quoting(Some(ours.to_owned()), &line(error)).failed_if(true);
+        }
+        let older = call.is_some_and(|(begun, asked)| self.is_older(begun, asked));
+        let status = match self.status {
+            0 => "HTTP status unknown".to_owned(),
+            status => format!("HTTP {status}"),
+        };
+        let loaded = match self.state.as_str() {
+            "complete" => "loaded",
+            _ => "still loading",
+        };
+        let ours = match older {
+            true => {
+                "The tab shows the page from before: the address is a download, or was answered without a page.".to_owned()
+            }
+            false => format!("The controlled tab ({status}, {loaded}):"),
+        };
+        let said = format!("{}\n{}", line(&self.url), line(&self.title));
+        CallResult::quoting(Some(ours), &said)
+    }
+}
+
+/// The page in the tab, and how it has come there; `call` is the one that asked for it, and for which address.
+pub(super) async fn arrived(turn: &mut Turn<'_>, call: Option<(Instant, &str)>) -> CallResult {
+    let whole = turn.until;
+    turn.until = whole.min(Instant::now() + ARRIVAL);
+    let nothing = serde_json::json!({});
+    let arrival = page::run(turn, Script::Arrival, nothing, |it: Arrival| it).await;
+    turn.until = whole;
+    let why = match arrival {
+        Ok(arrival) => return arrival.told(call),
+        Err(Failed::Blocked) => {
+            "Its Content-Security-Policy lets no script run, so its HTTP status is not known. "
+        }
+        Err(Failed::Stop(Stop::Denied(why))) => &format!("{why}. "),
+        Err(Failed::Stop(_)) => {
+            "The page answers no script: it may not be loaded, and be the browser's own error page. "
+        }
+    };
+    match tab(turn).await {
+        Some(tab) => tab.told(why),
+        None => CallResult::text(why.trim_end()),
+    }
+}
+
 pub(super) async fn run(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
     let mut asked = given.clone();
     let snapshot = asked.remove("snapshot") == Some(serde_json::Value::Bool(true));
+    let begun = Instant::now();
     let mut result = turn.result("browser_navigate", &asked).await?;
     if result.is_error {
         return Ok(result);
     }
-    let shown = match snapshot {
-        true => {
-            let shown = look::snapshot(turn, &Arguments::new()).await;
-            Some(shown.map_err(|stop| stop.after(OPENED))?)
-        }
-        false => tab(turn).await.map(|tab| tab.told("")),
-    };
-    if let Some(shown) = shown {
-        result.content.extend(shown.content);
-        result.untrusted = true;
+    let url = asked.get("url").and_then(serde_json::Value::as_str);
+    let arrived = arrived(turn, Some((begun, url.unwrap_or_default()))).await;
+    if arrived.is_error {
+        return Ok(arrived);
+    }
+    result.add(arrived);
+    if snapshot {
+        let shown = look::snapshot(turn, &Arguments::new()).await;
+        result.add(shown.map_err(|stop| stop.after(OPENED))?);
     }
     Ok(result)
 }

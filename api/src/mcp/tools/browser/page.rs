@@ -2,6 +2,8 @@
 //!
 //! Every executor has that tool, so they bring what its other tools do not. Pages whose Content-Security-Policy forbids `eval` run none.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,10 +16,17 @@ use crate::mcp::tools::turn::{Stop, Turn, arguments, made_of};
 /// The executor's tool.
 const TOOL: &str = "browser_execute";
 const LIBRARY: &str = include_str!("page/lib.js");
+const ACTING: &str = include_str!("page/acting.js");
+const SLICES: &str = include_str!("page/slices.js");
+/// Most slices of a script: more than its budget gives, so that no page keeps the service asking.
+const MOST_SLICES: usize = 10;
+/// Longest answer in which a flag is looked for, in bytes.
+const LONGEST_FLAGGED: usize = 64 * 1024;
 
 /// A script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
+    Arrival,
     Click,
     Condition,
     Content,
@@ -38,6 +47,7 @@ pub(super) enum Script {
 impl Script {
     fn source(self) -> &'static str {
         match self {
+            Self::Arrival => include_str!("page/arrival.js"),
             Self::Click => include_str!("page/click.js"),
             Self::Condition => include_str!("page/condition.js"),
             Self::Content => include_str!("page/content.js"),
@@ -56,15 +66,47 @@ impl Script {
         }
     }
 
-    /// One expression, whose value is a text. Pages are strangers, too: halves of characters are replaced, as no reader takes them.
-    fn with(self, given: &Value) -> String {
-        let source = self.source().trim();
-        format!(
-            "(() => {{\nconst whole = (key, it) => typeof it === 'string' && it.toWellFormed ? it.toWellFormed() : it;\n\
-             try {{\n{LIBRARY}\nconst run = {source};\nreturn JSON.stringify({{ ok: run({given}) }}, whole);\n\
-             }} catch (error) {{ return JSON.stringify({{ failed: String(error?.message ?? error) }}, whole); }}\n}})()"
+    /// Tells actions, whose effect is read after them, from what only reads.
+    fn acts(self) -> bool {
+        matches!(
+            self,
+            Self::Click
+                | Self::FillForm
+                | Self::Hover
+                | Self::Key
+                | Self::SelectOption
+                | Self::Type
         )
     }
+
+    /// One expression, whose value is a text. Pages are strangers, too: halves of characters are replaced, as no reader takes them.
+    fn with(self, given: &Value, token: &str) -> String {
+        let source = self.source().trim();
+        let run = match self.acts() {
+            true => {
+                let clicks = self == Self::Click;
+                format!(
+                    "{ACTING}\nconst run = acting({source}, {clicks});\nreturn driveActing(run({given}), '{token}');"
+                )
+            }
+            false => format!("const run = {source};\nreturn drive(run({given}), '{token}');"),
+        };
+        format!(
+            "(() => {{\nconst whole = (key, it) => typeof it === 'string' && it.toWellFormed ? it.toWellFormed() : it;\n\
+             const tell = (make) => {{ try {{ return JSON.stringify(make(), whole); }} catch (error) {{ \
+             return JSON.stringify({{ failed: String(error?.message ?? error) }}, whole); }} }};\n\
+             try {{\n{SLICES}\n{LIBRARY}\n{run}\n\
+             }} catch (error) {{ return tell(() => {{ throw error; }}); }}\n}})()"
+        )
+    }
+}
+
+/// The next slice of a script that has not come to its end.
+fn next_slice(token: &str) -> String {
+    format!(
+        "(() => globalThis[Symbol.for('agentyard.slices')]?.get('{token}')?.() ?? \
+         JSON.stringify({{ failed: 'the page was loaded anew while it was read; try again' }}))()"
+    )
 }
 
 /// Why a script has brought nothing.
@@ -112,7 +154,28 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
     given: Value,
     make: impl FnOnce(T) -> R + Send + 'static,
 ) -> Result<R, Failed> {
-    run_source(turn, script.with(&given), make).await
+    turn.watched = None;
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let mut source = script.with(&given, &token);
+    let mut slices = 0;
+    let outcome = loop {
+        let outcome = ask(turn, source).await?;
+        slices += 1;
+        if slices == MOST_SLICES || !flag(&outcome, "later") {
+            break outcome;
+        }
+        source = next_slice(&token);
+    };
+    if script.acts() && flag(&outcome, "watched") {
+        turn.watched = Some(token);
+    }
+    let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
+    made_of(TOOL, outcome, read).await?
+}
+
+async fn ask(turn: &mut Turn<'_>, source: String) -> Result<Outcome, Stop> {
+    let asked = arguments(serde_json::json!({ "script": source }));
+    turn.ask_within(turn.left(), TOOL, &asked).await
 }
 
 /// The same with the source of a script, which is one expression.
@@ -124,10 +187,50 @@ pub(super) async fn run_source<T: DeserializeOwned, R: Send + 'static>(
     source: String,
     make: impl FnOnce(T) -> R + Send + 'static,
 ) -> Result<R, Failed> {
-    let asked = arguments(serde_json::json!({ "script": source }));
-    let outcome = turn.ask_within(turn.left(), TOOL, &asked).await?;
+    let outcome = ask(turn, source).await?;
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
     made_of(TOOL, outcome, read).await?
+}
+
+/// Reads the effect of the action with this token.
+///
+/// # Errors
+/// When the page does not say it.
+pub(super) async fn effect<T: DeserializeOwned + Send + 'static>(
+    turn: &mut Turn<'_>,
+    limit: Duration,
+    token: &str,
+) -> Result<T, Stop> {
+    let source = format!(
+        "(() => globalThis[Symbol.for('agentyard.slices')]?.get('{token}')?.() ?? JSON.stringify({{ ok: {{ gone: true }} }}))()"
+    );
+    let asked = arguments(serde_json::json!({ "script": source }));
+    let outcome = turn.ask_within(limit, TOOL, &asked).await?;
+    let read = |_: &str, outcome| Ok(brought(outcome).map_err(Failed::stop));
+    made_of(TOOL, outcome, read).await?
+}
+
+/// Reads a flag that a script sets beside its value.
+fn flag(outcome: &Outcome, name: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Flags {
+        #[serde(default)]
+        later: bool,
+        #[serde(default)]
+        watched: bool,
+    }
+    let Outcome::Result(raw) = outcome else {
+        return false;
+    };
+    if raw.get().len() > LONGEST_FLAGGED || !raw.get().contains(name) {
+        return false;
+    }
+    let flags = said(raw.get()).map(|text| serde_json::from_str::<Flags>(&text));
+    match (flags, name) {
+        (Ok(Ok(flags)), "later") => flags.later,
+        (Ok(Ok(flags)), _) => flags.watched,
+        _ => false,
+    }
 }
 
 /// What a script has brought.

@@ -151,7 +151,7 @@ mod tests {
                 max_chars,
             };
             let result = told(&whole, &given);
-            let text = serde_json::to_string(&result.content).unwrap();
+            let text = serde_json::to_string(&result).unwrap();
             assert!(text.contains(said), "{max_chars:?}");
             assert_eq!(text.contains("greater"), max_chars.is_none());
         }

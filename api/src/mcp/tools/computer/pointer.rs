@@ -30,6 +30,38 @@ impl Screen {
         }
     }
 
+    /// Checks that places are on it, which were read in a picture of it that is smaller by `scale`.
+    ///
+    /// # Errors
+    /// Which one is not.
+    fn check(self, asked: &Arguments, scale: f64) -> Result<(), Stop> {
+        for field in PLACES {
+            let Some(place) = asked.get(field).and_then(Value::as_f64) else {
+                continue;
+            };
+            let length = match field.ends_with(['x', 'X']) {
+                true => f64::from(self.width) / scale,
+                false => f64::from(self.height) / scale,
+            };
+            if place < 0.0 || place >= length.ceil() {
+                let (width, height) = (self.width, self.height);
+                let whose = match (scale - 1.0).abs() < f64::EPSILON {
+                    true => String::new(),
+                    false => format!(
+                        " in the picture of it that is meant, {:.0} pixels wide",
+                        f64::from(width) / scale
+                    ),
+                };
+                return Err(Stop::said(format!(
+                    "{field}: {place} is not on the screen of {width}x{height} pixels{whose}: it has to be from 0 to {:.0}. Nothing was \
+                     done; a place that was read in a picture of another size needs its width as imageWidth",
+                    length.ceil() - 1.0
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// The longest edge of a picture of it, of usual size.
     pub(super) fn usual_edge(self) -> u32 {
         EDGE.min(self.width.max(self.height))
@@ -47,12 +79,23 @@ const PLACES: [&str; 6] = ["x", "y", "startX", "startY", "endX", "endY"];
 pub(super) async fn run(turn: &mut Turn<'_>, call: &Call<'_>) -> Result<CallResult, Stop> {
     let mut asked = call.arguments.clone();
     let width = asked.remove("imageWidth").and_then(|width| width.as_u64());
-    let scale = match width {
-        _ if call.in_usual_pictures => Some(Screen::of(turn).await?.usual_scale()),
-        #[allow(clippy::cast_precision_loss)] // The schema has it below 16,385.
-        Some(width) => Some(f64::from(Screen::of(turn).await?.width) / width.max(1) as f64),
-        None => None,
+    if !PLACES.iter().any(|field| asked.contains_key(*field)) {
+        return turn.result(&call.tool.name, &asked).await;
+    }
+    let in_picture = call.in_usual_pictures || width.is_some();
+    let screen = match Screen::of(turn).await {
+        // A desktop that does not say how large its screen is knows by itself where it can click.
+        Err(Stop::Said(_) | Stop::Quoted(_)) if !in_picture => None,
+        screen => Some(screen?),
     };
+    #[allow(clippy::cast_precision_loss)] // The schema has it below 16,385.
+    let scale = screen.and_then(|screen| match width {
+        _ if call.in_usual_pictures => Some(screen.usual_scale()),
+        width => width.map(|width| f64::from(screen.width) / width.max(1) as f64),
+    });
+    if let Some(screen) = screen {
+        screen.check(&asked, scale.unwrap_or(1.0))?;
+    }
     if let Some(scale) = scale {
         scaled(&mut asked, scale);
         let number = |name: &str| asked.get(name).and_then(Value::as_i64);
@@ -121,6 +164,29 @@ mod tests {
         assert!((scale(1280, 800) - 1.0).abs() < f64::EPSILON);
         assert!((scale(3136, 1000) - 2.0).abs() < f64::EPSILON);
         assert!((scale(1000, 3136) - 2.0).abs() < f64::EPSILON);
+    }
+
+    #[rstest]
+    #[case(json!({"x": 0, "y": 799, "scrollY": -5000}), 1.0, None)]
+    #[case(json!({"x": 1280, "y": 0}), 1.0, Some("x: 1280 is not on the screen of 1280x800 pixels: it has to be from 0 to 1279"))]
+    #[case(json!({"startX": 1, "startY": 1, "endX": 2, "endY": -1}), 1.0, Some("endY: -1 is not on the screen"))]
+    #[case(json!({"x": 640, "y": 0}), 2.0, Some("x: 640 is not on the screen of 1280x800 pixels in the picture of it that is meant, 640 pixels wide"))]
+    #[case(json!({"x": 639, "y": 399}), 2.0, None)]
+    fn places_off_the_screen_are_named(
+        #[case] asked: Value,
+        #[case] scale: f64,
+        #[case] expected: Option<&str>,
+    ) {
+        let screen = Screen {
+            width: 1280,
+            height: 800,
+        };
+        let found = screen.check(&arguments(asked), scale).err();
+        let said = found.map(|stop| format!("{stop:?}"));
+        match (said, expected) {
+            (Some(said), Some(expected)) => assert!(said.contains(expected), "{said}"),
+            (said, expected) => assert_eq!(said, expected.map(ToOwned::to_owned)),
+        }
     }
 
     #[rstest]

@@ -7,7 +7,10 @@ const INTERACTIVE = 'a[href],button,input:not([type=hidden]),select,textarea,sum
 const one = (selector) => {
   let found;
   try { found = document.querySelector(selector); } catch { throw new Error('selector: not a CSS selector: ' + selector); }
-  if (!found) throw new Error('selector: no element matches ' + selector);
+  if (!found) {
+    const [, mark] = /^\[data-mcp-ref="(e\d+)"\]$/.exec(selector) ?? [];
+    throw new Error(mark ? 'selector: ' + mark + ' is no longer on the page; browser_snapshot gives new refs' : 'selector: no element matches ' + selector);
+  }
   return found;
 };
 const all = (selector) => {
@@ -17,6 +20,39 @@ const root = (selector) => (selector ? one(selector) : document.body ?? document
 const squeeze = (text, most) => {
   const flat = (text ?? '').replace(/\s+/g, ' ').trim();
   return flat.length > most ? flat.slice(0, most) + '…' : flat;
+};
+const UNREAD = /^(script|style|noscript|template|head|meta|link)$/i;
+// The text of an element as it is shown: so many characters of it at most, from so many nodes that a large page costs no more than a
+// small one. What `instead` gives stands for an element.
+const textOf = (element, most, instead) => {
+  let said = '', left = 400;
+  const add = (node, shown) => {
+    for (let child = node.firstChild; child; child = child.nextSibling) {
+      if (said.length > 2 * most || --left < 0) return;
+      if (child.nodeType === Node.TEXT_NODE) {
+        if (shown) said += child.data.trimStart() === '' ? ' ' : child.data.slice(0, 4 * most);
+        continue;
+      }
+      if (child.nodeType !== Node.ELEMENT_NODE || UNREAD.test(child.tagName)) continue;
+      const { display, visibility } = getComputedStyle(child);
+      if (display === 'none') continue;
+      const other = instead?.(child);
+      const apart = other !== undefined || child.tagName === 'BR' || !display.startsWith('inline') ? ' ' : '';
+      said += apart;
+      if (other !== undefined) said += other; else add(child, visibility === 'visible');
+      said += apart;
+    }
+  };
+  add(element, true);
+  return squeeze(said, most) + (left < 0 && said.length <= most ? ' …' : '');
+};
+// Whether a child says by itself what its parent says, as far as names go.
+const childSays = (element, says) => {
+  let left = 50;
+  for (let child = element.firstElementChild; child && left-- > 0; child = child.nextElementSibling) {
+    if (says(textOf(child, 200))) return true;
+  }
+  return false;
 };
 const visible = (element) => {
   const style = getComputedStyle(element);
@@ -56,16 +92,32 @@ const role = (element) => {
   if (tag === 'A' && !element.hasAttribute('href')) return null;
   return TAGS[tag] ?? (element.isContentEditable && element.hasAttribute('contenteditable') ? 'textbox' : null);
 };
-const named = (ids) => ids.split(/\s+/).map((id) => document.getElementById(id)?.textContent ?? '').join(' ');
+// The labels of all controls, read once: `element.labels` looks through the whole page for each.
+const labels = new Map();
+const labelsOf = (element) => {
+  const root = element.getRootNode();
+  if (!labels.has(root)) {
+    const known = new Map();
+    for (const label of root.querySelectorAll?.('label') ?? []) {
+      if (label.control && !known.has(label.control)) known.set(label.control, []);
+      known.get(label.control)?.push(label);
+    }
+    labels.set(root, known);
+  }
+  return labels.get(root).get(element) ?? [];
+};
+const named = (ids) => ids.split(/\s+/).slice(0, 5).map((id) => document.getElementById(id)).map((it) => it ? textOf(it, 200) : '').join(' ');
+// A label's text without that of the control in it.
+const labelled = (element) => ('labels' in element ? labelsOf(element) : []).slice(0, 3)
+  .map((label) => textOf(label, 200, (inner) => inner.matches('input,select,textarea,button,meter,output,progress') ? '' : undefined)).join(' ');
 const name = (element) => {
-  const labelled = element.getAttribute('aria-labelledby');
-  const label = element.getAttribute('aria-label') || (labelled && named(labelled)) ||
-    (element.labels?.length && [...element.labels].map((label) => label.textContent).join(' ')) ||
+  const by = element.getAttribute('aria-labelledby');
+  const label = element.getAttribute('aria-label') || (by && named(by).trim()) || labelled(element).trim() ||
     element.getAttribute('alt') || element.getAttribute('placeholder');
   if (label) return squeeze(label, 200);
   if (element.tagName === 'INPUT' && INPUTS[element.type] === 'button') return squeeze(element.value, 200);
   const own = interactive(element) && !['INPUT', 'SELECT', 'TEXTAREA'].includes(element.tagName);
-  if (own || ['heading', 'option', 'columnheader'].includes(role(element))) return squeeze(element.innerText ?? element.textContent, 200);
+  if (own || ['heading', 'option', 'columnheader'].includes(role(element))) return textOf(element, 200);
   return squeeze(element.getAttribute('title') || element.getAttribute('name') || '', 200);
 };
 const secret = (element) => element.tagName === 'INPUT' && element.type === 'password';

@@ -1,7 +1,13 @@
-({ selector, contains, limit }) => {
-  const links = [...root(selector).querySelectorAll('a[href]')].map((a) => ({
-    text: squeeze(a.innerText ?? a.textContent, 1000), href: String(a.href?.baseVal ?? a.href), title: a.title || undefined, target: a.target?.baseVal === undefined ? a.target || undefined : undefined,
-  }));
-  const found = contains === undefined ? links : links.filter(({ text, href }) => text.includes(contains) || href.includes(contains));
-  return { links: found.slice(0, limit), total: found.length };
+function* ({ selector, contains, limit }) {
+  const links = [];
+  let total = 0;
+  for (const a of root(selector).querySelectorAll('a[href]')) {
+    // Those that were not looked at are more links.
+    if (yield) { total += 1; break; }
+    const text = textOf(a, 1000), href = String(a.href?.baseVal ?? a.href);
+    if (contains !== undefined && !text.includes(contains) && !href.includes(contains)) continue;
+    total += 1;
+    if (links.length < limit) links.push({ text, href, title: a.title || undefined, target: a.target?.baseVal === undefined ? a.target || undefined : undefined });
+  }
+  return { links, total };
 }

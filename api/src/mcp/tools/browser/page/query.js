@@ -1,5 +1,11 @@
-({ selector, attributes, limit }) => all(selector).slice(0, limit).map((element) => ({
-  ref: ref(element),
-  text: squeeze(element.innerText ?? element.textContent, 500),
-  attributes: Object.fromEntries((attributes ?? []).map((name) => [name, element.getAttribute(name)])),
-}))
+function* ({ selector, attributes, limit }) {
+  const elements = [];
+  const matched = all(selector);
+  let cut = null;
+  for (const element of matched.slice(0, limit)) {
+    if (yield) { cut = { at: visited, of: Math.min(limit, matched.length) }; break; }
+    elements.push({ ref: ref(element), text: textOf(element, 500),
+      attributes: Object.fromEntries((attributes ?? []).map((name) => [name, element.getAttribute(name)])) });
+  }
+  return { elements, cut };
+}
