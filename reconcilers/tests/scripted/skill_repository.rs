@@ -154,6 +154,28 @@ async fn a_pull_fetches_what_is_new_and_asks_only_for_what_is_not() {
 }
 
 #[tokio::test]
+async fn skills_listed_by_an_earlier_release_are_listed_anew() {
+    let mut yard = SkillYard::new().await;
+    let commit = yard.push(URL, "one");
+    let uid = yard.save(&new(URL, true), &[], "t1").await;
+    yard.fetched(&uid).await;
+    let mut facts = yard.repository(&uid).await.facts;
+    (facts.listing, facts.skills) = (0, Vec::new());
+    let mut tx = yard.yard.db.begin().await.unwrap();
+    let saved = skill_repository::save_facts(&mut tx, &uid, &facts).await;
+    saved.unwrap();
+    tx.commit().await.unwrap();
+    yard.pull(&uid, "t2").await;
+    assert_eq!(yard.fetched(&uid).await, Reason::Converged);
+    let facts = yard.repository(&uid).await.facts;
+    assert_eq!((facts.skills.len(), yard.calls("export")), (1, 2));
+    assert_eq!(yard.checkouts(&uid), [commit]);
+    yard.pull(&uid, "t3").await;
+    yard.fetched(&uid).await;
+    assert_eq!(yard.calls("export"), 2);
+}
+
+#[tokio::test]
 async fn what_was_fetched_and_is_gone_is_fetched_again_also_as_another_commit() {
     let mut yard = SkillYard::new().await;
     yard.push(URL, "one");
