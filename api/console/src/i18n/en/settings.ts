@@ -104,7 +104,10 @@ export const settings: SettingTexts = {
     'CA certificates (PEM) trusted for the directory besides those of the system.',
   ],
   'ldap.filter': ['User filter', 'Filter that finds a user; {{username}} stands for the name.'],
-  'ldap.group_base_dn': ['Group search base', 'DN below which groups are searched; with member_of, what users name elsewhere is no group.'],
+  'ldap.group_base_dn': [
+    'Group search base',
+    'DN below which groups are searched; with member_of, what users name elsewhere is no group.',
+  ],
   'ldap.group_filter': ['Group filter', 'Filter that finds a group; {{groupname}} stands for the name.'],
   'ldap.group_member_attribute': ['Group member attribute', 'Attribute of a group that lists its members.'],
   'ldap.group_search_mode': [

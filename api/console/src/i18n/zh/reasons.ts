@@ -39,7 +39,10 @@ export const reasons: ReasonTexts = {
   AdapterSourceFailed: ['无法读取适配器包来源', '请检查 adapter.source_url 以及服务器能否访问；会自动重试。'],
   AdapterInvalid: ['适配器包无效', '请按消息更正；当前适配器继续使用。'],
   ProviderFailed: ['身份提供方不可用', '请检查 oidc 设置和身份提供方；在此之前用户无法登录。'],
-  GroupsLeftOut: ['身份提供方的部分组未被采用', '请按消息在身份提供方修正，或修正 oidc.groups_claim；每次登录时都会重新读取组。'],
+  GroupsLeftOut: [
+    '身份提供方的部分组未被采用',
+    '请按消息在身份提供方修正，或修正 oidc.groups_claim；每次登录时都会重新读取组。',
+  ],
   DirectoryFailed: ['无法读取目录', '请检查 ldap 设置和目录；会自动重试。'],
   MassRemoval: ['同步会移除过多用户', '尚未移除任何用户。请核对名单后确认，或更正搜索条件。'],
   NameConflict: [

@@ -50,7 +50,10 @@ export const settings: SettingTexts = {
   'ldap.bind_password': ['绑定密码', '绑定 DN 的密码。'],
   'ldap.ca_certificate': ['目录 CA 证书', '除系统证书外，连接目录时信任的 CA 证书（PEM）。'],
   'ldap.filter': ['用户过滤器', '查找用户的过滤器；{{username}} 代表用户名。'],
-  'ldap.group_base_dn': ['组搜索起点', '在此 DN 之下搜索组；使用 member_of 时，用户所列的其他位置的值不算组。'],
+  'ldap.group_base_dn': [
+    '组搜索起点',
+    '在此 DN 之下搜索组；使用 member_of 时，用户所列的其他位置的值不算组。',
+  ],
   'ldap.group_filter': ['组过滤器', '查找组的过滤器；{{groupname}} 代表组名。'],
   'ldap.group_member_attribute': ['组成员属性', '组中列出成员的属性。'],
   'ldap.group_search_mode': ['组搜索方式', '从用户读取所属组（member_of），或从组读取成员（group_search）。'],
@@ -72,7 +75,10 @@ export const settings: SettingTexts = {
   'oidc.client_id': ['客户端标识', '本服务在身份提供方的标识。'],
   'oidc.client_secret': ['客户端密钥', '本服务在身份提供方的密钥；公共客户端留空。'],
   'oidc.display_name': ['显示名称', '登录页上显示的身份提供方名称。'],
-  'oidc.groups_claim': ['组声明', '列出用户所属组的声明，或其路径，例如 realm_access.roles；缺少时组保持不变。'],
+  'oidc.groups_claim': [
+    '组声明',
+    '列出用户所属组的声明，或其路径，例如 realm_access.roles；缺少时组保持不变。',
+  ],
   'oidc.provider_url': ['签发者地址', '身份提供方的签发者地址，须与其写法完全一致。'],
   'oidc.redirect_url': ['回调地址', '本服务的回调地址，以 /api/login/oidc/callback 结尾。'],
   'oidc.scopes': ['授权范围', '向身份提供方请求的授权范围（scope）。'],
