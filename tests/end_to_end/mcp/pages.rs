@@ -572,8 +572,12 @@ async fn navigation_says_how_it_ended() {
         let failed = scene.call("browser_navigate", json!({"url": url})).await;
         assert_eq!(failed["isError"], true, "{failed}");
         let said = text(&failed);
+        // Chromium's own page says DNS_PROBE_… once its probe has ended.
+        let named = ["ERR_", "DNS_PROBE_"]
+            .iter()
+            .any(|code| said.contains(code));
         assert!(
-            said.starts_with("the address was not opened") && said.contains("ERR_"),
+            said.starts_with("the address was not opened") && named,
             "{said}"
         );
     }

@@ -65,6 +65,17 @@ async function forget(settings = {}) {
   page.on('pageerror', (error) => said.push(String(error)));
 }
 
+/** Opens an address. Chromium gives up when the engine changes the network's interfaces meanwhile; a person would try again. */
+async function openPage(tab, url) {
+  for (let left = 5; ; left -= 1) {
+    try {
+      return await tab.goto(url, { waitUntil: 'load' });
+    } catch (error) {
+      if (left === 0 || !String(error).includes('ERR_NETWORK_CHANGED')) throw error;
+    }
+  }
+}
+
 const does = {
   async forget() { await forget(); },
   async look({ scheme, width, locale }) {
@@ -72,7 +83,7 @@ const does = {
     await forget({ viewport: { width, height: 800 }, colorScheme: scheme, locale, storageState, reducedMotion: 'reduce' });
   },
   async goto(url) {
-    const response = await page.goto(url, { waitUntil: 'load' });
+    const response = await openPage(page, url);
     return { status: response.status(), url: page.url() };
   },
   async visit(url) {
@@ -97,7 +108,7 @@ const does = {
   async at(url) { await page.waitForURL(url, { timeout: 60_000 }); },
   async see(selector) { await page.waitForSelector(selector, { state: 'visible', timeout: 60_000 }); },
   async tabs([count, url]) {
-    for (let at = 0; at < count; at += 1) await (await context.newPage()).goto(url, { waitUntil: 'load' });
+    for (let at = 0; at < count; at += 1) await openPage(await context.newPage(), url);
     await page.bringToFront();
   },
   async everywhere(selector) {
