@@ -32,7 +32,14 @@ async fn create_while_away(admin: &Client, name: &str) {
     let body = answer.pending();
     assert!(body["password"].is_string(), "{body}");
     // The answer does not wait for the engine, and the first reason may be of an earlier generation.
-    let row = admin.status(name, "unknown", seconds(10)).await;
+    let unknown = eventually("bob is unknown", seconds(20), async || {
+        let row = admin.user(name).await.unwrap_or_default();
+        match row["status"] == "unknown" {
+            true => Ok(row),
+            false => Err(row.to_string()),
+        }
+    });
+    let row = unknown.await.0;
     assert_eq!(ready(&row)["status"], "Unknown", "{row}");
     assert_eq!(ready(&row)["reason"], "EngineUnavailable", "{row}");
 }

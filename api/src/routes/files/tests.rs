@@ -542,9 +542,9 @@ async fn a_name_that_is_not_utf8_is_one_like_others() {
     let own = own().await;
     let name = |bytes: &[u8]| own.at("").join(OsStr::from_bytes(bytes));
     // As old archives and Windows tools leave them, and what looks like the text of such a name.
-    fs::write(name(b"caf\xe9.txt"), "latin").unwrap();
+    fs::write(name(b"r\xe9sum.txt"), "latin").unwrap();
     fs::create_dir(name(b"\xc4\xe3")).unwrap();
-    fs::write(name("caf\u{efe9}.txt".as_bytes()), "private").unwrap();
+    fs::write(name("r\u{efe9}sum.txt".as_bytes()), "private").unwrap();
     let list = async || {
         let listed = own.get("/api/files").await.body;
         let entries = listed["entries"].as_array().unwrap().iter();
@@ -556,8 +556,8 @@ async fn a_name_that_is_not_utf8_is_one_like_others() {
             .collect::<Vec<_>>()
     };
     let [folder, private, latin] = list().await.try_into().unwrap();
-    assert_eq!(latin, ["caf\u{fffd}.txt", "caf\u{efe9}.txt"]);
-    assert_eq!(private[0], "caf\u{efe9}.txt");
+    assert_eq!(latin, ["r\u{fffd}sum.txt", "r\u{efe9}sum.txt"]);
+    assert_eq!(private[0], "r\u{efe9}sum.txt");
     let inside = form(&[
         ("path", None, folder[1].as_bytes()),
         ("file", Some("x"), b"in"),
@@ -574,16 +574,16 @@ async fn a_name_that_is_not_utf8_is_one_like_others() {
     assert_eq!(text(&private[1]).await, "private");
     let deleted = own.post("/api/files/delete", &[("path", &latin[1])]).await;
     let id = deleted.body["trash_id"].as_str().unwrap().to_owned();
-    assert!(!name(b"caf\xe9.txt").exists());
+    assert!(!name(b"r\xe9sum.txt").exists());
     own.post("/api/files/restore", &[("id", &id)]).await;
-    assert_eq!(fs::read(name(b"caf\xe9.txt")).unwrap(), b"latin");
-    let moved = [("from", &*latin[1]), ("to", "caf\u{e9}.txt")];
+    assert_eq!(fs::read(name(b"r\xe9sum.txt")).unwrap(), b"latin");
+    let moved = [("from", &*latin[1]), ("to", "r\u{e9}sum.txt")];
     assert_eq!(own.post("/api/files/move", &moved).await.status, 200);
     for path in [&folder[1], &private[1]] {
         let form = [("path", path.as_str()), ("permanent", "1")];
         assert_eq!(own.post("/api/files/delete", &form).await.status, 200);
     }
-    assert_eq!(own.names("").await, [".trash", "caf\u{e9}.txt"]);
+    assert_eq!(own.names("").await, [".trash", "r\u{e9}sum.txt"]);
 }
 
 /// Paths of all kinds that should lead nowhere, or not where they seem to.
