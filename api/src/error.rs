@@ -289,7 +289,7 @@ pub enum ApiError {
     ExecutorsDisplaced {
         /// The kind of executor: `browser` or `desktop`.
         what: &'static str,
-        /// When to try again, in whole seconds.
+        /// Time to wait before trying again, in whole seconds.
         retry_after: Duration,
     },
     /// As many watch as there may be (503 `too_many_watchers`).

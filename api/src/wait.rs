@@ -120,13 +120,13 @@ pub struct Changed {
     pub(crate) conditions: Option<Vec<Explained>>,
 }
 
-/// What an answer reports of a change of which something was read otherwise than it was written, or left out.
+/// Answer to a change with values that were read otherwise than they were written, or left out.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = NotedChange)]
 pub struct Noted {
     #[serde(flatten)]
     pub(crate) change: Converging,
-    /// What was read otherwise than it was written, or left out; a sentence each.
+    /// Values that were read otherwise than they were written, or left out; a sentence each.
     #[schema(example = json!([]))]
     pub(crate) warnings: Vec<String>,
 }

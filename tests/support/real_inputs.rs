@@ -105,7 +105,7 @@ fn render(rows: &[Row]) -> String {
 /// Compares the rows with the part `name` of the page below `root`, the top of the project.
 ///
 /// # Panics
-/// When a row does not show its rule, a rule has no row, or the page says something else.
+/// A row does not show its rule, a rule has no row, or the page says something else.
 pub fn check(root: &Path, name: &str, rows: &[Row]) {
     let defects: Vec<String> = rows.iter().filter_map(Row::defect).collect();
     assert!(defects.is_empty(), "{}", defects.join("\n"));

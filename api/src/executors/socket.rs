@@ -88,7 +88,7 @@ pub(crate) struct Flapping(pub(crate) Duration);
 /// An executor is about to connect.
 ///
 /// # Errors
-/// When it would displace one, and that happened too often.
+/// [`Flapping`]: it would displace another executor, and that happened too often.
 pub(crate) fn expect(hub: Hub, key: Key, about: About) -> Result<Expected, Flapping> {
     let (user, slot) = (key.user.clone(), key.clone());
     let (connection, mut orders) = hub.connect(key, about);

@@ -32,7 +32,7 @@ pub(super) async fn parse(body: Bytes, boundary: &str, file: Option<&str>) -> Re
     Ok(fields)
 }
 
-/// Whether all line ends of a text are CRLF, and there are some.
+/// Returns true if a text has line ends, and all of them are CRLF.
 pub(crate) fn has_crlf_only(text: &str) -> bool {
     let pairs = text.matches("\r\n").count();
     let is_pair = |c: char| text.matches(c).count() == pairs;

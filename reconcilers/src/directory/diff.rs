@@ -76,7 +76,7 @@ struct People {
     groups: BTreeMap<String, PlainName>,
     /// Groups that somebody is in.
     inhabited: HashSet<String>,
-    /// The groups of everybody in the list are known.
+    /// The groups of every person in the list are known.
     all_groups_known: bool,
 }
 
@@ -285,7 +285,7 @@ fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> V
         if group.has_members && !people.inhabited.contains(&key) && people.all_groups_known {
             emptied.push(group.name.clone());
         }
-        // What an administrator has bound to it waits for its return; and somebody may be in it whose groups can't be read.
+        // Bindings that an administrator made to it wait for its return; and a person whose groups can't be read may be in it.
         if !people.groups.contains_key(&key) && !group.in_use && people.all_groups_known {
             diff.remove_groups
                 .push((group.uid.clone(), group.name.clone()));

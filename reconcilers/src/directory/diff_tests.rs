@@ -253,7 +253,7 @@ fn users_of_entries_that_are_left_out_stay_as_they_are() {
     let named = diff.result.skipped_entries.iter();
     let named: Vec<_> = named.map(|it| it.name.as_str()).collect();
     assert_eq!(named, ["UID = Bob", "cn=somebody", "memberOf"]);
-    // Whose groups can't be read may be in any.
+    // A person whose groups can't be read may be in any group.
     left.left_out.truncate(1);
     left.people.push(Person {
         groups: None,

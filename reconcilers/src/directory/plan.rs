@@ -240,7 +240,7 @@ fn say(snapshot: &Snapshot, facts: &DirectoryFacts) -> Plan<Action> {
 /// Most entries that a condition names.
 const NAMED: usize = 3;
 
-/// What came of the last synchronisation: the first entries that are not imported stand in it with their reasons.
+/// Describes the last synchronisation: the first entries that are not imported stand in it with their reasons.
 fn synchronised(result: &SyncResult) -> String {
     let counts = &result.counts;
     let users = counted(counts.users, "user", "users");

@@ -508,7 +508,7 @@ async fn l1_what_is_elsewhere_is_missing() {
     for part in ["ldap://127.0.0.1:1/ou=elsewhere", "set ldap.host"] {
         assert!(said.contains(part), "{said}");
     }
-    // Whoever is here signs in; a name that is not here is unknown, as on any other server.
+    // A user of this server signs in; a name that is not here is unknown, as on any other server.
     let (directory, settings) = (directory(), slapd.settings());
     let bob = let_in(&directory, &settings, "bob").await;
     assert_eq!(bob.as_deref(), Some("bob"));

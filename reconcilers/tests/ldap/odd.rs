@@ -1,4 +1,4 @@
-//! What directories of real people have in them: names in another case, several names, RDNs of several attributes, roles among the
+//! Entries of real directories: names in another case, several names, RDNs of several attributes, roles among the
 //! groups, pages without entries. A sign-in and a list say the same of each.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -242,7 +242,7 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
                 b"cn=1,dc=example",
                 &[(b"UID", &[b"ann"]), (b"memberOf", &[of])],
             ),
-            // Nobody reads this one.
+            // The driver does not read `jpegPhoto`.
             entry(
                 b"cn=2,dc=example",
                 &[(b"uid", &[b" bob "]), (b"jpegPhoto", &[b"\xff\xd8"])],
@@ -274,7 +274,7 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         ("ann", names(&["dev"])),
         ("bob", names(&[])),
         ("Eva", names(&[])),
-        // Of groups that can't be read as a whole nobody is taken away.
+        // No user is removed from groups that can't be read as a whole.
         ("zoe", None),
     ];
     assert_eq!(found, expected);

@@ -1,4 +1,4 @@
-//! What providers of real people send: numbers as texts, lists, descriptions without members, paths among the groups. The shapes are
+//! Answers of real providers: numbers as texts, lists, descriptions without members, paths among the groups. The shapes are
 //! those of `tests/cases/oidc`.
 
 use kit::http::{Answer, Asked, Scripted};
@@ -323,7 +323,7 @@ async fn descriptions_need_only_what_a_sign_in_uses() {
     op.tell(|says| says.keys = json!([7, {"kty": "?"}, plain]));
     let alice = sign_in(&driver(), &op, &settings, super::good).await;
     assert_eq!(alice.unwrap().name, "alice");
-    // What a sign-in needs is missed by name, by it and by the test alike.
+    // A missing member that a sign-in needs is named, by the sign-in and by the test alike.
     let mut no_token = least.clone();
     no_token["token_endpoint"] = json!("/token");
     no_token.as_object_mut().unwrap().remove("jwks_uri");

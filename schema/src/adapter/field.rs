@@ -31,9 +31,9 @@ pub type FieldChanges = BTreeMap<String, Option<Value>>;
 /// Values that may be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedValues {
-    /// What they change.
+    /// Changes that they make.
     pub changes: FieldChanges,
-    /// What was read otherwise than it was written, a sentence each. Says nothing of the values.
+    /// Notes on values that were read otherwise than they were written, a sentence each, without the values.
     pub warnings: Vec<String>,
 }
 

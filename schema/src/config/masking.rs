@@ -217,7 +217,7 @@ impl Masking<'_> {
         let digits = match (&value, by_path) {
             (_, Some(true)) => true,
             (_, None) if around.digits => true,
-            // What is deeper has names of its own.
+            // Deeper values have names of their own.
             (Value::Object(_), _) => false,
             _ => names_digits(&words),
         };
@@ -264,7 +264,7 @@ fn is_secret_name(words: &[String]) -> bool {
             && !name.ends_with("public_key")
 }
 
-/// Whether a number under this name may be a password of digits: `pin`, but not `max_tokens` or `token_percent`.
+/// Returns true if a number under this name may be a password of digits: `pin`, but not `max_tokens` or `token_percent`.
 fn names_digits(words: &[String]) -> bool {
     words
         .last()

@@ -196,7 +196,7 @@ impl Patch {
         self.changes.iter().map(|(key, change)| (*key, change))
     }
 
-    /// What was read otherwise than it was written, a sentence each. Says nothing of the values.
+    /// Returns notes on values that were read otherwise than they were written, a sentence each, without the values.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -47,7 +47,7 @@ pub struct KnownUser {
     pub uid: Uid,
     /// Name.
     pub name: UserName,
-    /// What identifies the user in the source, such as a DN; empty when nothing does.
+    /// Identifier of the user in the source, such as a DN; empty when there is none.
     pub subject: String,
     /// Digest of what was said; empty when nothing was.
     pub digest: String,
@@ -180,7 +180,7 @@ impl SyncCounts {
 pub struct Skipped {
     /// Its name in the directory.
     pub name: String,
-    /// Why, and what to do.
+    /// Reason for not importing it, and the remedy.
     pub reason: String,
 }
 

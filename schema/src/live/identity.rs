@@ -33,7 +33,7 @@ pub struct ProvidedIdentity {
     pub name: String,
     /// The names of the groups; `None`: the provider has not said, which is not the same as none.
     pub groups: Option<BTreeSet<String>>,
-    /// What it says of groups and was not taken, why, and what to do: sentences for administrators.
+    /// Values of groups that were not taken, each with the reason and the remedy: sentences for administrators.
     pub left_out: Vec<String>,
     /// Groups that have another name here: sentences for administrators.
     pub renamed: Vec<String>,

@@ -30,7 +30,7 @@ statements! {
     UNBIND_ALL_GROUPS = "DELETE FROM group_skills WHERE skill_uid = $1";
     /// No user gets a skill by a binding of their own any more.
     UNBIND_ALL_USERS = "DELETE FROM user_skills WHERE skill_uid = $1";
-    /// How many bindings a skill has.
+    /// Number of bindings of a skill.
     COUNT_BINDINGS = "SELECT (SELECT count(*) FROM group_skills WHERE skill_uid = $1) + (SELECT count(*) FROM user_skills WHERE skill_uid = $1) \
                       + (SELECT count(*) FROM default_skills WHERE skill_uid = $1)";
     /// The skills that everybody gets.
@@ -108,7 +108,7 @@ pub async fn unbind_everywhere(tx: &mut Tx, skill: &Uid) -> Result<(u64, Impact)
     Ok((ended, before.settle(tx).await?))
 }
 
-/// How many bindings a skill has: to groups, to users and to everybody.
+/// Counts the bindings of a skill: to groups, to users and by default.
 pub async fn count_bindings(connection: &mut Connection, skill: &Uid) -> Result<i64, DbError> {
     scalar!(connection, COUNT_BINDINGS, skill)
 }

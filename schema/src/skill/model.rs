@@ -47,7 +47,7 @@ pub struct SkillVersion {
     /// Where it comes from.
     #[sqlx(flatten)]
     pub origin: Origin,
-    /// What was left out of it or read otherwise than it is written, a sentence each.
+    /// Entries that were left out of it or read otherwise than they are written, a sentence each.
     #[sqlx(try_from = "JsonList<String>")]
     pub warnings: Vec<String>,
     /// When it was added.
@@ -71,7 +71,7 @@ impl Origin {
         self.repository.as_deref().unwrap_or("upload")
     }
 
-    /// Whether the other is another version of the same.
+    /// Returns true if both are the same place, at any commit.
     pub fn is_same_place(&self, other: &Self) -> bool {
         (&self.repository, &self.path) == (&other.repository, &other.path)
     }
@@ -106,7 +106,7 @@ pub struct NewVersion {
     pub size: i64,
     /// Where it comes from.
     pub origin: Origin,
-    /// What was left out of it or read otherwise than it is written, a sentence each.
+    /// Entries that were left out of it or read otherwise than they are written, a sentence each.
     pub warnings: Vec<String>,
 }
 

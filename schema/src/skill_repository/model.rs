@@ -69,7 +69,7 @@ pub struct RepositoryFacts {
     /// The skills in it.
     #[sqlx(try_from = "JsonList<OfferedSkill>")]
     pub skills: Vec<OfferedSkill>,
-    /// What was left out of it, a sentence each.
+    /// Entries that were left out of it, a sentence each.
     #[sqlx(try_from = "JsonList<String>")]
     pub warnings: Vec<String>,
     /// The rules by which the skills were listed: [`LISTING`], or those of an earlier release.
@@ -102,7 +102,7 @@ pub struct OfferedSkill {
     /// every directory that it is in, and when it has a problem other than its name. There are directories with a digest that cannot be installed.
     #[serde(default)]
     pub digest: Option<TreeDigest>,
-    /// What the repository has in its directory and the copy on disk has not, a sentence each.
+    /// Entries of its directory in the repository that the copy on disk does not have, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Its files are not on disk: it is listed for its problem only.
@@ -111,7 +111,7 @@ pub struct OfferedSkill {
 }
 
 impl OfferedSkill {
-    /// Whether a skill was installed from here, under whatever name.
+    /// Returns true if a skill was installed from here, under any name.
     pub fn is_source_of(&self, installed: &SkillRow) -> bool {
         let path = installed.version.origin.path.as_deref();
         !self.absent && path.unwrap_or_default() == self.path

@@ -1,4 +1,4 @@
-//! What the files of a commit offer: its skills, and what was left out of them.
+//! Offers of commits: their skills, and the entries that were left out of them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,16 +18,16 @@ const LONGEST: usize = 500;
 /// Most skills that a warning names.
 const NAMED: usize = 5;
 
-/// What a commit offers.
+/// Skills that a commit offers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Its skills, by their paths: those that cannot be installed, too.
     pub skills: Vec<OfferedSkill>,
-    /// What was left out of it, a sentence each.
+    /// Entries that were left out of it, a sentence each.
     pub warnings: Vec<String>,
 }
 
-/// What the files of a commit offer, without what was skipped of it.
+/// Lists the skills in the files of a commit; skipped entries become warnings, or skills that cannot be installed.
 pub(super) fn offer(files: &OwnedFd, found: FoundSkills, skipped: &[Skipped]) -> io::Result<Offer> {
     let FoundSkills { skills, mut others } = found;
     let mut left_out: BTreeMap<String, LeftOut> = skills

@@ -165,7 +165,7 @@ pub enum Refusal {
     UnsafePath {
         /// The path.
         path: ShownPath,
-        /// What is wrong with it.
+        /// Problem with it.
         reason: &'static str,
     },
     /// Paths that are no text.
@@ -176,7 +176,7 @@ pub enum Refusal {
     NotUtf8 {
         /// The first paths.
         paths: Vec<ShownPath>,
-        /// How many there are.
+        /// Number of them.
         count: usize,
     },
     /// A path, or a name in it, is too long.
@@ -207,7 +207,7 @@ pub enum Refusal {
     Collection {
         /// The first directories of skills.
         skills: Vec<ShownPath>,
-        /// How many there are.
+        /// Number of them.
         count: usize,
     },
     /// There is nothing in it.

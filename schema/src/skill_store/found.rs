@@ -16,7 +16,7 @@ use crate::ids::{SKILL_NAME_RULE, SkillName};
 
 /// Most skills of a repository that are listed: public collections have thousands.
 pub const MAX_SKILLS: usize = 20_000;
-/// Why a directory with two manifests cannot be installed.
+/// Reason for not installing a directory with two manifests.
 const TWICE: &str =
     "it has SKILL.md twice, in different letter case; remove one of them from the repository";
 
@@ -41,7 +41,7 @@ pub struct FoundSkill {
 pub struct FoundSkills {
     /// The first of them.
     pub skills: Vec<FoundSkill>,
-    /// How many others there are, which are not listed.
+    /// Number of further skills, which are not listed.
     pub others: usize,
 }
 
@@ -55,8 +55,8 @@ impl From<Trouble> for End {
 }
 
 /// Every directory with a `SKILL.md`, the top one too; when there is none, the directories directly in the top one. Links
-/// are not followed, and no more than 20,000 skills are listed: the first by their paths. How much there is to be looked at
-/// is bounded by whoever has written it.
+/// are not followed, and no more than 20,000 skills are listed: the first by their paths. The process that
+/// has written the directory bounds its size.
 ///
 /// # Errors
 /// The storage could not be read.

@@ -44,7 +44,7 @@ pub struct Imported {
     pub bytes: u64,
     /// Symbolic links, which are not taken in.
     pub skipped_links: u64,
-    /// What was read otherwise than it is written, or left out; a sentence each, for people.
+    /// Entries that were read otherwise than they are written, or left out; a sentence each, for people.
     pub warnings: Vec<String>,
     /// The store had it already.
     pub already_there: bool,
@@ -88,7 +88,7 @@ impl SkillStore {
         let mut admission = Admission::default();
         let mut buffer = vec![0; BLOCK];
         scan(dir, |found| {
-            // What version control keeps of a repository is not in it.
+            // The data of version control is no part of a skill.
             if found.path == b".git" {
                 return Ok(false);
             }

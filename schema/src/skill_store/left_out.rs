@@ -13,11 +13,11 @@ const NAMED: usize = 5;
 pub struct Skipped {
     /// From the top of the repository.
     pub path: Box<[u8]>,
-    /// Why it is not.
+    /// Reason for not writing it.
     pub why: SkipReason,
 }
 
-/// Why an entry of a repository is not written.
+/// Reason for not writing an entry of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipReason {
     /// It is a symbolic link.
@@ -28,7 +28,7 @@ pub enum SkipReason {
     Path(&'static str),
 }
 
-/// What was left out of a package.
+/// Entries that were left out of a package.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     macos: Paths<ShownPath>,
@@ -38,7 +38,7 @@ pub(crate) struct LeftOut {
     paths: Paths<String>,
 }
 
-/// How many paths there are, and the first of them.
+/// The number of paths, and the first of them.
 struct Paths<T> {
     first: Vec<T>,
     count: usize,
@@ -67,7 +67,7 @@ impl<T: fmt::Display> Paths<T> {
 }
 
 impl LeftOut {
-    /// Whether a path is left out for a name in it; then it is counted.
+    /// Returns true if a path is left out for a name in it; then it is counted.
     pub(super) fn take(&mut self, path: &[u8]) -> bool {
         let texts = path.split(|&byte| byte == b'/').map(std::str::from_utf8);
         let Some(name) = texts.flatten().find(|name| names::is_left_out(name)) else {

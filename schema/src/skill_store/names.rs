@@ -22,12 +22,12 @@ const MACOS: [&str; 3] = ["__MACOSX", ".DS_Store", "Icon\r"];
 /// The beginning of names of files in which macOS keeps attributes of others.
 const APPLE_DOUBLE: &str = "._";
 
-/// Whether something of that name, and everything in it, is left out, wherever it stands.
+/// Returns true if entries of that name, with everything in them, are left out, wherever they stand.
 pub(super) fn is_left_out(name: &str) -> bool {
     name == VERSION_CONTROL || is_macos(name)
 }
 
-/// Whether macOS adds something of that name.
+/// Returns true if macOS adds entries of that name.
 pub(super) fn is_macos(name: &str) -> bool {
     MACOS.contains(&name) || name.starts_with(APPLE_DOUBLE)
 }
@@ -88,7 +88,7 @@ pub(super) fn fits(path: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Why a path cannot be in any skill, as the end of a sentence about it.
+/// Reason for refusing a path in any skill, as the end of a sentence about it.
 pub fn find_objection(path: &[u8]) -> Option<&'static str> {
     match checked(path).and_then(fits) {
         Ok(()) => None,

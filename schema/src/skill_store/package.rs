@@ -1,4 +1,4 @@
-//! What of a directory is a skill: the same for one that is taken in, one that is packed, and one that is only looked at.
+//! Rules by which a directory becomes a skill: the same for one that is taken in, packed, or only looked at.
 
 use std::fs::File;
 use std::io::Read;
@@ -32,7 +32,7 @@ pub(super) enum Admitted<'a> {
 
 impl Admission {
     /// # Errors
-    /// Why there can be no package with this entry.
+    /// There can be no package with this entry.
     pub(super) fn admit<'a>(&mut self, found: &Found<'a>) -> Result<Admitted<'a>, Refusal> {
         if self.left_out.take(found.path) {
             return Ok(Admitted::Nothing);
@@ -93,7 +93,7 @@ impl Source {
     ) -> Result<ContentHash, ImportError> {
         let mut content = ContentHash::default();
         let mut failure = None;
-        // Whoever appends meanwhile is not followed; one byte more tells.
+        // Bytes that a process appends meanwhile are not read; one byte more reveals them.
         let source = self.file.take(self.length + 1);
         let read = each_block(source, buffer, |block| {
             content.update(block);
@@ -116,7 +116,7 @@ impl Source {
 /// The digest that the store gives `dir` if it takes it in.
 ///
 /// # Errors
-/// Why it would not, as far as that shows without its `SKILL.md`.
+/// The store would not take it in, as far as that shows without its `SKILL.md`.
 pub fn digest_package(dir: impl AsFd) -> Result<TreeDigest, ImportError> {
     let mut admission = Admission::default();
     let mut records = Records::default();

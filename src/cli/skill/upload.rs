@@ -97,7 +97,7 @@ pub async fn upload(server: &Server, args: UploadArgs) -> Result {
 struct Package {
     file: File,
     length: u64,
-    /// What is not in it.
+    /// Entries that are not in it, a sentence each.
     warnings: Vec<String>,
 }
 

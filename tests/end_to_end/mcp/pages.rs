@@ -73,7 +73,7 @@ struct Scene {
     _yard: Yard,
     alice: Person,
     site: Scripted,
-    /// What the browser was asked for.
+    /// Tools that the browser was asked for.
     asked: Arc<Mutex<Vec<String>>>,
     _executor: JoinSet<()>,
 }
@@ -146,7 +146,7 @@ impl Scene {
         self.call("browser_navigate", json!({"url": url})).await
     }
 
-    /// How often scripts were run since this was last asked for.
+    /// Number of scripts that were run since the last call.
     fn scripts(&self) -> usize {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.iter().filter(|it| *it == "browser_execute").count()

@@ -279,7 +279,7 @@ async fn extension_1_3_0_says_what_failed_and_takes_hold_of_tabs() {
             "navigate",
         ),
     ];
-    // What was read a moment ago is believed for a second.
+    // A state that was read a moment ago is trusted for a second.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     extension.try_all("closed", &calls).await;
 }

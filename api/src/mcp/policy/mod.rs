@@ -162,7 +162,7 @@ impl Mcp {
         Ok(executors.iter().map(mode).collect())
     }
 
-    /// Whether this service is at a host, as far as it knows and as clients have found it: `found` is the value of a header `Host`.
+    /// Returns true if this service is known to be at a host. `found`: the value of a header `Host` by which a client has reached it.
     pub(crate) fn is_own_host(&self, host: &str, found: Option<&str>) -> bool {
         let mut own = self.gate.own.clone();
         own.add(&self.gate.settings.borrow().own);

@@ -52,7 +52,7 @@ impl Own {
         self.listeners.extend(&other.listeners);
     }
 
-    /// Whether a browser that is at this host sends the service's cookies there: they do not depend on ports.
+    /// Returns true if a browser that is at this host sends the service's cookies there: they do not depend on ports.
     pub(super) fn has_host(&self, host: &str) -> bool {
         let Ok(host) = Host::parse(host) else {
             return false;

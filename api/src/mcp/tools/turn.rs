@@ -259,7 +259,7 @@ impl<'a> Turn<'a> {
     /// Has the executor connect again, which takes hold of the tab that it controls now, and waits for it.
     ///
     /// # Errors
-    /// When it does not come.
+    /// The executor does not connect in time.
     async fn reconnect(&mut self) -> Result<(), Stop> {
         if let Some((connection, _)) = self.job.executor() {
             self.mcp.hub.dismiss(connection, Close::Reattach);

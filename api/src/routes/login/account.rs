@@ -30,7 +30,7 @@ pub(super) struct Proven {
     pub(super) subject: String,
     /// Their groups there; `None`: they are not known.
     pub(super) groups: Option<BTreeSet<String>>,
-    /// What was not taken of the groups, for administrators.
+    /// Values of the groups that were not taken, for administrators.
     pub(super) left_out: Vec<String>,
     /// Groups that have another name here, for administrators.
     pub(super) renamed: Vec<String>,

@@ -542,7 +542,7 @@ async fn bound_skill_from_elsewhere_is_replaced_by_force_only() {
         assert!(warned, "{body}");
     };
     admin.upload(&package("plan")).await;
-    // Nobody has it: told, and done.
+    // No user has the skill: the installation warns, and is done.
     let install = [("repo", "pulled"), ("skill", "plan")];
     let forced = [&install[..], &[("force", "1")]].concat();
     let dry = [&install[..], &[("dry_run", "1")]].concat();

@@ -42,7 +42,7 @@ pub(super) fn drop_sessions(
     Ok((kept.join("; ").into(), warnings))
 }
 
-/// Whether a text is a session, or one is among the words in it; quoted or percent-encoded, too.
+/// Returns true if a text is a session, or one is among the words in it; quoted or percent-encoded, too.
 fn holds_session(text: &str, is_session: &impl Fn(&str) -> bool) -> bool {
     // All that a session has.
     if !text.contains(':') && !text.contains("%3") {

@@ -77,7 +77,7 @@ pub struct Exported {
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// What else is in the commit: links, submodules, and files whose paths cannot be stored.
+    /// Other entries of the commit: links, submodules, and files whose paths cannot be stored.
     pub skipped: Vec<Skipped>,
     /// The keys to give as [`Remote::known_hosts`] from now on; `None` without SSH.
     pub known_hosts: Option<String>,

@@ -140,7 +140,7 @@ impl Listing {
     }
 }
 
-/// Why a path is one that was made to lead elsewhere.
+/// Reason for refusing a path that was made to lead elsewhere.
 fn find_danger(path: &[u8]) -> Option<&'static str> {
     path.split(|&byte| byte == b'/').find_map(|name| {
         // As other file systems read it, too.

@@ -60,13 +60,13 @@ pub(super) fn member_key(member: &str) -> String {
     }
 }
 
-/// Whether an entry lies below another, or is it.
+/// Returns true if an entry lies below another, or is it.
 pub(super) fn is_below(dn: &str, base: &str) -> bool {
     let (dn, base) = (keys(dn), keys(base));
     dn.ends_with(&base)
 }
 
-/// What a group is called among those beside it: its common name, or else the first attribute of its RDN.
+/// Returns the name of a group among those beside it: its common name, or else the first attribute of its RDN.
 pub(super) fn group_name(dn: &str) -> Option<String> {
     let mut first = rdn(split(dn, &[',', ';']).first()?);
     first.sort_by(|one, other| {

@@ -207,7 +207,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// What is not taken of these groups.
+    /// Notes on values of these groups that are not taken.
     pub(super) fn notes(&self, attribute: &str) -> Vec<Note> {
         let unreadable = self.unreadable.iter().map(|(dn, count)| Note {
             name: shown(dn),
@@ -277,7 +277,7 @@ pub(super) async fn some(
 }
 
 /// The members of a group, also when the server sends them in parts (`member;range=0-1499`, MS-ADTS 3.1.1.3.1.3.3), and how many
-/// are no text: these name nobody.
+/// are no text: these name no user.
 async fn members(
     ldap: &Connection,
     entry: &SearchEntry,

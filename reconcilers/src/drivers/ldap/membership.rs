@@ -64,7 +64,7 @@ pub(super) async fn of_person(
     }
     let names = seen.into_values().filter(|name| !name.is_empty());
     let names: BTreeSet<String> = names.collect();
-    // Nobody can tell a server that hides groups from one that has none.
+    // A server that hides groups can't be told from one that has none.
     Ok((!names.is_empty()).then_some(names))
 }
 

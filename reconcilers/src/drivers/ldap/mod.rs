@@ -108,17 +108,17 @@ pub struct Person {
 /// Everybody, and all groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Everybody whom the filter of users finds, but for `left_out`.
+    /// All users that the filter of users finds, except those in `left_out`.
     pub people: Vec<Person>,
     /// The names of all groups; `None`: no user names any, which a server also does that hides them.
     pub groups: Option<BTreeSet<String>>,
     /// Entries of users that do not say which user they are.
     pub left_out: Vec<LeftOut>,
-    /// What else is not taken of the directory, and why.
+    /// Other parts of the directory that are not taken, with the reasons.
     pub notes: Vec<Note>,
 }
 
-/// An entry of a user that is left out of a list. Whoever it belongs to is there, so nobody of its names or its DN is missing.
+/// An entry of a user that is left out of a list. The user is still there: no user with one of its names or its DN is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// The distinguished name.
@@ -127,16 +127,16 @@ pub struct LeftOut {
     pub names: Vec<String>,
     /// The names of the groups that it is in.
     pub groups: BTreeSet<String>,
-    /// Why it is left out, and what to do.
+    /// Reason for leaving it out, and the remedy.
     pub reason: String,
 }
 
 /// Something of a directory that is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about, such as a DN or an attribute.
+    /// Subject of the note, such as a DN or an attribute.
     pub name: String,
-    /// Why it is not taken, and what to do.
+    /// Reason for not taking it, and the remedy.
     pub reason: String,
 }
 

@@ -172,7 +172,7 @@ impl LdapDirectory {
         password: &str,
     ) -> Result<Option<Person>, DirectoryError> {
         let found = match self.find(settings, name).await {
-            // The same as an unknown name: nobody is told which names there are (L5).
+            // The same as an unknown name: a caller does not learn which names there are (L5).
             Err(
                 error @ (DirectoryError::Ambiguous
                 | DirectoryError::Unreadable { .. }

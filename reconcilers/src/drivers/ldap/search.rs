@@ -347,7 +347,7 @@ impl From<LeftOut> for DirectoryError {
 pub(super) struct Values {
     /// Those that are text.
     pub texts: Vec<String>,
-    /// How many are not.
+    /// Number of those that are not.
     pub unreadable: usize,
     /// The server sends them in parts, of which none is in `texts`.
     pub in_parts: bool,

@@ -21,7 +21,7 @@ pub(super) struct Description {
     token: Endpoint,
     keys: Endpoint,
     user_info: Endpoint,
-    /// How the token endpoint takes the client's secret; `None` when that is not said.
+    /// Methods by which the token endpoint takes the client's secret; `None` when the provider names none.
     pub(super) methods: Option<Vec<String>>,
     /// The provider says in each answer who has issued it (RFC 9207).
     pub(super) names_issuer: bool,

@@ -17,12 +17,12 @@ const USUAL: &str = "groups";
 /// Stands for the slashes of a path, which names of groups do not have.
 const BETWEEN: &str = ":";
 
-/// What a provider says of a user's groups.
+/// A user's groups, as a provider reports them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Groups {
     /// Their names; `None`: they are not known, and stay as they are.
     pub(super) names: Option<BTreeSet<String>>,
-    /// What was not taken, why, and what to do.
+    /// Values that were not taken, each with the reason and the remedy.
     pub(super) left_out: Vec<String>,
     /// Names that are other ones here.
     pub(super) renamed: Vec<String>,
@@ -79,7 +79,7 @@ pub(super) fn read(claims: &Map<String, Value>, claim: &str) -> Groups {
     sort(items, claim)
 }
 
-/// Whether the provider says that it sends the claim elsewhere, or not at all (OpenID Connect Core §5.6.2; Entra ID: "overage").
+/// Returns true if the claim is sent elsewhere, or not at all (OpenID Connect Core §5.6.2; Entra ID: "overage").
 fn is_left_out(claims: &Map<String, Value>, claim: &str) -> bool {
     let elsewhere = claims.get("_claim_names").and_then(Value::as_object);
     let first = claim.split('.').next().unwrap_or(claim);
@@ -98,7 +98,7 @@ fn listed(value: &Value) -> Option<Vec<Value>> {
     serde_json::from_str(text).ok()
 }
 
-/// What kind of value this is, for people.
+/// Names the kind of a value, for people.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -24,7 +24,7 @@ pub(super) struct Http {
     tls: bool,
 }
 
-/// What a provider answers.
+/// An answer of a provider.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,

@@ -23,7 +23,7 @@ use super::provider::Provider;
 use super::token::Tokens;
 use crate::drivers::shown;
 
-/// How far the provider's clock may be ahead of this machine's.
+/// Most that the provider's clock may be ahead of this machine's.
 const SKEW: Duration = Duration::from_secs(60);
 /// Longest subject (OpenID Connect Core §2).
 const LONGEST_SUBJECT: usize = 255;
@@ -34,7 +34,7 @@ const VERIFIED: [&str; 8] = ["iss", "sub", "aud", "exp", "iat", "nonce", "azp", 
 /// Those of them that are times.
 const TIMES: [&str; 2] = ["exp", "iat"];
 
-/// How tokens may be signed: with a key of the provider, never with what this service knows, too, nor not at all.
+/// Algorithms that may sign tokens: those with a key of the provider, never those with a shared secret, and not `none`.
 const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -47,7 +47,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// Why a token was refused.
+/// Reason for refusing a token.
 pub(super) enum Refusal {
     /// Its key is not known: the provider may have a new one.
     Key(String),
@@ -197,7 +197,7 @@ impl Provider {
         let reduced = signed.reduced()?;
         let claims = reduced.claims(&verifier, &nonce);
         let claims = claims.map_err(|error| match error {
-            // What was expected is as secret as what was said.
+            // The expected nonce is as secret as the one in the token.
             Claims::InvalidNonce(_) => last("its nonce is not that of this sign-in"),
             why => last(&why.to_string()),
         })?;

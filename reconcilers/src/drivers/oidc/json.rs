@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// What some servers write before a text (RFC 8259 §8.1 lets readers ignore it).
+/// Mark that some servers write before a text (RFC 8259 §8.1 lets readers ignore it).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads an object, with or without a byte order mark before it. The content type does not matter: many providers send one that is
 /// wrong.
 ///
 /// # Errors
-/// What the bytes are instead, in words without any of them: they may be secret.
+/// A description of the bytes, which are no object. It contains none of them: they may be secret.
 pub(super) fn read_object(bytes: &[u8]) -> Result<Map<String, Value>, &'static str> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     match serde_json::from_slice(bytes) {

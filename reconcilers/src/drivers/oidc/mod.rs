@@ -4,7 +4,7 @@
 //! have been issued for that very sign-in (nonce) and for this service (audience), by the provider that is set (issuer) with
 //! a key of its own (signature), and whoever redeems the code must be whoever has asked for it (PKCE).
 //!
-//! What no sign-in uses may have any form, or be missing: members of the description, of the answer with the tokens, and claims.
+//! Values that no sign-in uses may have any form, or be missing: in the description, the answer with the tokens, and the claims.
 
 mod check;
 mod claims;

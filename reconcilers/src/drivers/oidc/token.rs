@@ -21,9 +21,9 @@ use crate::drivers::shown;
 /// The request, as messages name it.
 const WHAT: &str = "the token request";
 
-/// What a sign-in uses of the tokens that a provider has issued. Life times, scopes and kinds are not used, and may have any form.
+/// Tokens of a provider that a sign-in uses. Life times, scopes and kinds are not used, and may have any form.
 pub(super) struct Tokens {
-    /// What user info is asked with.
+    /// Authorises the request for user info.
     pub(super) access_token: Option<String>,
     /// Says who has signed in.
     pub(super) id_token: Option<String>,

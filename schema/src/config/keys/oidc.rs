@@ -31,7 +31,7 @@ settings! {
     /// Scopes to request.
     SCOPES: Setting<String> = "oidc.scopes", "Scopes", Setting::text(rules::scopes, "openid profile email");
 
-    /// Claim that holds the user name, or the path to it with dots; email counts only with email_verified. It is read at the first sign-in; afterwards the provider's subject tells who somebody is.
+    /// Claim that holds the user name, or the path to it with dots; email counts only with email_verified. It is read at the first sign-in; afterwards the provider's subject identifies the user.
     USERNAME_CLAIM: Setting<String> = "oidc.username_claim", "User name claim", Setting::text(rules::name, "preferred_username");
 
     /// Let only users on the whitelist sign in.

@@ -1,8 +1,8 @@
-//! Why front matter cannot be read, and what to do.
+//! Reasons for refusing front matter, and the remedies.
 
 use super::{LONGEST, MAX_DEPTH, MAX_NODES};
 
-/// Why front matter cannot be read. Lines are those of the file.
+/// Reason for refusing front matter. Lines are those of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFrontMatter {
     /// The file is in an encoding of 16 or 32 bits.
@@ -81,7 +81,7 @@ pub enum InvalidFrontMatter {
         field: &'static str,
         /// Where it is.
         line: usize,
-        /// What is wrong with it, and what to do.
+        /// The problem, and the remedy.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What `SKILL.md` says of a skill: YAML between its first line, `---`, and the next such line.
+//! Front matter of `SKILL.md`: YAML between its first line, `---`, and the next such line.
 //!
 //! Anybody writes these, so how deep and how many values it is, and what its aliases stand for, is bounded before and while
 //! it is parsed. What has one sensible meaning is taken with a warning: front matter after a comment, quote, heading or the
@@ -30,7 +30,7 @@ pub const LONGEST: usize = 64 << 10;
 const LINE: &[u8] = b"---";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const MAX_DEPTH: usize = 32;
-/// How much more brackets and lines may be found than values: they stand in texts, too.
+/// Factor by which brackets and lines may outnumber values: they stand in texts, too.
 const YAML_TEXTS: usize = 4;
 const MAX_NODES: usize = 2000;
 const MAX_DIRECTIVES: usize = 4;
@@ -59,15 +59,15 @@ const USED: &[&str] = &[
 /// Fields whose text may name a skill that has no `name`, the best first.
 const TITLES: [&str; 4] = ["slug", "title", "display_name", "displayName"];
 
-/// What a skill says of itself. Fields that are not named here are no mistake, and are not kept.
+/// Fields by which a skill describes itself. Fields that are not named here are no mistake, and are not kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = SkillFrontMatter)]
 pub struct FrontMatter {
-    /// What it calls itself.
+    /// Name that it gives itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for, as the agent reads it; at most 4096 characters.
+    /// Its purpose, as the agent reads it; at most 4096 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its version as it is written, also when that looks like a number.
@@ -89,14 +89,14 @@ pub struct Reading {
     pub front_matter: FrontMatter,
     /// A text in place of a missing `name`: the first of `slug`, `title`, `display_name`, `displayName`.
     pub title: Option<String>,
-    /// What was read otherwise than it is written, or is missing; a clause each, for people.
+    /// Fields that were read otherwise than they are written, or are missing; a clause each, for people.
     pub warnings: Vec<String>,
 }
 
 /// Reads front matter from the beginning of a file, and no more than that may be.
 ///
 /// # Errors
-/// What the reader says; inside, as [`parse`].
+/// An error of the reader; inside, as [`parse`].
 pub fn read(file: impl Read) -> io::Result<Result<Reading, InvalidFrontMatter>> {
     let mut begin = Vec::new();
     let most = BYTE_ORDER_MARK.len() + MOST_BEFORE + LONGEST + 4 * LINE.len();

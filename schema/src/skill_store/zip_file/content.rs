@@ -46,7 +46,7 @@ impl ZipFile {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // What the system says has a number; what the decoder says has none.
+                // Errors of the system have a number; those of the decoder have none.
                 Err(error) if error.raw_os_error().is_some() => return Err(unread(error)),
                 Err(_) => return Err(broken("its compressed data is damaged")),
             };
@@ -84,7 +84,7 @@ impl Content<'_> {
         }
     }
 
-    /// How many packed bytes were no use.
+    /// Number of packed bytes that were not used.
     fn unused(&self, packed: u64) -> u64 {
         match self {
             Self::Stored(section) => section.left,

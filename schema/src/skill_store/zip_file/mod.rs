@@ -23,7 +23,7 @@ use records::{ENCRYPTED, Header, List, PATCH, SecondName, check_local, find_list
 
 /// Most bytes of a zip file.
 pub const MAX_PACKED: u64 = 128 << 20;
-/// How many times its own length a zip file may unpack to.
+/// Most that a zip file may unpack to, as a multiple of its own length.
 pub(super) const MAX_RATIO: u64 = 200;
 
 const BLOCK: usize = 64 << 10;
@@ -42,7 +42,7 @@ pub(super) struct ZipFile {
     pub(super) files: Vec<Entry>,
     /// The one directory that everything is in.
     pub(super) top: Option<Box<str>>,
-    /// What was left out or read otherwise than it is written, a sentence each.
+    /// Entries that were left out or read otherwise than they are written, a sentence each.
     pub(super) warnings: Vec<String>,
     /// The number of symbolic links that were left out.
     pub(super) links: u64,
@@ -205,7 +205,7 @@ fn strip_common_top(files: &mut [Entry]) -> Option<Box<str>> {
     Some(top)
 }
 
-/// Whether there is a `SKILL.md`, and none at the top.
+/// Returns true if there is a `SKILL.md`, and none at the top.
 fn skill_is_deeper(files: &[Entry]) -> bool {
     let is_manifest = |name: &str| name.eq_ignore_ascii_case("SKILL.md");
     let within = |entry: &Entry| {
@@ -217,7 +217,7 @@ fn skill_is_deeper(files: &[Entry]) -> bool {
     files.iter().any(within) && !files.iter().any(|entry| is_manifest(&entry.path))
 }
 
-/// Whether `\` separates directories: it is in names, and `/` is in none.
+/// Returns true if `\` separates directories: it is in names, and `/` is in none.
 fn has_only_backslashes(file: &File, list: &List) -> Result<bool, ImportError> {
     let mut reader = list.read(file);
     let mut found = false;
@@ -258,7 +258,7 @@ impl Entry {
     }
 }
 
-/// What an entry is, if it may be in a package.
+/// Converts a header into an entry, if it may be in a package.
 fn entry(header: &Header, path: &[u8], data: u64) -> Result<Entry, Refusal> {
     let shown = || ShownPath::of(path);
     let broken = |reason| Refusal::BrokenEntry {

@@ -17,7 +17,7 @@ const LOCATOR: usize = 20;
 const END_64: usize = 56;
 const CENTRAL: usize = 46;
 const LOCAL: usize = 30;
-/// What a field holds whose value is in a field of 64 bits elsewhere.
+/// Values of fields whose real values are in fields of 64 bits elsewhere.
 const ELSEWHERE_16: u64 = 0xffff;
 const ELSEWHERE_32: u64 = 0xffff_ffff;
 /// Flags of an entry.

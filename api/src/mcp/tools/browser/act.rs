@@ -97,7 +97,7 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
 /// Checks that a field has the text that was typed into it, before Enter is pressed on something else.
 ///
 /// # Errors
-/// When it has not.
+/// The field has another text.
 async fn has_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<(), Stop> {
     fn plain(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")

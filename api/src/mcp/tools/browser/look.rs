@@ -63,7 +63,7 @@ pub(super) async fn content(turn: &mut Turn<'_>, given: &Arguments) -> Result<Ca
 /// Reads the text of an element by a script, or none where none runs.
 ///
 /// # Errors
-/// When it is not there.
+/// The element is missing.
 async fn element_text(
     turn: &mut Turn<'_>,
     selector: &Value,

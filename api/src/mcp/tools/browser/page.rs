@@ -195,7 +195,7 @@ pub(super) async fn run_source<T: DeserializeOwned, R: Send + 'static>(
 /// Reads the effect of the action with this token.
 ///
 /// # Errors
-/// When the page does not say it.
+/// The page does not report it.
 pub(super) async fn effect<T: DeserializeOwned + Send + 'static>(
     turn: &mut Turn<'_>,
     limit: Duration,

@@ -22,7 +22,7 @@ pub(in crate::mcp::tools) fn has_lost_tab(outcome: &Outcome) -> bool {
 /// Interprets an answer.
 ///
 /// # Errors
-/// When it means that nothing was done, which is all that is known.
+/// The answer means that nothing was done; it gives no reason.
 pub(in crate::mcp::tools) fn told(
     tool: &str,
     arguments: &Arguments,

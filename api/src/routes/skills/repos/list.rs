@@ -60,7 +60,7 @@ pub struct Repository {
     /// How many skills it has.
     #[schema(example = 1)]
     skill_count: usize,
-    /// What was left out of it, and which skills cannot be installed; a sentence each.
+    /// Entries that were left out of it, and skills that cannot be installed; a sentence each.
     warnings: Vec<String>,
     /// How often it was changed.
     generation: Generation,
@@ -125,7 +125,7 @@ pub struct Offered {
     /// Why it cannot be installed as it is.
     #[schema(required = true)]
     problem: Option<String>,
-    /// What the repository has in its directory and an installation has not; a sentence each.
+    /// Entries of its directory in the repository that an installation does not have; a sentence each.
     warnings: Vec<String>,
 }
 

@@ -44,7 +44,7 @@ pub struct Pulled {
     update_available: Vec<SkillName>,
     /// Who gets another version when those updates are installed; the first 1,000 users.
     affected: Vec<UserChange>,
-    /// What was left out of the commit, and which skills cannot be installed; a sentence each.
+    /// Entries that were left out of the commit, and skills that cannot be installed; a sentence each.
     warnings: Vec<String>,
     #[serde(flatten)]
     converging: Option<Converging>,

@@ -1,4 +1,4 @@
-// What an action leads to is told a moment later: the next slice says it, unless the page is gone by then.
+// The effect of an action shows a moment later: the next slice reports it, unless the page is gone by then.
 const DIALOGS = Symbol.for('agentyard.dialogs');
 // A dialog stops every script of its page until a person closes it. So these are answered as the call says, for some seconds, and named.
 const answerDialogs = ({ dialog, promptText }) => {

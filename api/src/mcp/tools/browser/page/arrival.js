@@ -1,5 +1,5 @@
 () => {
-  // What the browser shows in place of a page that it cannot reach.
+  // The browser shows a page of its own in place of one that it cannot reach.
   const failed = location.protocol === 'chrome-error:' || document.documentURI.startsWith('about:neterror');
   return { url: location.href, title: document.title, state: document.readyState, age: performance.now(),
     status: performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0,

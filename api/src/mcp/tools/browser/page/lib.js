@@ -46,7 +46,7 @@ const textOf = (element, most, instead) => {
   add(element, true);
   return squeeze(said, most) + (left < 0 && said.length <= most ? ' …' : '');
 };
-// Whether a child says by itself what its parent says, as far as names go.
+// Returns true if the text of a child matches by itself.
 const childSays = (element, says) => {
   let left = 50;
   for (let child = element.firstElementChild; child && left-- > 0; child = child.nextElementSibling) {

@@ -1,7 +1,7 @@
 // Large pages are read in slices: between them the tab answers its user, and when the budget is spent the script ends with what it has.
 const SLICE = 500, BUDGET = 3000;
 const KEPT = Symbol.for('agentyard.slices');
-// How many elements a script has looked at: it yields once for each, and what comes back says whether the budget is spent.
+// Number of elements that a script has visited: it yields once for each, and receives true once the budget is spent.
 let visited = 0;
 const kept = () => globalThis[KEPT] ??= new Map();
 const keep = (token, slice) => {
