@@ -787,6 +787,10 @@ async fn what_the_token_endpoint_refuses_says_whose_fault_it_is() {
     assert!(matches!(empty, ProviderError::Client(..)), "{empty:?}");
     let spent = finish(200, r#"{"error":"invalid_grant"}"#).await;
     assert!(matches!(spent, ProviderError::Code(_)), "{spent:?}");
+    let asked = op.asked("/token");
+    let spent = finish(401, r#"{"error":"invalid_grant"}"#).await;
+    assert!(matches!(spent, ProviderError::Code(_)), "{spent:?}");
+    assert_eq!(op.asked("/token"), asked + 1);
     let garbled = finish(400, r#"{"error":"invalid_request"}"#).await;
     assert!(matches!(garbled, ProviderError::Code(_)), "{garbled:?}");
     let odd = finish(400, r#"{"error":"invalid_scope"}"#).await;
