@@ -172,6 +172,67 @@ async fn unused_claims_may_have_any_form() {
 }
 
 #[tokio::test]
+async fn claims_split_between_token_and_user_info_are_united() {
+    let op = Op::new().await;
+    let driver = driver();
+    let settings = ProviderSettings {
+        groups_claim: "resource_access.agentyard.roles".to_owned(),
+        ..op.settings()
+    };
+    let ann = |mut claims: Value| {
+        claims["sub"] = json!("17");
+        claims["preferred_username"] = json!("ann");
+        claims
+    };
+    let dev = json!({"resource_access": {"agentyard": {"roles": ["dev"]}}});
+    let null = json!({"resource_access": {"agentyard": {"roles": null}}});
+    let account = json!({"resource_access": {"account": {"roles": ["view"]}}});
+    for (what, token, info, expected) in [
+        (
+            "another client's",
+            ann(account),
+            ann(dev.clone()),
+            Some("dev"),
+        ),
+        (
+            "roles that are null",
+            ann(null.clone()),
+            ann(dev.clone()),
+            Some("dev"),
+        ),
+        (
+            "null in place of all",
+            ann(json!({"resource_access": null})),
+            ann(dev.clone()),
+            Some("dev"),
+        ),
+        ("null in both", ann(null.clone()), ann(null), None),
+        (
+            "a text in place of all",
+            ann(json!({"resource_access": "x"})),
+            ann(dev.clone()),
+            None,
+        ),
+        // The token counts where both have the claim; user info is asked for the name.
+        (
+            "both",
+            dev,
+            ann(json!({"resource_access": {"agentyard": {"roles": ["ops"]}}})),
+            Some("dev"),
+        ),
+    ] {
+        op.tell(|says| says.user_info = ok(&info));
+        let found = with_claims(&driver, &op, &settings, &token).await;
+        let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(
+            found.groups,
+            expected.and_then(|name| names(&[name])),
+            "{what}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn token_answers_of_any_form_are_taken() {
     let op = Op::new().await;
     let (driver, settings) = (driver(), op.settings());

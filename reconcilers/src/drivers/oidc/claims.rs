@@ -26,15 +26,36 @@ pub(super) fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a
     })
 }
 
-/// Adds what another answer says besides. Whether an address is verified, only whoever names it says.
+/// Adds what another answer says besides. The verification of an address counts only beside that address.
 pub(super) fn add(claims: &mut Map<String, Value>, mut more: Map<String, Value>) {
     if claims.contains_key(EMAIL) {
         more.remove(VERIFIED);
     } else {
         claims.remove(VERIFIED);
     }
+    merge(claims, more);
+}
+
+/// Adds members that are absent, in objects that both have, too.
+fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
-        claims.entry(name).or_insert(value);
+        match (known.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => merge(known, more),
+            (Some(_), _) => {}
+            (None, value) => {
+                known.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Removes members that are null, at any depth: null is absent.
+pub(super) fn remove_nulls(claims: &mut Map<String, Value>) {
+    claims.retain(|_, value| !value.is_null());
+    for value in claims.values_mut() {
+        if let Value::Object(inner) = value {
+            remove_nulls(inner);
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Provider {
         subject: String,
         mut claims: Map<String, Value>,
     ) -> Result<ProvidedIdentity, ProviderError> {
-        claims.retain(|_, value| !value.is_null());
+        claims::remove_nulls(&mut claims);
         let mut unread = None;
         let nameless = claims::find(&claims, &settings.username_claim).is_none();
         if nameless || claims::find(&claims, &settings.groups_claim).is_none() {
@@ -194,7 +194,7 @@ impl Provider {
             let why = "the subject of user info is not that of the ID token";
             return Err(ProviderError::Token(why.to_owned()));
         }
-        claims.retain(|_, value| !value.is_null());
+        claims::remove_nulls(&mut claims);
         Ok(claims)
     }
 }
