@@ -383,8 +383,11 @@ const BAD: &[(&str, Bad)] = &[
     ("an empty subject", |op, claims, _| {
         with(op, claims, "sub", json!(""))
     }),
-    ("a number as subject", |op, claims, _| {
-        with(op, claims, "sub", json!(17))
+    ("a fraction as subject", |op, claims, _| {
+        with(op, claims, "sub", json!(17.5))
+    }),
+    ("a list as subject", |op, claims, _| {
+        with(op, claims, "sub", json!(["17"]))
     }),
     ("a subject that is too long", |op, claims, _| {
         with(op, claims, "sub", json!("s".repeat(256)))

@@ -233,6 +233,36 @@ async fn claims_split_between_token_and_user_info_are_united() {
 }
 
 #[tokio::test]
+async fn subjects_read_alike_in_token_and_user_info() {
+    let op = Op::new().await;
+    let (driver, settings) = (driver(), op.settings());
+    for (token, info, subject) in [
+        (json!("17"), json!("17"), Some("17")),
+        (json!(17), json!("17"), Some("17")),
+        (json!("17"), json!(17), Some("17")),
+        (json!(17), json!(17), Some("17")),
+        (json!(" 17 "), json!(" 17 "), Some(" 17 ")),
+        (json!("17"), json!(" 17 "), None),
+        (json!(" 17 "), json!("17"), None),
+        (json!("17"), json!(["17"]), None),
+        (json!(17), json!(17.5), None),
+    ] {
+        op.tell(|says| says.user_info = ok(&json!({"sub": info, "preferred_username": "ann"})));
+        let found = with_claims(&driver, &op, &settings, &json!({"sub": token})).await;
+        match subject {
+            Some(subject) => {
+                let expected = format!("{} {subject}", op.issuer());
+                assert_eq!(found.unwrap().subject, expected, "{token} {info}");
+            }
+            None => assert!(
+                matches!(found, Err(ProviderError::Token(_))),
+                "{token} {info}: {found:?}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
 async fn token_answers_of_any_form_are_taken() {
     let op = Op::new().await;
     let (driver, settings) = (driver(), op.settings());

@@ -96,6 +96,15 @@ pub(super) fn identity(
     })
 }
 
+/// A subject: a text as it is, or a whole number.
+pub(super) fn subject_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if !number.is_f64() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
 /// A name: a text, a whole number, or a list of one of these.
 pub(super) fn text_of(value: &Value) -> Option<String> {
     let text = match value {

@@ -190,7 +190,7 @@ impl Provider {
             _ => answer.object(WHAT)?,
         };
         // Claims with another subject are refused (OpenID Connect Core §5.3.2).
-        if claims.get("sub").and_then(claims::text_of).as_deref() != Some(subject) {
+        if claims.get("sub").and_then(claims::subject_of).as_deref() != Some(subject) {
             let why = "the subject of user info is not that of the ID token";
             return Err(ProviderError::Token(why.to_owned()));
         }
