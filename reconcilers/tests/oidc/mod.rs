@@ -736,15 +736,27 @@ async fn an_address_that_is_not_verified_names_nobody() {
     for (is, name) in [
         (json!(true), Some("alice@example.org")),
         (json!("true"), Some("alice@example.org")),
+        (json!("True"), Some("alice@example.org")),
+        (json!(1), Some("alice@example.org")),
         (Value::Null, None),
         (json!(false), None),
-        (json!("false"), None),
+        (json!("False"), None),
+        (json!(0), None),
+        (json!("yes"), None),
+        (json!([true]), None),
     ] {
         let groupless = |op: &Op, mut claims: Value, pending: &PendingSignIn| {
             claims.as_object_mut().unwrap().remove("groups");
             verified(is.clone())(op, claims, pending)
         };
         let signed_in = sign_in(&driver, &op, &settings, groupless).await;
+        if let Err(error) = &signed_in {
+            let said = match is {
+                Value::Null => "does not send the claim email_verified, which".to_owned(),
+                _ => format!("email needs to be a user name, but as {is};"),
+            };
+            assert!(error.to_string().contains(&said), "{error}");
+        }
         let found = signed_in.ok().map(|identity| identity.name);
         assert_eq!(found.as_deref(), name, "{is}");
     }

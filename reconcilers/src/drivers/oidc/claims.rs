@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::ProviderSettings;
 use super::error::ProviderError;
 use super::groups;
+use crate::drivers::shown;
 
 const EMAIL: &str = "email";
 const VERIFIED: &str = "email_verified";
@@ -76,15 +77,8 @@ pub(super) fn identity(
         None => return Err(ProviderError::NoName(name_claim.clone())),
     };
     // An address that anybody may claim to have names nobody.
-    let verified = match claims.get(VERIFIED) {
-        Some(Value::Bool(verified)) => *verified,
-        Some(Value::String(verified)) => verified == "true",
-        _ => false,
-    };
-    if name_claim == EMAIL && !verified {
-        return Err(ProviderError::NoName(format!(
-            "{VERIFIED}, which {EMAIL} needs to be a user name"
-        )));
+    if name_claim == EMAIL {
+        check_verified(claims.get(VERIFIED))?;
     }
     let groups = groups::read(claims, &settings.groups_claim);
     Ok(ProvidedIdentity {
@@ -94,6 +88,21 @@ pub(super) fn identity(
         left_out: groups.left_out,
         renamed: groups.renamed,
     })
+}
+
+/// Checks that an address is verified, as `true`, a text of it in any case, or 1.
+fn check_verified(verified: Option<&Value>) -> Result<(), ProviderError> {
+    let claim = match verified {
+        Some(Value::Bool(true)) => return Ok(()),
+        Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => return Ok(()),
+        Some(Value::Number(number)) if number.as_u64() == Some(1) => return Ok(()),
+        Some(value) => format!(
+            "{VERIFIED} as true, which {EMAIL} needs to be a user name, but as {}",
+            shown(&value.to_string())
+        ),
+        None => format!("{VERIFIED}, which {EMAIL} needs to be a user name"),
+    };
+    Err(ProviderError::NoName(claim))
 }
 
 /// A subject: a text as it is, or a whole number.
