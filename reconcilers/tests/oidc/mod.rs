@@ -383,8 +383,11 @@ const BAD: &[(&str, Bad)] = &[
     ("an empty subject", |op, claims, _| {
         with(op, claims, "sub", json!(""))
     }),
-    ("a number as subject", |op, claims, _| {
-        with(op, claims, "sub", json!(17))
+    ("a fraction as subject", |op, claims, _| {
+        with(op, claims, "sub", json!(17.5))
+    }),
+    ("a list as subject", |op, claims, _| {
+        with(op, claims, "sub", json!(["17"]))
     }),
     ("a subject that is too long", |op, claims, _| {
         with(op, claims, "sub", json!("s".repeat(256)))
@@ -733,15 +736,27 @@ async fn an_address_that_is_not_verified_names_nobody() {
     for (is, name) in [
         (json!(true), Some("alice@example.org")),
         (json!("true"), Some("alice@example.org")),
+        (json!("True"), Some("alice@example.org")),
+        (json!(1), Some("alice@example.org")),
         (Value::Null, None),
         (json!(false), None),
-        (json!("false"), None),
+        (json!("False"), None),
+        (json!(0), None),
+        (json!("yes"), None),
+        (json!([true]), None),
     ] {
         let groupless = |op: &Op, mut claims: Value, pending: &PendingSignIn| {
             claims.as_object_mut().unwrap().remove("groups");
             verified(is.clone())(op, claims, pending)
         };
         let signed_in = sign_in(&driver, &op, &settings, groupless).await;
+        if let Err(error) = &signed_in {
+            let said = match is {
+                Value::Null => "does not send the claim email_verified, which".to_owned(),
+                _ => format!("email needs to be a user name, but as {is};"),
+            };
+            assert!(error.to_string().contains(&said), "{error}");
+        }
         let found = signed_in.ok().map(|identity| identity.name);
         assert_eq!(found.as_deref(), name, "{is}");
     }
@@ -787,6 +802,10 @@ async fn what_the_token_endpoint_refuses_says_whose_fault_it_is() {
     assert!(matches!(empty, ProviderError::Client(..)), "{empty:?}");
     let spent = finish(200, r#"{"error":"invalid_grant"}"#).await;
     assert!(matches!(spent, ProviderError::Code(_)), "{spent:?}");
+    let asked = op.asked("/token");
+    let spent = finish(401, r#"{"error":"invalid_grant"}"#).await;
+    assert!(matches!(spent, ProviderError::Code(_)), "{spent:?}");
+    assert_eq!(op.asked("/token"), asked + 1);
     let garbled = finish(400, r#"{"error":"invalid_request"}"#).await;
     assert!(matches!(garbled, ProviderError::Code(_)), "{garbled:?}");
     let odd = finish(400, r#"{"error":"invalid_scope"}"#).await;

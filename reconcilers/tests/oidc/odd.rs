@@ -172,6 +172,97 @@ async fn unused_claims_may_have_any_form() {
 }
 
 #[tokio::test]
+async fn claims_split_between_token_and_user_info_are_united() {
+    let op = Op::new().await;
+    let driver = driver();
+    let settings = ProviderSettings {
+        groups_claim: "resource_access.agentyard.roles".to_owned(),
+        ..op.settings()
+    };
+    let ann = |mut claims: Value| {
+        claims["sub"] = json!("17");
+        claims["preferred_username"] = json!("ann");
+        claims
+    };
+    let dev = json!({"resource_access": {"agentyard": {"roles": ["dev"]}}});
+    let null = json!({"resource_access": {"agentyard": {"roles": null}}});
+    let account = json!({"resource_access": {"account": {"roles": ["view"]}}});
+    for (what, token, info, expected) in [
+        (
+            "another client's",
+            ann(account),
+            ann(dev.clone()),
+            Some("dev"),
+        ),
+        (
+            "roles that are null",
+            ann(null.clone()),
+            ann(dev.clone()),
+            Some("dev"),
+        ),
+        (
+            "null in place of all",
+            ann(json!({"resource_access": null})),
+            ann(dev.clone()),
+            Some("dev"),
+        ),
+        ("null in both", ann(null.clone()), ann(null), None),
+        (
+            "a text in place of all",
+            ann(json!({"resource_access": "x"})),
+            ann(dev.clone()),
+            None,
+        ),
+        // The token counts where both have the claim; user info is asked for the name.
+        (
+            "both",
+            dev,
+            ann(json!({"resource_access": {"agentyard": {"roles": ["ops"]}}})),
+            Some("dev"),
+        ),
+    ] {
+        op.tell(|says| says.user_info = ok(&info));
+        let found = with_claims(&driver, &op, &settings, &token).await;
+        let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(
+            found.groups,
+            expected.and_then(|name| names(&[name])),
+            "{what}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn subjects_read_alike_in_token_and_user_info() {
+    let op = Op::new().await;
+    let (driver, settings) = (driver(), op.settings());
+    for (token, info, subject) in [
+        (json!("17"), json!("17"), Some("17")),
+        (json!(17), json!("17"), Some("17")),
+        (json!("17"), json!(17), Some("17")),
+        (json!(17), json!(17), Some("17")),
+        (json!(" 17 "), json!(" 17 "), Some(" 17 ")),
+        (json!("17"), json!(" 17 "), None),
+        (json!(" 17 "), json!("17"), None),
+        (json!("17"), json!(["17"]), None),
+        (json!(17), json!(17.5), None),
+    ] {
+        op.tell(|says| says.user_info = ok(&json!({"sub": info, "preferred_username": "ann"})));
+        let found = with_claims(&driver, &op, &settings, &json!({"sub": token})).await;
+        match subject {
+            Some(subject) => {
+                let expected = format!("{} {subject}", op.issuer());
+                assert_eq!(found.unwrap().subject, expected, "{token} {info}");
+            }
+            None => assert!(
+                matches!(found, Err(ProviderError::Token(_))),
+                "{token} {info}: {found:?}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
 async fn token_answers_of_any_form_are_taken() {
     let op = Op::new().await;
     let (driver, settings) = (driver(), op.settings());
@@ -379,12 +470,28 @@ async fn descriptions_need_only_what_a_sign_in_uses() {
     );
 }
 
-/// A provider that knows one way to send a secret, and compares bytes.
-async fn picky(methods: &'static [&'static str], knows: fn(&Asked) -> bool) -> Scripted {
-    Scripted::new(move |host, asked| answer_picky(methods, knows, host, asked)).await
+/// Status and error of an answer.
+type Refusal = (u16, &'static str);
+
+const UNKNOWN: Refusal = (400, "invalid_client");
+
+/// A provider that knows one way to send a secret, compares bytes, and refuses the other ways.
+async fn picky(
+    methods: &'static [&'static str],
+    knows: fn(&Asked) -> bool,
+    refusal: Refusal,
+) -> Scripted {
+    Scripted::new(move |host, asked| {
+        let (status, error) = match knows(asked) {
+            true => (400, "invalid_grant"),
+            false => refusal,
+        };
+        answer_picky(methods, status, error, host, asked)
+    })
+    .await
 }
 
-fn answer_picky(methods: &[&str], knows: fn(&Asked) -> bool, host: &str, asked: &Asked) -> Answer {
+fn answer_picky(methods: &[&str], status: u16, error: &str, host: &str, asked: &Asked) -> Answer {
     let at = |path: &str| format!("http://{host}/{path}");
     let kind = || vec![("content-type", "application/json".to_owned())];
     match asked.path.as_str() {
@@ -400,13 +507,8 @@ fn answer_picky(methods: &[&str], knows: fn(&Asked) -> bool, host: &str, asked: 
         }
         "/keys" => ok(&json!({"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "sig"}]})),
         "/token" => {
-            let error = if knows(asked) {
-                "invalid_grant"
-            } else {
-                "invalid_client"
-            };
             let body = json!({ "error": error }).to_string();
-            Some((400, kind(), body.into_bytes()))
+            Some((status, kind(), body.into_bytes()))
         }
         _ => Some((200, kind(), Vec::new())),
     }
@@ -431,20 +533,50 @@ async fn secrets_reach_providers_that_compare_bytes() {
             && asked.body.contains("client_secret=a%2Bb%25c%2Fd%3Ae%3Df")
     };
     let both: &[&str] = &["client_secret_basic", "client_secret_post"];
-    for (what, methods, knows, requests) in [
-        ("encoded", both, encoded, 1),
-        ("in the form", both, post, 2),
-        ("in the form, unsaid", &[], post, 2),
-        ("as it is", both, raw, 3),
+    for (what, methods, knows, refusal, requests) in [
+        ("encoded", both, encoded, UNKNOWN, 1),
+        ("in the form", both, post, UNKNOWN, 2),
+        ("in the form, unsaid", &[], post, UNKNOWN, 2),
+        ("in the form, denied", &[], post, (401, "access_denied"), 2),
+        (
+            "in the form, unauthorized",
+            both,
+            post,
+            (401, "unauthorized"),
+            2,
+        ),
+        (
+            "in the form, secret missing",
+            &[],
+            post,
+            (400, "invalid_request"),
+            2,
+        ),
+        (
+            "in the form, secret missing with 200",
+            &[],
+            post,
+            (200, "invalid_request"),
+            2,
+        ),
+        ("as it is", both, raw, UNKNOWN, 3),
+        ("as it is, denied", both, raw, (401, "access_denied"), 3),
         (
             "as it is, in the header only",
             &["client_secret_basic"],
             raw,
+            UNKNOWN,
             2,
         ),
-        ("in the form only", &["client_secret_post"], post, 1),
+        (
+            "in the form only",
+            &["client_secret_post"],
+            post,
+            UNKNOWN,
+            1,
+        ),
     ] {
-        let server = picky(methods, knows).await;
+        let server = picky(methods, knows, refusal).await;
         let op = Op::new().await;
         let settings = ProviderSettings {
             issuer: format!("http://{}", server.address),
@@ -453,6 +585,7 @@ async fn secrets_reach_providers_that_compare_bytes() {
         };
         let steps = driver().check(&settings).await;
         assert!(steps.len() == 3 && steps[2].ok, "{what}: {steps:?}");
+        assert!(steps[2].detail.contains("is known"), "{what}: {steps:?}");
         let tried = |server: &Scripted| {
             let asked = server.asked();
             asked.iter().filter(|it| it.path == "/token").count()
@@ -470,21 +603,30 @@ async fn secrets_reach_providers_that_compare_bytes() {
         }
         assert_eq!(tried(&server), 2 * requests + 1, "{what}");
     }
-    // One that is wrong is said to be, with all that was tried.
-    let server = picky(both, |_| false).await;
-    let op = Op::new().await;
-    let settings = ProviderSettings {
-        issuer: format!("http://{}", server.address),
-        client_secret: Some(ODD_SECRET.into()),
-        ..op.settings()
-    };
-    let steps = driver().check(&settings).await;
-    let said = &steps[2].detail;
-    for part in [
-        "client_secret_basic, client_secret_post, client_secret_basic without encoding",
-        "oidc.client_secret",
+    // One that is wrong is said to be, with all that was tried; after a refused request nothing says that the client is known.
+    let ways = "client_secret_basic, client_secret_post, client_secret_basic without encoding";
+    for (refusal, ok, parts) in [
+        (UNKNOWN, false, [ways, "oidc.client_secret"]),
+        ((401, "access_denied"), false, [ways, "access_denied"]),
+        (
+            (400, "invalid_request"),
+            true,
+            [ways, "is not refused (invalid_request"],
+        ),
     ] {
-        assert!(said.contains(part), "{said}");
+        let server = picky(both, |_| false, refusal).await;
+        let op = Op::new().await;
+        let settings = ProviderSettings {
+            issuer: format!("http://{}", server.address),
+            client_secret: Some(ODD_SECRET.into()),
+            ..op.settings()
+        };
+        let steps = driver().check(&settings).await;
+        let said = &steps[2].detail;
+        assert_eq!(steps[2].ok, ok, "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{said}");
+        }
+        assert!(!said.contains(ODD_SECRET), "{said}");
     }
-    assert!(!said.contains(ODD_SECRET), "{said}");
 }

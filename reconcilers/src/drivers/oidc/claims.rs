@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::ProviderSettings;
 use super::error::ProviderError;
 use super::groups;
+use crate::drivers::shown;
 
 const EMAIL: &str = "email";
 const VERIFIED: &str = "email_verified";
@@ -26,15 +27,36 @@ pub(super) fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a
     })
 }
 
-/// Adds what another answer says besides. Whether an address is verified, only whoever names it says.
+/// Adds what another answer says besides. The verification of an address counts only beside that address.
 pub(super) fn add(claims: &mut Map<String, Value>, mut more: Map<String, Value>) {
     if claims.contains_key(EMAIL) {
         more.remove(VERIFIED);
     } else {
         claims.remove(VERIFIED);
     }
+    merge(claims, more);
+}
+
+/// Adds members that are absent, in objects that both have, too.
+fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
-        claims.entry(name).or_insert(value);
+        match (known.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => merge(known, more),
+            (Some(_), _) => {}
+            (None, value) => {
+                known.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Removes members that are null, at any depth: null is absent.
+pub(super) fn remove_nulls(claims: &mut Map<String, Value>) {
+    claims.retain(|_, value| !value.is_null());
+    for value in claims.values_mut() {
+        if let Value::Object(inner) = value {
+            remove_nulls(inner);
+        }
     }
 }
 
@@ -55,15 +77,8 @@ pub(super) fn identity(
         None => return Err(ProviderError::NoName(name_claim.clone())),
     };
     // An address that anybody may claim to have names nobody.
-    let verified = match claims.get(VERIFIED) {
-        Some(Value::Bool(verified)) => *verified,
-        Some(Value::String(verified)) => verified == "true",
-        _ => false,
-    };
-    if name_claim == EMAIL && !verified {
-        return Err(ProviderError::NoName(format!(
-            "{VERIFIED}, which {EMAIL} needs to be a user name"
-        )));
+    if name_claim == EMAIL {
+        check_verified(claims.get(VERIFIED))?;
     }
     let groups = groups::read(claims, &settings.groups_claim);
     Ok(ProvidedIdentity {
@@ -73,6 +88,30 @@ pub(super) fn identity(
         left_out: groups.left_out,
         renamed: groups.renamed,
     })
+}
+
+/// Checks that an address is verified, as `true`, a text of it in any case, or 1.
+fn check_verified(verified: Option<&Value>) -> Result<(), ProviderError> {
+    let claim = match verified {
+        Some(Value::Bool(true)) => return Ok(()),
+        Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => return Ok(()),
+        Some(Value::Number(number)) if number.as_u64() == Some(1) => return Ok(()),
+        Some(value) => format!(
+            "{VERIFIED} as true, which {EMAIL} needs to be a user name, but as {}",
+            shown(&value.to_string())
+        ),
+        None => format!("{VERIFIED}, which {EMAIL} needs to be a user name"),
+    };
+    Err(ProviderError::NoName(claim))
+}
+
+/// A subject: a text as it is, or a whole number.
+pub(super) fn subject_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if !number.is_f64() => Some(number.to_string()),
+        _ => None,
+    }
 }
 
 /// A name: a text, a whole number, or a list of one of these.

@@ -123,6 +123,12 @@ fn sort(items: &[Value], claim: &str) -> Groups {
         let name = parts.join(BETWEEN);
         match PlainName::from_existing(&name) {
             Err(rule) => bad.push(format!("{:?}: {rule}", shown(&text))),
+            Ok(_) if parts.len() > 1 && parts.iter().any(|part| part.contains(BETWEEN)) => {
+                bad.push(format!(
+                    "{:?}: a part of a path must not contain {BETWEEN:?}",
+                    shown(&text)
+                ));
+            }
             Ok(_) if parts.len() == 1 => {
                 names.insert(name);
             }
@@ -209,6 +215,7 @@ mod tests {
     #[case::paths(json!({"groups": ["/dev", "/a/b", "/a/b/", "c/d"]}), Some(vec!["dev", "a:b", "c:d"]), 0)]
     #[case::domains(json!({"groups": ["CORP\\dev"]}), Some(vec!["CORP:dev"]), 0)]
     #[case::path_of_another(json!({"groups": ["/a/b", "a:b"]}), Some(vec!["a:b"]), 1)]
+    #[case::path_with_a_colon(json!({"groups": ["/a:b/c", "/a/b", "x:y"]}), Some(vec!["a:b", "x:y"]), 1)]
     #[case::paths_of_one_name(json!({"groups": ["/a/b", "a\\b"]}), Some(vec!["a:b"]), 1)]
     #[case::text_of_a_list(json!({"groups": "[\"dev\", \"ops\"]"}), Some(vec!["dev", "ops"]), 0)]
     #[case::text_that_may_be_a_list(json!({"groups": "dev,ops"}), None, 1)]
@@ -243,11 +250,16 @@ mod tests {
             said.contains("does not send the claim realm_access.rolez"),
             "{said}"
         );
-        let claims = json!({"groups": ["/a/b", "x".repeat(200), {}]});
+        let claims = json!({"groups": ["/a/b", "x".repeat(200), {}, "/a:b/c"]});
         let found = read(claims.as_object().unwrap(), "groups");
         assert_eq!(found.renamed, ["\"/a/b\" is a:b here"]);
         let said = &found.left_out[0];
-        for part in ["2 values", "128 characters", "an object in place of a name"] {
+        for part in [
+            "3 values",
+            "128 characters",
+            "an object in place of a name",
+            "\"/a:b/c\": a part of a path must not contain \":\"",
+        ] {
             assert!(said.contains(part), "{said}");
         }
     }

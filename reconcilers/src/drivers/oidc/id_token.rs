@@ -17,6 +17,7 @@ use schema::live::PendingSignIn;
 use serde_json::{Map, Number, Value};
 
 use super::ProviderSettings;
+use super::claims::subject_of;
 use super::error::ProviderError;
 use super::json::Unique;
 use super::provider::Provider;
@@ -141,12 +142,16 @@ impl Signed<'_> {
         let mut claims: Map<String, Value> = Map::new();
         for name in VERIFIED {
             let value = self.claims.get(name).filter(|value| !value.is_null());
-            // Some write times as texts.
-            let number = value
-                .filter(|_| TIMES.contains(&name))
-                .and_then(Value::as_str)
-                .and_then(|text| text.parse::<Number>().ok());
-            if let Some(value) = number.map(Value::Number).or_else(|| value.cloned()) {
+            // Some write times as texts, and subjects as numbers.
+            let usual = value.and_then(|value| match name {
+                "sub" => subject_of(value).map(Value::String),
+                _ if TIMES.contains(&name) => {
+                    let number = value.as_str()?.parse::<Number>();
+                    number.ok().map(Value::Number)
+                }
+                _ => None,
+            });
+            if let Some(value) = usual.or_else(|| value.cloned()) {
                 claims.insert(name.to_owned(), value);
             }
         }

@@ -133,7 +133,7 @@ impl Provider {
         subject: String,
         mut claims: Map<String, Value>,
     ) -> Result<ProvidedIdentity, ProviderError> {
-        claims.retain(|_, value| !value.is_null());
+        claims::remove_nulls(&mut claims);
         let mut unread = None;
         let nameless = claims::find(&claims, &settings.username_claim).is_none();
         if nameless || claims::find(&claims, &settings.groups_claim).is_none() {
@@ -190,11 +190,11 @@ impl Provider {
             _ => answer.object(WHAT)?,
         };
         // Claims with another subject are refused (OpenID Connect Core §5.3.2).
-        if claims.get("sub").and_then(claims::text_of).as_deref() != Some(subject) {
+        if claims.get("sub").and_then(claims::subject_of).as_deref() != Some(subject) {
             let why = "the subject of user info is not that of the ID token";
             return Err(ProviderError::Token(why.to_owned()));
         }
-        claims.retain(|_, value| !value.is_null());
+        claims::remove_nulls(&mut claims);
         Ok(claims)
     }
 }

@@ -48,11 +48,13 @@ enum Outcome {
     Tokens(Tokens),
     /// The client, or its secret, is not accepted.
     Client(String),
+    /// The request is not accepted: it may lack the secret where the provider looks for it.
+    Request(String),
 }
 
 impl Provider {
-    /// Redeems a code. A client that is refused is tried again with the other ways to send its secret that the provider may know.
-    /// Returns the one that it takes, too; `None` for a client without a secret.
+    /// Redeems a code. A refused client, or request, is tried again with the other ways to send its secret that the provider may
+    /// know. Returns the one that it takes, too; `None` for a client without a secret.
     ///
     /// # Errors
     /// As [`super::IdentityProvider::finish`].
@@ -65,22 +67,20 @@ impl Provider {
         let endpoint = (self.check_issuer(returned))
             .and_then(|()| self.description.endpoints())
             .map_err(|error| (error, None))?;
-        let mut refused = String::new();
-        let mut tried = Vec::new();
+        let (mut reasons, mut tried, mut refused) = (Vec::new(), Vec::new(), false);
         for method in self.methods(settings) {
             let (form, header) = request(settings, pending, returned, method);
             let answer = self.http.post(endpoint.1, form, header).await;
-            match answer.and_then(|answer| read(&answer)) {
+            let why = match answer.and_then(|answer| read(&answer)) {
                 Ok(Outcome::Tokens(tokens)) => {
                     self.remember(method);
                     return Ok((tokens, method));
                 }
                 Ok(Outcome::Client(why)) => {
-                    tried.extend(method.map(|method| method.to_string()));
-                    if refused.is_empty() {
-                        refused = why;
-                    }
+                    refused = true;
+                    why
                 }
+                Ok(Outcome::Request(why)) => why,
                 Err(error) => {
                     // A client whose code is refused is known.
                     if matches!(error, ProviderError::Code(_)) {
@@ -88,13 +88,21 @@ impl Provider {
                     }
                     return Err((error, method));
                 }
+            };
+            tried.extend(method.map(|method| method.to_string()));
+            if !reasons.contains(&why) {
+                reasons.push(why);
             }
         }
+        let mut why = reasons.join("; ");
         if !tried.is_empty() {
-            refused = format!("{refused}; sent as {}", tried.join(", "));
+            why = format!("{why}; sent as {}", tried.join(", "));
+        }
+        if !refused {
+            return Err((ProviderError::Code(why), None));
         }
         let check = "oidc.client_id and oidc.client_secret";
-        Err((ProviderError::Client(refused, check), None))
+        Err((ProviderError::Client(why, check), None))
     }
 
     /// The ways to send the secret that the provider may know, the one that it took last first; one `None` without a secret.
@@ -226,8 +234,11 @@ fn read(answer: &Answer) -> Result<Outcome, ProviderError> {
     let description = text(&object, "error_description").unwrap_or_default();
     let why = shown(&format!("{error}: {description}"));
     match error.as_str() {
+        "invalid_grant" => Err(ProviderError::Code(why)),
         "invalid_client" | "unauthorized_client" => Ok(Outcome::Client(why)),
-        "invalid_grant" | "invalid_request" => Err(ProviderError::Code(why)),
+        // Some providers name a refused client by an error of their own.
+        _ if answer.status.as_u16() == 401 => Ok(Outcome::Client(why)),
+        "invalid_request" => Ok(Outcome::Request(why)),
         _ => Err(ProviderError::Client(
             why,
             "the client's settings at the provider",
