@@ -28,6 +28,10 @@ pub(super) async fn of_person(
                 return Ok(None);
             }
             let found = upwards(ldap, direct.dns.clone(), base_dn.as_deref()).await?;
+            // More likely the base is wrong than that the person has left all groups.
+            if found.groups.is_empty() {
+                return Ok(None);
+            }
             let keys: Vec<String> = direct.dns.iter().map(|dn| dn::key(dn)).collect();
             let names = found.groups.names_from(keys.iter().map(String::as_str));
             return Ok(Some(names));
