@@ -87,7 +87,7 @@ async fn members_match_in_any_case_at_sign_in_and_in_lists() {
 async fn searches_without_index_cost_no_other_group(#[case] code: Option<u8>) {
     let settings = serve(move |id, stream| {
         let done = message(id, &[&result(0x65, b"")]);
-        let found = |dn| message(id, &[&entry_with(dn, &[(b"uid", &[b"ann"])])]);
+        let found = |dn: &[u8]| message(id, &[&entry_with(dn, &[(b"uid", &[b"ann"])])]);
         match id {
             2 | 3 => send(stream, &[&found(b"uid=ann,dc=example"), &done]),
             4 => send(stream, &[&found(b"cn=dev,dc=example"), &done]),
@@ -329,6 +329,10 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
                 b"cn=6,dc=example",
                 &[(b"uid", &[b"zoe"]), (b"memberOf;range=0-1", &[of])],
             ),
+            entry(
+                b"cn=7,dc=example",
+                &[(b"uid", &[b"kim"]), (b"memberOf;range=0-1", &[of, b"\xff"])],
+            ),
         ];
         match id {
             2 => send(
@@ -351,6 +355,7 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         ("Eva", names(&[])),
         // No user is removed from groups that can't be read as a whole.
         ("zoe", None),
+        ("kim", None),
     ];
     assert_eq!(found, expected);
     let left: Vec<_> = listing
@@ -364,5 +369,42 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         left[1].contains("no uid that ldap.bind_dn may read"),
         "{left:?}"
     );
-    assert_eq!(listing.notes.len(), 1, "{:?}", listing.notes);
+    assert_eq!(listing.notes.len(), 2, "{:?}", listing.notes);
+}
+
+#[tokio::test]
+async fn members_in_parts_that_are_no_text_are_counted() {
+    let settings = serve(|id, stream| {
+        let entry = |dn: &[u8], attributes: &[(&[u8], &[&[u8]])]| {
+            message(id, &[&entry_with(dn, attributes)])
+        };
+        let group = |range: &[u8], members: &[&[u8]]| {
+            entry(b"cn=dev,dc=example", &[(b"member", &[]), (range, members)])
+        };
+        let answer = match id {
+            2 => [
+                entry(b"uid=ann,dc=example", &[(b"uid", &[b"ann"])]),
+                entry(b"uid=bob,dc=example", &[(b"uid", &[b"bob"])]),
+            ]
+            .concat(),
+            3 => group(b"member;range=0-1", &[b"uid=ann,dc=example", b"\xff"]),
+            4 => group(b"member;range=2-3", &[b"\xfe", b"\xff"]),
+            _ => group(b"member;range=4-*", &[b"uid=bob,dc=example"]),
+        };
+        send(stream, &[&answer, &message(id, &[&result(0x65, b"")])]);
+    });
+    let settings = DirectorySettings {
+        groups: GroupSearch::Groups {
+            base_dn: "dc=example".to_owned(),
+            filter: "(cn={{groupname}})".to_owned(),
+            member_attribute: "member".to_owned(),
+        },
+        ..settings
+    };
+    let listing = directory().list(&settings).await.unwrap();
+    for name in ["ann", "bob"] {
+        assert_eq!(groups_of(&listing, name), &names(&["dev"]), "{name}");
+    }
+    let said = &listing.notes[0].reason;
+    assert!(said.contains("left out: 3"), "{said}");
 }
