@@ -324,7 +324,10 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
             ),
             entry(b"cn=3,dc=example", &[(b"uid", &[b"J\xfcrgen"])]),
             entry(b"uid=eva,dc=example", &[(b"uid", &[b"\xff", b"Eva"])]),
-            entry(b"cn=5,dc=example", &[(b"uid", &[])]),
+            entry(
+                b"cn=5,dc=example",
+                &[(b"uid", &[]), (b"memberOf;range=0-1", &[of])],
+            ),
             entry(
                 b"cn=6,dc=example",
                 &[(b"uid", &[b"zoe"]), (b"memberOf;range=0-1", &[of])],
@@ -369,6 +372,8 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         left[1].contains("no uid that ldap.bind_dn may read"),
         "{left:?}"
     );
+    let incomplete = listing.left_out.iter().map(|it| it.incomplete);
+    assert_eq!(incomplete.collect::<Vec<_>>(), [false, true]);
     assert_eq!(listing.notes.len(), 2, "{:?}", listing.notes);
 }
 
