@@ -76,7 +76,7 @@ struct People {
     groups: BTreeMap<String, PlainName>,
     /// Groups that somebody is in.
     inhabited: HashSet<String>,
-    /// The groups of every person in the list are known.
+    /// The groups of every entry of a user are known.
     all_groups_known: bool,
 }
 
@@ -89,7 +89,8 @@ impl People {
             skipped: Vec::new(),
             groups: BTreeMap::new(),
             inhabited: HashSet::new(),
-            all_groups_known: listing.people.iter().all(|it| it.groups.is_some()),
+            all_groups_known: listing.people.iter().all(|it| it.groups.is_some())
+                && listing.left_out.iter().all(|it| !it.incomplete),
         };
         for name in listing.groups.iter().flatten() {
             match PlainName::from_existing(name) {
@@ -242,8 +243,17 @@ pub fn diff(
     }
     // Without everybody in the list nobody can say which groups have lost their last member: those who are not in it stay in theirs.
     let whole = everybody || unlisted == 0;
-    let emptied = groups(&mut diff, &people, known, listing.groups.is_some());
-    let emptied = if whole { emptied } else { Vec::new() };
+    // Without a change no user leaves a group: its members may be users whose groups can't be read.
+    let leaves = |it: &UserChange| matches!(it, UserChange::Update { listed, .. } if listed.groups.is_some());
+    let may_empty = people.all_groups_known
+        || !(going.is_empty() && gone.is_empty())
+        || diff.users.iter().any(leaves);
+    let emptied = groups(&mut diff, &mut people, known, listing.groups.is_some());
+    let emptied = if whole && may_empty {
+        emptied
+    } else {
+        Vec::new()
+    };
     diff.guard = guard(
         (&going, &gone, present),
         (&emptied, known),
@@ -265,7 +275,7 @@ pub fn diff(
 }
 
 /// What becomes of groups; those that had members and have none any more.
-fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> Vec<PlainName> {
+fn groups(diff: &mut Diff, people: &mut People, known: &Known, are_known: bool) -> Vec<PlainName> {
     if !are_known {
         return Vec::new();
     }
@@ -282,14 +292,21 @@ fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> V
     let mut emptied = Vec::new();
     for group in &known.groups {
         let key = group.name.key();
-        if group.has_members && !people.inhabited.contains(&key) && people.all_groups_known {
+        if group.has_members && !people.inhabited.contains(&key) {
             emptied.push(group.name.clone());
         }
-        // Bindings that an administrator made to it wait for its return; and a person whose groups can't be read may be in it.
-        if !people.groups.contains_key(&key) && !group.in_use && people.all_groups_known {
+        // Bindings that an administrator made to it wait for its return.
+        if !people.groups.contains_key(&key) && !group.in_use {
             diff.remove_groups
                 .push((group.uid.clone(), group.name.clone()));
         }
+    }
+    if !people.all_groups_known && !diff.remove_groups.is_empty() {
+        let count = std::mem::take(&mut diff.remove_groups).len();
+        let reason = format!(
+            "groups that are no longer found stay as long as a user whose groups can't be read as a whole may be in them: {count}"
+        );
+        people.skip("groups", reason);
     }
     emptied
 }

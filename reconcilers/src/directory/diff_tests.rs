@@ -236,6 +236,7 @@ fn users_of_entries_that_are_left_out_stay_as_they_are() {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         groups: groups.iter().map(|name| (*name).to_owned()).collect(),
         reason: "it has 2 names".to_owned(),
+        incomplete: false,
     };
     left.left_out = vec![
         // Known by one of its names, and by its DN.
@@ -260,8 +261,24 @@ fn users_of_entries_that_are_left_out_stay_as_they_are() {
         ..person("bob", &[])
     });
     left.groups = Some(["ops".to_owned()].into());
-    let diff = users(&left, &known);
-    assert_eq!((diff.users, diff.remove_groups), (vec![], vec![]));
+    for listing in [
+        left.clone(),
+        // So may one that is left out.
+        Listing {
+            people: vec![person("bob", &["ops"]), person("cid", &["ops"])],
+            left_out: vec![LeftOut {
+                incomplete: true,
+                ..entry("cn=somebody", &["ann"], &[])
+            }],
+            ..left
+        },
+    ] {
+        let diff = users(&listing, &known);
+        assert_eq!((diff.users, diff.remove_groups), (vec![], vec![]));
+        let mut named = diff.result.skipped_entries.iter();
+        let stays = named.find(|it| it.name == "groups").unwrap();
+        assert!(stays.reason.ends_with("may be in them: 1"), "{stays:?}");
+    }
 }
 
 #[test]
@@ -354,9 +371,30 @@ fn l16_groups_that_have_lost_all_members_count_as_gone() {
     for person in emptied.people.iter_mut().skip(5) {
         person.groups = Some(BTreeSet::new());
     }
-    let guard = users(&emptied, &known).guard.unwrap();
-    assert_eq!(guard.what, "members of 7 of 12 groups");
-    assert!(guard.names.contains("group g7"), "{guard:?}");
+    // Whatever can't be read of others.
+    let mut one_unknown = emptied.clone();
+    one_unknown.people.push(Person {
+        groups: None,
+        ..person("new", &[])
+    });
+    let mut one_left_out = emptied.clone();
+    one_left_out.left_out.push(LeftOut {
+        incomplete: true,
+        ..LeftOut::default()
+    });
+    for emptied in [emptied, one_unknown, one_left_out] {
+        let guard = users(&emptied, &known).guard.unwrap();
+        assert_eq!(guard.what, "members of 7 of 12 groups");
+        assert!(guard.names.contains("group g7"), "{guard:?}");
+    }
+    // No user leaves a group that can't be read.
+    let mut unknown = with;
+    for person in unknown.people.iter_mut().skip(1) {
+        person.groups = None;
+    }
+    let diff = users(&unknown, &known);
+    assert!(diff.is_nothing(), "{diff:?}");
+    assert_eq!(diff.guard, None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rstest::rstest;
 use secrecy::SecretString;
 
 use super::hostile::{PAGES, controls, element, entry_with, message, result, send, serve};
-use super::server::{Slapd, password};
+use super::server::{Relay, Slapd, password};
 use super::{directory, names};
 
 /// An LDIF file of real people's directories, below the suffix of the tests, without what these have anyway.
@@ -52,6 +52,10 @@ async fn members_match_in_any_case_at_sign_in_and_in_lists() {
     // `alice ` and ` Bob`, with the spaces.
     more += &group("spaces", "memberUid:: YWxpY2Ug\nmemberUid:: IEJvYg==\n");
     more += &group("others", "memberUid: alicea\nmemberUid: a lice\n");
+    more += &group(
+        "dns",
+        "memberUid: UID=Alice, OU=People,dc=example,dc=org\nmemberUid: uid=bob,dc=example,dc=org\n",
+    );
     let slapd = Slapd::with(&[], None, "", &more);
     let settings = searched(
         &slapd,
@@ -61,13 +65,82 @@ async fn members_match_in_any_case_at_sign_in_and_in_lists() {
     let directory = directory();
     let listing = directory.list(&settings).await.unwrap();
     for (name, expected) in [
-        ("alice", names(&["upper", "capital", "mixed", "spaces"])),
+        (
+            "alice",
+            names(&["upper", "capital", "mixed", "spaces", "dns"]),
+        ),
         ("bob", names(&["capital", "spaces"])),
     ] {
         assert_eq!(groups_of(&listing, name), &expected, "{name}");
         let person = directory.sign_in(&settings, name, &password(name)).await;
         assert_eq!(person.unwrap().unwrap().groups, expected, "{name}");
     }
+}
+
+#[rstest]
+#[case::size(Some(4))]
+#[case::administrative(Some(11))]
+#[case::matching(Some(18))]
+#[case::unwilling(Some(53))]
+#[case::silence(None)]
+#[tokio::test]
+async fn searches_without_index_cost_no_other_group(#[case] code: Option<u8>) {
+    let settings = serve(move |id, stream| {
+        let done = message(id, &[&result(0x65, b"")]);
+        let found = |dn: &[u8]| message(id, &[&entry_with(dn, &[(b"uid", &[b"ann"])])]);
+        match id {
+            2 | 3 => send(stream, &[&found(b"uid=ann,dc=example"), &done]),
+            4 => send(stream, &[&found(b"cn=dev,dc=example"), &done]),
+            // By the rules, and by DN.
+            5 | 6 => {
+                let answer = code.map(|code| message(id, &[&failure(code)]));
+                send(stream, &[&answer.unwrap_or_default()]);
+            }
+            _ => send(stream, &[&done]),
+        }
+    });
+    let settings = DirectorySettings {
+        groups: GroupSearch::Groups {
+            base_dn: "dc=example".to_owned(),
+            filter: "(cn={{groupname}})".to_owned(),
+            member_attribute: "memberUid".to_owned(),
+        },
+        ..settings
+    };
+    let password = SecretString::from("password");
+    let ann = directory().sign_in(&settings, "ann", &password).await;
+    assert_eq!(ann.unwrap().unwrap().groups, names(&["dev"]));
+}
+
+/// The end of a search with this result.
+fn failure(code: u8) -> Vec<u8> {
+    let parts = [
+        element(0x0a, &[code]),
+        element(0x04, b""),
+        element(0x04, b""),
+    ];
+    element(0x65, &parts.concat())
+}
+
+#[rstest]
+#[case::of_dns("Member", 4)]
+#[case::of_texts("memberUid", 5)]
+#[tokio::test]
+async fn attributes_with_dns_are_asked_by_index_alone(
+    #[case] attribute: &str,
+    #[case] searches: usize,
+) {
+    let slapd = Slapd::new(&[], None);
+    let relay = Relay::new(slapd.port);
+    let settings = DirectorySettings {
+        url: format!("ldap://127.0.0.1:{}", relay.port).parse().unwrap(),
+        ..searched(&slapd, "(cn={{groupname}})", attribute)
+    };
+    let alice = directory()
+        .sign_in(&settings, "alice", &password("alice"))
+        .await;
+    alice.unwrap().unwrap();
+    assert_eq!(relay.searches(), searches);
 }
 
 #[tokio::test]
@@ -200,7 +273,9 @@ async fn member_of_takes_groups_below_their_base_alone(
     assert_eq!(listing.notes.len(), 1, "{:?}", listing.notes);
     let secret = SecretString::from("secret-pw");
     let ann = directory.sign_in(&settings, "ann", &secret).await;
-    assert_eq!(ann.unwrap().unwrap().groups, names(expected));
+    // A base without any group of a person is not believed at sign-in: there nothing holds back a removal.
+    let signed_in = names(expected).filter(|names| !names.is_empty());
+    assert_eq!(ann.unwrap().unwrap().groups, signed_in);
     let said = &listing.notes[0].reason;
     assert!(said.contains(note), "{said}");
     let check = directory.check(&settings, &Wanted::default()).await;
@@ -249,10 +324,17 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
             ),
             entry(b"cn=3,dc=example", &[(b"uid", &[b"J\xfcrgen"])]),
             entry(b"uid=eva,dc=example", &[(b"uid", &[b"\xff", b"Eva"])]),
-            entry(b"cn=5,dc=example", &[(b"uid", &[])]),
+            entry(
+                b"cn=5,dc=example",
+                &[(b"uid", &[]), (b"memberOf;range=0-1", &[of])],
+            ),
             entry(
                 b"cn=6,dc=example",
                 &[(b"uid", &[b"zoe"]), (b"memberOf;range=0-1", &[of])],
+            ),
+            entry(
+                b"cn=7,dc=example",
+                &[(b"uid", &[b"kim"]), (b"memberOf;range=0-1", &[of, b"\xff"])],
             ),
         ];
         match id {
@@ -276,6 +358,7 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         ("Eva", names(&[])),
         // No user is removed from groups that can't be read as a whole.
         ("zoe", None),
+        ("kim", None),
     ];
     assert_eq!(found, expected);
     let left: Vec<_> = listing
@@ -289,5 +372,44 @@ async fn values_that_are_no_text_fail_their_entry_alone() {
         left[1].contains("no uid that ldap.bind_dn may read"),
         "{left:?}"
     );
-    assert_eq!(listing.notes.len(), 1, "{:?}", listing.notes);
+    let incomplete = listing.left_out.iter().map(|it| it.incomplete);
+    assert_eq!(incomplete.collect::<Vec<_>>(), [false, true]);
+    assert_eq!(listing.notes.len(), 2, "{:?}", listing.notes);
+}
+
+#[tokio::test]
+async fn members_in_parts_that_are_no_text_are_counted() {
+    let settings = serve(|id, stream| {
+        let entry = |dn: &[u8], attributes: &[(&[u8], &[&[u8]])]| {
+            message(id, &[&entry_with(dn, attributes)])
+        };
+        let group = |range: &[u8], members: &[&[u8]]| {
+            entry(b"cn=dev,dc=example", &[(b"member", &[]), (range, members)])
+        };
+        let answer = match id {
+            2 => [
+                entry(b"uid=ann,dc=example", &[(b"uid", &[b"ann"])]),
+                entry(b"uid=bob,dc=example", &[(b"uid", &[b"bob"])]),
+            ]
+            .concat(),
+            3 => group(b"member;range=0-1", &[b"uid=ann,dc=example", b"\xff"]),
+            4 => group(b"member;range=2-3", &[b"\xfe", b"\xff"]),
+            _ => group(b"member;range=4-*", &[b"uid=bob,dc=example"]),
+        };
+        send(stream, &[&answer, &message(id, &[&result(0x65, b"")])]);
+    });
+    let settings = DirectorySettings {
+        groups: GroupSearch::Groups {
+            base_dn: "dc=example".to_owned(),
+            filter: "(cn={{groupname}})".to_owned(),
+            member_attribute: "member".to_owned(),
+        },
+        ..settings
+    };
+    let listing = directory().list(&settings).await.unwrap();
+    for name in ["ann", "bob"] {
+        assert_eq!(groups_of(&listing, name), &names(&["dev"]), "{name}");
+    }
+    let said = &listing.notes[0].reason;
+    assert!(said.contains("left out: 3"), "{said}");
 }

@@ -294,11 +294,12 @@ async fn members(
         return Ok((whole.texts, whole.unreadable));
     }
     let mut part = part_of(entry, attribute).ok_or_else(unreadable)?;
-    let mut all = Vec::new();
+    let (mut all, mut no_texts) = (Vec::new(), 0);
     for _ in 0..PARTS {
         all.append(&mut part.values);
+        no_texts += part.unreadable;
         let Some(next) = part.next else {
-            return Ok((all, 0));
+            return Ok((all, no_texts));
         };
         let wanted = format!("{attribute};range={next}-*");
         let search = (entry.dn.as_str(), Scope::Base, "(objectClass=*)");
@@ -315,22 +316,33 @@ async fn members(
 /// A part of the values of an attribute.
 struct Part {
     values: Vec<String>,
+    /// Number of values that are no text.
+    unreadable: usize,
     /// Where the next one begins; `None`: this is the last.
     next: Option<usize>,
 }
 
 fn part_of(entry: &SearchEntry, attribute: &str) -> Option<Part> {
-    let mut parts = entry.attrs.iter().filter_map(|(key, values)| {
+    let texts = entry.attrs.iter().map(|(key, it)| (key, it.clone(), 0));
+    let bytes = entry.bin_attrs.iter().map(|(key, it)| {
+        let texts = it.iter().filter_map(|it| std::str::from_utf8(it).ok());
+        let texts: Vec<String> = texts.map(str::to_owned).collect();
+        let unreadable = it.len() - texts.len();
+        (key, texts, unreadable)
+    });
+    let mut parts = texts.chain(bytes).filter_map(|(key, values, unreadable)| {
         let (name, range) = key.split_once(";range=")?;
         let (_, end) = range.split_once('-')?;
         let next = match end {
             "*" => None,
             end => Some(end.parse::<usize>().ok()?.checked_add(1)?),
         };
-        let values = values.clone();
-        name.eq_ignore_ascii_case(attribute)
-            .then_some(Part { values, next })
+        name.eq_ignore_ascii_case(attribute).then_some(Part {
+            values,
+            unreadable,
+            next,
+        })
     });
     // Beside a part that has values there may be an empty attribute without a range.
-    parts.find(|part| !part.values.is_empty() || part.next.is_none())
+    parts.find(|it| !it.values.is_empty() || it.unreadable > 0 || it.next.is_none())
 }

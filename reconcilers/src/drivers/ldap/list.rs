@@ -169,6 +169,7 @@ async fn by_member_of(
         let keys: Vec<String> = member_of.dns.iter().map(|dn| dn::key(dn)).collect();
         LeftOut {
             groups: groups.names_from(keys.iter().map(String::as_str)),
+            incomplete: member_of.incomplete,
             ..left
         }
     });

@@ -1,17 +1,30 @@
 //! The groups of one person, as a sign-in asks for them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use ldap3::ldap_escape;
+use tokio::time::timeout;
 
 use super::connect::Connection;
 use super::error::DirectoryError;
 use super::groups::{LEVELS, MOST, upwards};
-use super::search::{Entry, all};
+use super::search::{Entry, all, values};
 use super::{DirectorySettings, GroupSearch, dn};
 
 /// Groups in one question for those above them.
 const IN_ONE_FILTER: usize = 50;
+/// Longest time of a search that a server may have no index for.
+const UNINDEXED: Duration = Duration::from_millis(500);
+/// Attributes that hold DNs, and are compared as such by every server (RFC 4519).
+const OF_DNS: [&str; 6] = [
+    "member",
+    "2.5.4.31",
+    "uniquemember",
+    "2.5.4.50",
+    "roleoccupant",
+    "2.5.4.33",
+];
 /// Rules of comparison that take upper and lower case for the same: caseIgnoreIA5Match, and caseIgnoreMatch (RFC 4517 §4.2).
 const IGNORING_CASE: [&str; 2] = ["1.3.6.1.4.1.1466.109.114.2", "2.5.13.2"];
 
@@ -28,6 +41,10 @@ pub(super) async fn of_person(
                 return Ok(None);
             }
             let found = upwards(ldap, direct.dns.clone(), base_dn.as_deref()).await?;
+            // More likely the base is wrong than that the person has left all groups.
+            if found.groups.is_empty() {
+                return Ok(None);
+            }
             let keys: Vec<String> = direct.dns.iter().map(|dn| dn::key(dn)).collect();
             let names = found.groups.names_from(keys.iter().map(String::as_str));
             return Ok(Some(names));
@@ -70,8 +87,9 @@ pub(super) async fn of_person(
 
 /// The DNs of the groups that name a person, by DN or by user name.
 ///
-/// Names are compared as [`dn::text_key`] does. Where the attribute is of another kind, such as `memberUid` (RFC 2307), the rule of
-/// the comparison is named (RFC 4511 §4.5.1.7.7), and the usual ways of writing a name besides, for servers that know no such rule.
+/// The usual ways of writing a name, and the DN, are what servers have an index for. Where the attribute is a text, such as
+/// `memberUid` (RFC 2307), names are also compared as [`dn::text_key`] does, by the rule of the comparison (RFC 4511 §4.5.1.7.7),
+/// and DNs as [`dn::key`] does: as far as the server answers such searches in time.
 async fn direct(
     ldap: &Connection,
     settings: &DirectorySettings,
@@ -98,10 +116,49 @@ async fn direct(
         .map(|rule| format!("({attribute}:{rule}:={escaped})"))
         .collect();
     let search = (base_dn, filter);
-    match with_members(ldap, settings, search, &format!("{plain}{rules}")).await {
-        Err(DirectoryError::Refused { .. }) => with_members(ldap, settings, search, &plain).await,
-        found => found,
+    let mut found = with_members(ldap, settings, search, &plain).await?;
+    if !OF_DNS.contains(&attribute.to_lowercase().as_str()) {
+        let (by_rule, by_dn) = tokio::try_join!(
+            if_answered(with_members(ldap, settings, search, &rules)),
+            if_answered(with_dn(
+                ldap,
+                settings,
+                (base_dn, filter, attribute),
+                person
+            )),
+        )?;
+        found.extend(by_rule.into_iter().chain(by_dn));
     }
+    Ok(found)
+}
+
+/// Finds nothing where a server refuses a search, breaks it off, or takes too long.
+async fn if_answered(
+    search: impl Future<Output = Result<Vec<String>, DirectoryError>>,
+) -> Result<Vec<String>, DirectoryError> {
+    use DirectoryError::{Incomplete, Refused, Timeout};
+    match timeout(UNINDEXED, search).await {
+        Err(_) | Ok(Err(Refused { .. } | Incomplete(_) | Timeout(_))) => Ok(Vec::new()),
+        Ok(found) => found,
+    }
+}
+
+/// The DNs of the groups that name a person by DN, in any way of writing it, in an attribute that is a text.
+async fn with_dn(
+    ldap: &Connection,
+    settings: &DirectorySettings,
+    (base_dn, filter, attribute): (&str, &str, &str),
+    person: &Entry,
+) -> Result<Vec<String>, DirectoryError> {
+    let filter = narrowed(filter, &format!("({attribute}=*\\3d*)"));
+    let key = dn::key(&person.dn);
+    let attributes = vec![attribute.to_owned()];
+    let found = all(ldap, settings, base_dn, &filter, attributes, |entry| {
+        let members = values(&entry, attribute).texts;
+        let named = members.iter().any(|it| dn::member_key(it) == key);
+        named.then_some(entry.dn)
+    });
+    Ok(found.await?.into_iter().flatten().collect())
 }
 
 fn equals(attribute: &str, value: &str) -> String {
@@ -115,8 +172,7 @@ async fn with_members(
     (base_dn, filter): (&str, &str),
     any: &str,
 ) -> Result<Vec<String>, DirectoryError> {
-    let filter = filter.replace("{{groupname}}", "*");
-    let filter = format!("(&{}(|{any}))", parenthesised(&filter));
+    let filter = narrowed(filter, any);
     let attributes = vec!["1.1".to_owned()];
     all(ldap, settings, base_dn, &filter, attributes, |entry| {
         entry.dn
@@ -124,10 +180,11 @@ async fn with_members(
     .await
 }
 
-fn parenthesised(filter: &str) -> String {
-    if filter.starts_with('(') {
-        filter.to_owned()
-    } else {
-        format!("({filter})")
+/// The filter of all groups that fit any of some filters, too.
+fn narrowed(filter: &str, any: &str) -> String {
+    let filter = filter.replace("{{groupname}}", "*");
+    match filter.starts_with('(') {
+        true => format!("(&{filter}(|{any}))"),
+        false => format!("(&({filter})(|{any}))"),
     }
 }

@@ -127,6 +127,8 @@ pub struct LeftOut {
     pub names: Vec<String>,
     /// The names of the groups that it is in.
     pub groups: BTreeSet<String>,
+    /// It may be in more groups, which can't be read.
+    pub incomplete: bool,
     /// Reason for leaving it out, and the remedy.
     pub reason: String,
 }

@@ -356,16 +356,22 @@ pub(super) struct Values {
 /// The values of an attribute, whose name servers write in any case. Those with a language or another option
 /// (RFC 4512 §2.5) are not what was asked for.
 pub(super) fn values(entry: &SearchEntry, name: &str) -> Values {
-    let mut found = Values::default();
-    for (key, texts) in &entry.attrs {
-        match key.split_once(';') {
-            None if key.eq_ignore_ascii_case(name) => found.texts.extend(texts.iter().cloned()),
-            Some((key, options)) if key.eq_ignore_ascii_case(name) => {
-                found.in_parts |= options.to_lowercase().starts_with("range=");
-            }
-            _ => {}
-        }
-    }
+    let is_part = |key: &String| {
+        key.split_once(';').is_some_and(|(key, options)| {
+            key.eq_ignore_ascii_case(name) && options.to_lowercase().starts_with("range=")
+        })
+    };
+    let mut found = Values {
+        in_parts: entry
+            .attrs
+            .keys()
+            .chain(entry.bin_attrs.keys())
+            .any(is_part),
+        ..Values::default()
+    };
+    let texts = entry.attrs.iter();
+    let texts = texts.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    found.texts.extend(texts.flat_map(|(_, it)| it).cloned());
     // The library takes all values for bytes when one of them is no text.
     let bytes = entry.bin_attrs.iter();
     for value in bytes
