@@ -238,6 +238,29 @@ async fn what_may_be_better_soon_is_tried_again_after_a_while() {
 }
 
 #[tokio::test]
+async fn slow_hosts_do_not_hold_up_a_third_one() {
+    let mut yard = SkillYard::new().await;
+    yard.push(URL, "one");
+    yard.git.on_call(|| kit::Pace {
+        before: Duration::from_secs(3600),
+        ..kit::Pace::default()
+    });
+    for n in 0..8 {
+        let url = format!("https://slow{}.example/{n}", n % 2);
+        let slow = NewRepository {
+            name: format!("slow{n}").parse().unwrap(),
+            ..new(&url, true)
+        };
+        let uid = yard.save(&slow, &[], "t1").await;
+        let started = yard.fetch_pass(&uid).await.unwrap().unwrap();
+        assert_eq!(started.condition.unwrap().reason, Reason::Cloning);
+    }
+    yard.git.on_call(kit::Pace::default);
+    let uid = yard.save(&new(URL, true), &[], "t1").await;
+    assert_eq!(yard.fetched(&uid).await, Reason::Converged);
+}
+
+#[tokio::test]
 async fn a_request_that_is_taken_back_ends() {
     let mut yard = SkillYard::new().await;
     yard.push(URL, "one");
