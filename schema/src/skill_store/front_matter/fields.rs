@@ -30,19 +30,23 @@ pub(super) fn read_fields(yaml: &str, first: usize) -> Result<Fields, InvalidFro
     let mut members = Map::new();
     let mut warnings = Vec::new();
     for name in USED {
-        let found = fields.iter().filter(|field| field.name == *name);
-        let found: Vec<&Field<'_>> = found.collect();
+        let found = fields.iter();
+        let found = found.filter(|field| field.name.eq_ignore_ascii_case(name));
+        let mut found: Vec<&Field<'_>> = found.collect();
+        if found.iter().any(|field| field.name == *name) {
+            found.retain(|field| field.name == *name);
+        }
         let read = match found.as_slice() {
             [] => continue,
-            [field] => read_field(field, &mut warnings),
+            [field] => read_field(field, &mut warnings).map(|value| (field.name, value)),
             [one, other, ..] => Err(InvalidFrontMatter::Twice {
                 field: name,
                 lines: (one.line, other.line),
             }),
         };
         match read {
-            Ok(value) => {
-                members.insert((*name).to_owned(), value);
+            Ok((name, value)) => {
+                members.insert(name.to_owned(), value);
             }
             Err(error) if is_needed(name) || error == InvalidFrontMatter::TooMuch => {
                 return Err(error);
@@ -54,7 +58,7 @@ pub(super) fn read_fields(yaml: &str, first: usize) -> Result<Fields, InvalidFro
 }
 
 fn is_needed(name: &str) -> bool {
-    matches!(name, "name" | "description")
+    ["name", "description"].iter().any(|needed| needed.eq_ignore_ascii_case(name))
 }
 
 fn read_field(field: &Field<'_>, warnings: &mut Vec<String>) -> Result<Value, InvalidFrontMatter> {
@@ -75,7 +79,7 @@ fn read_field(field: &Field<'_>, warnings: &mut Vec<String>) -> Result<Value, In
         Err(error) => error,
     };
     match rest_of_line(field) {
-        Some(text) if field.name != METADATA && error != InvalidFrontMatter::TooMuch => {
+        Some(text) if !field.name.eq_ignore_ascii_case(METADATA) && error != InvalidFrontMatter::TooMuch => {
             warnings.push(describe_rest(field, &text));
             Ok(Value::String(text))
         }

@@ -180,7 +180,7 @@ fn read_block(block: &Block<'_>) -> Result<Reading, InvalidFrontMatter> {
         Ok(Value::Object(mut members)) => {
             for (name, value) in &mut members {
                 if matches!(value, Value::Number(_) | Value::Bool(_))
-                    && USED.contains(&&**name)
+                    && USED.iter().any(|used| used.eq_ignore_ascii_case(name))
                     && let Some(text) = read_scalar(yaml, name)
                 {
                     *value = Value::String(text);
@@ -213,7 +213,7 @@ fn take_fields(
 ) -> Result<Reading, InvalidFrontMatter> {
     let mut take = |field: &'static str, longest: usize, needed: bool| {
         let line = line_of(yaml, first, field);
-        let problem = match members.remove(field) {
+        let problem = match remove_field(members, field, line, &mut warnings) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(text)) => {
                 let length = text.chars().count();
@@ -268,17 +268,35 @@ fn take_fields(
                 .to_owned(),
         );
     }
-    let metadata = members.remove(METADATA).filter(|value| !value.is_null());
+    let line = line_of(yaml, first, METADATA);
+    let metadata = remove_field(members, METADATA, line, &mut warnings);
     Ok(Reading {
         front_matter: FrontMatter {
             name,
             description: description.or(summary),
             version,
             license,
-            metadata,
+            metadata: metadata.filter(|value| !value.is_null()),
         },
         title,
         warnings,
+    })
+}
+
+/// Takes a field out, also one in other letter case, with a warning.
+fn remove_field(
+    members: &mut Map<String, Value>,
+    field: &str,
+    line: usize,
+    warnings: &mut Vec<String>,
+) -> Option<Value> {
+    members.remove(field).or_else(|| {
+        let mut names = members.keys();
+        let name = names.find(|name| name.eq_ignore_ascii_case(field))?.clone();
+        warnings.push(format!(
+            "line {line}: {name} was taken for {field}; agents may not find it: write {field}"
+        ));
+        members.remove(&name)
     })
 }
 
@@ -343,8 +361,9 @@ fn not_yaml(error: &serde_yaml::Error, first: usize) -> InvalidFrontMatter {
 fn line_of(yaml: &str, first: usize, field: &str) -> usize {
     let begins = |line: &str| {
         let name = line.trim_start_matches(['"', '\'']);
-        name.strip_prefix(field)
-            .is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+        let (begin, rest) = name.split_at_checked(field.len()).unwrap_or_default();
+        begin.eq_ignore_ascii_case(field)
+            && rest.trim_start_matches(['"', '\'', ' ']).starts_with(':')
     };
     yaml.lines().position(begins).map_or(first, |at| at + first)
 }

@@ -171,6 +171,32 @@ fn scalars_are_texts_and_unused_shapes_are_left_out() {
 }
 
 #[test]
+fn fields_in_other_letter_case_are_taken_with_a_warning() {
+    for (yaml, name, warned) in [
+        ("Name: x\nDESCRIPTION: y", "x", &["line 2: Name was", "line 3: DESC"][..]),
+        ("Name: z\ndescription: y\nname: x\nSummary: z", "x", &[]),
+        ("Name: 1.10\ndescription: y", "1.10", &["line 2: Name was taken for name"]),
+        ("a: b: c\nName: x\ndescription: y", "x", &["line 2, column", "line 3: Name"]),
+        ("Name: x: y\ndescription: y", "x: y", &["line 2: Name has", "line 2: Name was"]),
+    ] {
+        let found = reading_of(yaml).unwrap();
+        assert_eq!(found.front_matter.name.as_deref(), Some(name), "{yaml:?}");
+        assert_eq!(found.front_matter.description.as_deref(), Some("y"));
+        let said = &found.warnings;
+        assert_eq!(said.len(), warned.len(), "{yaml:?}: {said:?}");
+        for (said, begin) in said.iter().zip(warned) {
+            assert!(said.starts_with(begin), "{yaml:?}: {said}");
+        }
+    }
+    let found = reading_of("name: x\ndescription: y\nVersion: 1.10\nMetadata: {a: 1}").unwrap();
+    assert_eq!(found.front_matter.version.as_deref(), Some("1.10"));
+    assert_eq!(found.front_matter.metadata, Some(serde_json::json!({"a": 1})));
+    assert!(found.warnings[1].starts_with("line 5: Metadata was"), "{found:?}");
+    let below = parse(b"# A\n\n---\nName: x\n---\n").unwrap();
+    assert_eq!(below.front_matter.name.as_deref(), Some("x"));
+}
+
+#[test]
 fn unquoted_text_is_taken_to_the_end_of_its_line() {
     for (value, expected) in [
         ("Use it when: always", "Use it when: always"),
