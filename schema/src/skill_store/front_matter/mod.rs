@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::adapter::depth::{directives, nests_deeper_than, scan_yaml};
 use crate::adapter::strict::Strict;
 pub use error::InvalidFrontMatter;
-use fields::{find_control_character, read_fields};
+use fields::{find_control_character, is_needed, read_fields};
 use locate::{Block, Located, find_wide_encoding, locate};
 
 /// Most bytes of it.
@@ -177,6 +177,12 @@ fn read_block(block: &Block<'_>) -> Result<Reading, InvalidFrontMatter> {
     };
     let mut members = match whole {
         Ok(Value::Null) => Map::new(),
+        // A text with a colon, below its name.
+        Ok(Value::Object(members)) if has_map_for_text(&members) => {
+            let (members, fields) = read_fields(yaml, line)?;
+            warnings.extend(fields);
+            members
+        }
         Ok(Value::Object(mut members)) => {
             for (name, value) in &mut members {
                 if matches!(value, Value::Number(_) | Value::Bool(_))
@@ -203,6 +209,11 @@ fn read_block(block: &Block<'_>) -> Result<Reading, InvalidFrontMatter> {
         }
     };
     take_fields(&mut members, yaml, line, warnings)
+}
+
+fn has_map_for_text(members: &Map<String, Value>) -> bool {
+    let mut members = members.iter();
+    members.any(|(name, value)| value.is_object() && is_needed(name))
 }
 
 fn take_fields(

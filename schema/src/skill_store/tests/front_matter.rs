@@ -119,6 +119,10 @@ fn what_is_wrong_is_said_with_its_line() {
             "line 3: name is a list, not a text; put it in quotes",
         ),
         (
+            "description:\n  !secret a: b",
+            "",
+        ),
+        (
             "description: {a: b}",
             "line 2: description is a map, not a text; put it in quotes",
         ),
@@ -213,6 +217,9 @@ fn unquoted_text_is_taken_to_the_end_of_its_line() {
         ("% of users", "% of users"),
         ("| On the same line", "On the same line"),
         ("> On the same line", "On the same line"),
+        ("\n  Use when: always", "Use when: always"),
+        ("\n  Use: when: always\n  and: more", "Use: when: always and: more"),
+        ("\n  \"Has \"inner\" quotes\"", "Has \"inner\" quotes"),
     ] {
         let found = reading_of(&format!("name: x\ndescription: {value}\nversion: 1.10"));
         let found = found.unwrap_or_else(|error| panic!("{value:?}: {error}"));
@@ -224,6 +231,15 @@ fn unquoted_text_is_taken_to_the_end_of_its_line() {
         };
         assert!(warning.starts_with("line 3: description has "), "{warning}");
         assert!(warning.ends_with("put it in quotes"), "{warning}");
+    }
+    for value in ["\n\tUse it", ">\n\tUse it", "|-\n\tUse\n\tit", "Use\n\tit"] {
+        let found = reading_of(&format!("name: x\ndescription: {value}")).unwrap();
+        assert_eq!(found.front_matter.description.as_deref(), Some("Use it"));
+        let [warning] = found.warnings.as_slice() else {
+            panic!("{value:?}: {:?}", found.warnings);
+        };
+        let begin = "line 3: description has lines that begin with a tab, ";
+        assert!(warning.starts_with(begin), "{value:?}: {warning}");
     }
 }
 
