@@ -10,9 +10,7 @@ use schema::db::Tx;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::object::{self, StatusRow};
 use schema::operation::{self, CANCELLED, Operation, TargetState};
-use schema::skill_repository::{
-    self, NewRepository, OfferedSkill, RefType, RepositoryFacts,
-};
+use schema::skill_repository::{self, NewRepository, OfferedSkill, RefType, RepositoryFacts};
 use sqlx::AssertSqlSafe;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::layer::{Context, SubscriberExt};

@@ -58,7 +58,9 @@ pub(super) fn read_fields(yaml: &str, first: usize) -> Result<Fields, InvalidFro
 }
 
 pub(super) fn is_needed(name: &str) -> bool {
-    ["name", "description"].iter().any(|needed| needed.eq_ignore_ascii_case(name))
+    ["name", "description"]
+        .iter()
+        .any(|needed| needed.eq_ignore_ascii_case(name))
 }
 
 fn read_field(field: &Field<'_>, warnings: &mut Vec<String>) -> Result<Value, InvalidFrontMatter> {
@@ -182,8 +184,8 @@ fn field_name(line: &str) -> Option<&str> {
     (begins && ends && name.len() <= 64 && name.chars().all(usual)).then_some(name)
 }
 
-/// The text after `name:`, with the indented lines below it; it may begin in these. `None` where YAML means something else by it, such as a tag or
-/// a quote that does not end.
+/// The text after `name:`, with the indented lines below it; it may begin in these. `None` where YAML means something else
+/// by it, such as a tag or a quote that does not end.
 fn rest_of_line(field: &Field<'_>) -> Option<String> {
     let (_, rest) = field.source.split_once(':')?;
     let (first, below) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -231,7 +233,5 @@ fn describe_rest(field: &Field<'_>, text: &str) -> String {
         true => "has a colon that YAML takes for another field",
         false => "has characters that mean something else in YAML",
     };
-    format!(
-        "line {line}: {name} {reason}; the rest was taken as its text: put it in quotes"
-    )
+    format!("line {line}: {name} {reason}; the rest was taken as its text: put it in quotes")
 }
