@@ -84,6 +84,12 @@ impl<T> From<JsonList<T>> for Vec<T> {
     }
 }
 
+impl<T> From<JsonList<T>> for Option<Vec<T>> {
+    fn from(list: JsonList<T>) -> Self {
+        Some(list.0)
+    }
+}
+
 impl Type<Any> for Applied {
     fn type_info() -> AnyTypeInfo {
         <str as Type<Any>>::type_info()

@@ -10,6 +10,7 @@ use schema::db::Tx;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::object::{self, StatusRow};
 use schema::operation::{self, CANCELLED, Operation, TargetState};
+use schema::skill_repository::{self, NewRepository, OfferedSkill, RefType, RepositoryFacts};
 use sqlx::AssertSqlSafe;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -29,6 +30,7 @@ on_both_databases!(
     only_old_operations_that_have_ended_are_forgotten,
     reasons_of_earlier_statuses_are_found,
     problems_are_grouped_by_kind_and_reason,
+    skills_of_earlier_releases_are_counted,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -283,6 +285,46 @@ async fn reasons_of_earlier_statuses_are_found(yard: Yard) {
     assert_eq!(run, 1);
     let found: Vec<String> = sqlx::query_scalar(read).fetch_all(tx.raw()).await.unwrap();
     assert_eq!(found, saved);
+}
+
+async fn skills_of_earlier_releases_are_counted(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
+    let new = NewRepository {
+        name: "tools".parse().unwrap(),
+        url: "https://git.example.com/tools".parse().unwrap(),
+        reference: "main".parse().unwrap(),
+        ref_type: RefType::Branch,
+        public: true,
+    };
+    let saved = skill_repository::save(&mut tx, &yard.key, &new, &[], "1", None, NOW).await;
+    let uid = saved.unwrap().0;
+    let skill = OfferedSkill {
+        path: "a".to_owned(),
+        name: None,
+        description: "{\"path\":\"\"}".to_owned(),
+        problem: None,
+        digest: None,
+        warnings: Vec::new(),
+        absent: false,
+    };
+    let mut facts = RepositoryFacts::default();
+    for count in [2, 0, 3] {
+        facts.skills = Some(vec![skill.clone(); count]);
+        let saved = skill_repository::save_facts(&mut tx, &uid, &facts).await;
+        saved.unwrap();
+        execute(&mut tx, "UPDATE skill_repository_facts SET skill_count = 9").await;
+        let run = repeat_updates(&mut tx, include_str!("../migrations/0024_left_out.sql")).await;
+        let row = skill_repository::get(&mut tx, &uid).await.unwrap().unwrap();
+        let found = (row.facts.skill_count, row.facts.skills);
+        assert_eq!((run, found), (1, (i64::try_from(count).unwrap(), None)));
+    }
+    // Skills that were not read stay as they are.
+    let read = skill_repository::get(&mut tx, &uid).await.unwrap().unwrap();
+    let saved = skill_repository::save_facts(&mut tx, &uid, &read.facts).await;
+    saved.unwrap();
+    let whole = skill_repository::get_whole(&mut tx, &uid).await;
+    let whole = whole.unwrap().unwrap().facts;
+    assert_eq!((whole.skill_count, whole.skills), (3, facts.skills));
 }
 
 async fn problems_are_grouped_by_kind_and_reason(yard: Yard) {

@@ -19,7 +19,9 @@ use crate::runtime::{Classify, ErrorClass, Waits};
 use crate::stores::DataDir;
 
 /// Repositories that are fetched at once; the others wait for their turn.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 6;
+/// Of these from one host: a slow one does not hold up the others.
+const PER_HOST: usize = 2;
 
 /// What is to be fetched.
 #[derive(Debug, Clone)]
@@ -117,6 +119,8 @@ struct Entry {
 struct State {
     entries: HashMap<Uid, Entry>,
     numbers: u64,
+    /// Turns of each host that is fetched from.
+    hosts: HashMap<String, Arc<Semaphore>>,
 }
 
 /// The fetches of repositories.
@@ -235,7 +239,17 @@ impl Clones {
         }
     }
 
+    fn turns_at(&self, host: &str) -> Arc<Semaphore> {
+        let hosts = &mut self.lock().hosts;
+        hosts.retain(|_, turns| Arc::strong_count(turns) > 1);
+        let turns = hosts.entry(host.to_ascii_lowercase());
+        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(PER_HOST))))
+    }
+
     async fn fetch(&self, fetch: &Fetch, number: u64) -> Result<Fetched, Failure> {
+        let host = fetch.remotes.first().map(|remote| remote.url.host());
+        let at_host = self.turns_at(host.unwrap_or_default());
+        let _at_host = at_host.acquire().await;
         let _turn = self.at_once.acquire().await;
         tracing::info!(repository = %fetch.uid, "fetching a repository");
         let mut refused = None;

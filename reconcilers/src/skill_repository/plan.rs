@@ -156,16 +156,16 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
 
 fn remembered(row: &RepositoryRow, fetched: &Fetched) -> RepositoryFacts {
     let facts = &row.facts;
-    let known = || Offer {
-        skills: facts.skills.clone(),
-        warnings: facts.warnings.clone(),
+    let (skills, warnings) = match fetched.skills.clone() {
+        Some(Offer { skills, warnings }) => (Some(skills), warnings),
+        None => (None, facts.warnings.clone()),
     };
-    let Offer { skills, warnings } = fetched.skills.clone().unwrap_or_else(known);
     RepositoryFacts {
         pull_token: Some(row.pull_token.clone()),
         commit_id: Some(fetched.commit.clone()),
         pulled_at: Some(fetched.at),
         skills,
+        skill_count: facts.skill_count,
         warnings,
         listing: LISTING,
         known_hosts: fetched.known_hosts.clone(),
@@ -189,7 +189,7 @@ fn refused(row: &RepositoryRow, reason: Reason, failure: String) -> RepositoryFa
 fn fetched(row: &RepositoryRow) -> String {
     let commit = row.facts.commit_id.as_deref().unwrap_or_default();
     let commit = commit.get(..12).unwrap_or(commit);
-    let skills = match row.facts.skills.len() {
+    let skills = match row.facts.skill_count {
         1 => "1 skill".to_owned(),
         n => format!("{n} skills"),
     };

@@ -833,6 +833,15 @@ async fn l28_l66_a_server_that_stalls_is_left_and_nothing_stays() {
     let seen = stage.export(&remote).await.unwrap_err();
     assert!(matches!(seen, GitError::Timeout(_)), "{seen:?}");
     stage.assert_nothing_is_left().await;
+
+    let resolve = Duration::from_millis(1);
+    let stage = Stage::with(Limits { resolve, ..limits });
+    let seen = stage.git.resolve(&remote).await.unwrap_err();
+    assert!(
+        matches!(seen, GitError::Timeout(within) if within == resolve),
+        "{seen:?}"
+    );
+    stage.assert_nothing_is_left().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

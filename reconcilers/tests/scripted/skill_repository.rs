@@ -60,7 +60,7 @@ impl SkillYard {
 
     async fn repository(&self, uid: &Uid) -> RepositoryRow {
         let mut connection = self.yard.db.read().await.unwrap();
-        let row = skill_repository::get(&mut connection, uid).await;
+        let row = skill_repository::get_whole(&mut connection, uid).await;
         row.unwrap().unwrap()
     }
 
@@ -123,7 +123,8 @@ async fn a_pull_fetches_what_is_new_and_asks_only_for_what_is_not() {
     assert_eq!(yard.fetched(&uid).await, Reason::Converged);
     let row = yard.repository(&uid).await;
     assert_eq!(row.facts.commit_id.as_ref(), Some(&first));
-    assert_eq!(row.facts.skills[0].path, "skills/pdf");
+    assert_eq!(row.facts.skills.as_ref().unwrap()[0].path, "skills/pdf");
+    assert_eq!(row.facts.skill_count, 1);
     assert_eq!(yard.checkouts(&uid), [first.as_str()]);
     assert_eq!((yard.calls("resolve"), yard.calls("export")), (1, 1));
     // Nobody asked.
@@ -134,6 +135,7 @@ async fn a_pull_fetches_what_is_new_and_asks_only_for_what_is_not() {
     assert_eq!((yard.calls("resolve"), yard.calls("export")), (2, 1));
     let unchanged = yard.repository(&uid).await;
     assert_eq!(unchanged.facts.skills, row.facts.skills);
+    assert_eq!(unchanged.facts.skill_count, 1);
     let second = yard.push(URL, "two");
     yard.pull(&uid, "t3").await;
     assert_eq!(yard.fetched(&uid).await, Reason::Converged);
@@ -160,7 +162,7 @@ async fn skills_listed_by_an_earlier_release_are_listed_anew() {
     let uid = yard.save(&new(URL, true), &[], "t1").await;
     yard.fetched(&uid).await;
     let mut facts = yard.repository(&uid).await.facts;
-    (facts.listing, facts.skills) = (0, Vec::new());
+    (facts.listing, facts.skills) = (0, Some(Vec::new()));
     let mut tx = yard.yard.db.begin().await.unwrap();
     let saved = skill_repository::save_facts(&mut tx, &uid, &facts).await;
     saved.unwrap();
@@ -168,7 +170,7 @@ async fn skills_listed_by_an_earlier_release_are_listed_anew() {
     yard.pull(&uid, "t2").await;
     assert_eq!(yard.fetched(&uid).await, Reason::Converged);
     let facts = yard.repository(&uid).await.facts;
-    assert_eq!((facts.skills.len(), yard.calls("export")), (1, 2));
+    assert_eq!((facts.skill_count, yard.calls("export")), (1, 2));
     assert_eq!(yard.checkouts(&uid), [commit]);
     yard.pull(&uid, "t3").await;
     yard.fetched(&uid).await;
@@ -232,6 +234,29 @@ async fn what_may_be_better_soon_is_tried_again_after_a_while() {
         yard.yard.clock.advance(pause);
     }
     assert!(pauses.is_sorted() && pauses[0] < pauses[2], "{pauses:?}");
+    assert_eq!(yard.fetched(&uid).await, Reason::Converged);
+}
+
+#[tokio::test]
+async fn slow_hosts_do_not_hold_up_a_third_one() {
+    let mut yard = SkillYard::new().await;
+    yard.push(URL, "one");
+    yard.git.on_call(|| kit::Pace {
+        before: Duration::from_secs(3600),
+        ..kit::Pace::default()
+    });
+    for n in 0..8 {
+        let url = format!("https://slow{}.example/{n}", n % 2);
+        let slow = NewRepository {
+            name: format!("slow{n}").parse().unwrap(),
+            ..new(&url, true)
+        };
+        let uid = yard.save(&slow, &[], "t1").await;
+        let started = yard.fetch_pass(&uid).await.unwrap().unwrap();
+        assert_eq!(started.condition.unwrap().reason, Reason::Cloning);
+    }
+    yard.git.on_call(kit::Pace::default);
+    let uid = yard.save(&new(URL, true), &[], "t1").await;
     assert_eq!(yard.fetched(&uid).await, Reason::Converged);
 }
 

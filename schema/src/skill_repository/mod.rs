@@ -23,8 +23,8 @@ pub use model::{
 pub use offer::Offer;
 pub use provider::Provider;
 pub use query::{
-    all, cancel_pull, credentials, delete, find, forget_host_key, get, list, listed_credentials,
-    lock, purge, request_pull, save, save_facts,
+    all, cancel_pull, credentials, delete, find, forget_host_key, get, get_whole, list,
+    listed_credentials, lock, purge, request_pull, save, save_facts,
 };
 pub use reference::{GIT_REF_RULE, GitRef, RefType};
 pub use url::{InvalidRepositoryUrl, RepositoryUrl, Scheme};

@@ -66,9 +66,11 @@ pub struct RepositoryFacts {
     pub commit_id: Option<String>,
     /// When.
     pub pulled_at: Option<Timestamp>,
-    /// The skills in it.
-    #[sqlx(try_from = "JsonList<OfferedSkill>")]
-    pub skills: Vec<OfferedSkill>,
+    /// The skills in it. `None`: they were not read; saved so, those of before stay.
+    #[sqlx(default, try_from = "JsonList<OfferedSkill>")]
+    pub skills: Option<Vec<OfferedSkill>>,
+    /// Number of skills in it, as it was read; saving counts `skills`.
+    pub skill_count: i64,
     /// Entries that were left out of it, a sentence each.
     #[sqlx(try_from = "JsonList<String>")]
     pub warnings: Vec<String>,

@@ -13,8 +13,6 @@ use crate::skill_store::{
     Skipped, digest_package, listed,
 };
 
-/// Longest description of a skill that is listed, in characters.
-const LONGEST: usize = 500;
 /// Most skills that a warning names.
 const NAMED: usize = 5;
 
@@ -104,12 +102,11 @@ fn judge(
             Err(ImportError::Store(error)) => return Err(io::Error::other(error)),
         }
     }
-    let description = skill.description.as_deref().unwrap_or_default();
     let warnings = all.get(&skill.path).map(LeftOut::warnings);
     Ok(OfferedSkill {
         path: skill.path.clone(),
         name: skill.name.clone(),
-        description: description.chars().take(LONGEST).collect(),
+        description: skill.description.clone().unwrap_or_default(),
         problem,
         digest,
         warnings: warnings.unwrap_or_default(),

@@ -24,7 +24,7 @@ macro_rules! select_repository {
     ($more:expr, $rest:expr) => {
         concat!(
             "SELECT r.uid, r.name, o.generation, o.deleted_at, r.url, r.ref, r.ref_type, r.public, r.pull_token, r.cancelled, r.host_key_token, \
-             f.pull_token AS done_token, f.commit_id, f.pulled_at, coalesce(f.skills, '[]') AS skills, \
+             f.pull_token AS done_token, f.commit_id, f.pulled_at, coalesce(f.skill_count, 0) AS skill_count, \
              coalesce(f.warnings, '[]') AS warnings, coalesce(f.listing, 0) AS listing, f.known_hosts, \
              coalesce(f.host_key_token, '') AS known_token, f.failed_token, f.failed_reason, f.failure",
             $more,
@@ -36,13 +36,15 @@ macro_rules! select_repository {
 }
 
 statements! {
-    /// Reads one.
+    /// Reads one without its skills.
     GET = select_repository!("", "WHERE r.uid = $1");
+    /// Reads one.
+    GET_WHOLE = select_repository!(", coalesce(f.skills, '[]') AS skills", "WHERE r.uid = $1");
     /// Finds one by the key of its name.
-    FIND = select_repository!("", "WHERE r.name_key = $1");
-    /// Reads all, in one scan.
+    FIND = select_repository!(", coalesce(f.skills, '[]') AS skills", "WHERE r.name_key = $1");
+    /// Reads all without their skills, in one scan.
     ALL = select_repository!("", "ORDER BY r.uid");
-    /// One page; `$1` is a LIKE pattern on the key of the name.
+    /// One page, without the skills; `$1` is a LIKE pattern on the key of the name.
     LIST = select_repository!(
         concat!(", r.credentials AS sealed, ", status_columns!()),
         "LEFT JOIN object_status s ON s.kind = 'skill-repository' AND s.uid = r.uid WHERE r.name_key LIKE $1 ESCAPE '!' ORDER BY r.name_key LIMIT $2 OFFSET $3"
@@ -62,10 +64,11 @@ statements! {
     /// The sealed credentials.
     CREDENTIALS = "SELECT credentials FROM skill_repositories WHERE uid = $1";
     /// What the reconciler remembers; nothing happens when the repository is gone.
-    SAVE_FACTS = "INSERT INTO skill_repository_facts (uid, pull_token, commit_id, pulled_at, skills, known_hosts, host_key_token, failed_token, failed_reason, failure, warnings, listing) \
-                  SELECT uid, $2, $3, CAST($4 AS BIGINT), $5, $6, $7, $8, $9, $10, $11, CAST($12 AS BIGINT) FROM skill_repositories WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO skill_repository_facts (uid, pull_token, commit_id, pulled_at, skills, known_hosts, host_key_token, failed_token, failed_reason, failure, warnings, listing, skill_count) \
+                  SELECT uid, $2, $3, CAST($4 AS BIGINT), coalesce(CAST($5 AS TEXT), '[]'), $6, $7, $8, $9, $10, $11, CAST($12 AS BIGINT), coalesce(CAST($13 AS BIGINT), 0) FROM skill_repositories WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET pull_token = excluded.pull_token, commit_id = excluded.commit_id, pulled_at = excluded.pulled_at, \
-                  skills = excluded.skills, known_hosts = excluded.known_hosts, host_key_token = excluded.host_key_token, \
+                  skills = coalesce(CAST($5 AS TEXT), skill_repository_facts.skills), \
+                  skill_count = coalesce(CAST($13 AS BIGINT), skill_repository_facts.skill_count), known_hosts = excluded.known_hosts, host_key_token = excluded.host_key_token, \
                   failed_token = excluded.failed_token, failed_reason = excluded.failed_reason, failure = excluded.failure, \
                   warnings = excluded.warnings, listing = excluded.listing";
     /// Removes the row.
@@ -92,12 +95,20 @@ fn seal(
         .map_err(|e| DbError::Sealed(format!("{}: {e}", context(uid))))
 }
 
-/// Reads one.
+/// Reads one without its skills.
 pub async fn get(connection: &mut Connection, uid: &Uid) -> Result<Option<RepositoryRow>, DbError> {
     fetch_optional!(connection, GET, uid)
 }
 
-/// Finds one by its name, without regard to case. One that is being removed is found, too.
+/// Reads one with its skills, of which there may be thousands.
+pub async fn get_whole(
+    connection: &mut Connection,
+    uid: &Uid,
+) -> Result<Option<RepositoryRow>, DbError> {
+    fetch_optional!(connection, GET_WHOLE, uid)
+}
+
+/// Finds one with its skills by its name, without regard to case. One that is being removed is found, too.
 pub async fn find(
     connection: &mut Connection,
     name: &PlainName,
@@ -105,12 +116,12 @@ pub async fn find(
     fetch_optional!(connection, FIND, name.key())
 }
 
-/// Reads all, in one scan.
+/// Reads all without their skills, in one scan.
 pub async fn all(connection: &mut Connection) -> Result<Vec<RepositoryRow>, DbError> {
     fetch_all!(connection, ALL)
 }
 
-/// One page, with the total. `search` is a case-insensitive substring.
+/// One page without the skills, with the total. `search` is a case-insensitive substring.
 pub async fn list(
     connection: &mut Connection,
     search: &str,
@@ -264,6 +275,7 @@ pub async fn save_facts(
     uid: &Uid,
     facts: &RepositoryFacts,
 ) -> Result<(), DbError> {
+    let skills = facts.skills.as_ref();
     execute!(
         tx,
         SAVE_FACTS,
@@ -271,14 +283,15 @@ pub async fn save_facts(
         &facts.pull_token,
         &facts.commit_id,
         facts.pulled_at,
-        serde_json::to_string(&facts.skills)?,
+        skills.map(serde_json::to_string).transpose()?,
         &facts.known_hosts,
         &facts.host_key_token,
         &facts.failed_token,
         facts.failed_reason.map(|reason| reason.as_str()),
         &facts.failure,
         serde_json::to_string(&facts.warnings)?,
-        facts.listing
+        facts.listing,
+        skills.map(|skills| i64::try_from(skills.len()).unwrap_or(i64::MAX))
     )?;
     Ok(())
 }

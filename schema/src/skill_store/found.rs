@@ -16,6 +16,8 @@ use crate::ids::{SKILL_NAME_RULE, SkillName};
 
 /// Most skills of a repository that are listed: public collections have thousands.
 pub const MAX_SKILLS: usize = 20_000;
+/// Longest description of a skill that is listed, in characters.
+const MAX_DESCRIPTION: usize = 500;
 /// Reason for not installing a directory with two manifests.
 const TWICE: &str =
     "it has SKILL.md twice, in different letter case; remove one of them from the repository";
@@ -28,7 +30,7 @@ pub struct FoundSkill {
     /// What it calls itself, else what its directory is called. `None` at the top when it calls itself nothing, and when
     /// that is no name of a skill.
     pub name: Option<SkillName>,
-    /// What it is for.
+    /// What it is for, at most 500 characters.
     pub description: Option<String>,
     /// Why it cannot be installed as it is, for people.
     pub problem: Option<String>,
@@ -135,7 +137,11 @@ fn skill(found: &Found<'_>) -> Result<FoundSkill, End> {
     };
     Ok(match front_matter::read(file).map_err(End)? {
         Ok(reading) => FoundSkill {
-            description: reading.front_matter.description,
+            // Cut here, not by the caller: there may be thousands.
+            description: reading
+                .front_matter
+                .description
+                .map(|text| text.chars().take(MAX_DESCRIPTION).collect()),
             ..named(path, reading.front_matter.name.as_deref())
         },
         Err(problem) => FoundSkill {

@@ -139,7 +139,7 @@ async fn install(
 fn chosen<'a>(repository: &'a RepositoryRow, named: Option<&str>) -> Result<&'a OfferedSkill> {
     /// Most directories that a refusal names.
     const NAMED: usize = 10;
-    let offered = &repository.facts.skills;
+    let offered = repository.facts.skills.as_deref().unwrap_or_default();
     let found: Vec<&OfferedSkill> = match named {
         None => offered.iter().collect(),
         Some(named) => {

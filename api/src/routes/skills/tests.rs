@@ -56,7 +56,7 @@ async fn pulled_repository_of(world: &World, tx: &mut Tx, manifest: &str) {
         pull_token: Some("1".to_owned()),
         commit_id: Some("c0ffee".to_owned()),
         pulled_at: Some(NOW),
-        skills: offer.unwrap().skills,
+        skills: Some(offer.unwrap().skills),
         ..RepositoryFacts::default()
     };
     skill_repository::save_facts(tx, &uid, &facts)
@@ -593,11 +593,12 @@ async fn skills_of_a_collection_are_paged_and_chosen_by_directory() {
         warnings: vec!["it has links".to_owned()],
         ..row.facts
     };
-    facts.skills[0] = offered("", Some("plan"), false);
+    let skills = facts.skills.as_mut().unwrap();
+    skills[0] = offered("", Some("plan"), false);
     let many = (0..3148).map(|n| offered(&format!("many/{n:04}"), Some("pdf"), false));
-    facts.skills.extend(many);
-    facts.skills.push(offered("pdf", Some("other"), false));
-    facts.skills.push(offered("x", None, true));
+    skills.extend(many);
+    skills.push(offered("pdf", Some("other"), false));
+    skills.push(offered("x", None, true));
     skill_repository::save_facts(&mut tx, &row.uid, &facts)
         .await
         .unwrap();
@@ -613,6 +614,7 @@ async fn skills_of_a_collection_are_paged_and_chosen_by_directory() {
     assert_eq!(page["skills"].as_array().unwrap().len(), 151);
     let repos = admin.get("skills/repos/list").await;
     assert_eq!(repos["repos"][0]["warnings"], json!(["it has links"]));
+    assert_eq!(repos["repos"][0]["skill_count"], 3151);
     let dry = [("name", "pulled"), ("dry_run", "1")];
     let pull = admin.done("skills/repos/pull", &dry).await;
     assert_eq!(pull["warnings"], json!(["it has links"]));
@@ -694,10 +696,10 @@ async fn a_skill_of_a_repository_is_installed_and_says_when_it_is_old() {
         ..row.facts
     };
     for (digest, is_old) in [
-        (facts.skills[0].digest.clone(), false),
+        (facts.skills.as_ref().unwrap()[0].digest.clone(), false),
         (other_digest(), true),
     ] {
-        facts.skills[0].digest = digest;
+        facts.skills.as_mut().unwrap()[0].digest = digest;
         skill_repository::save_facts(&mut tx, &row.uid, &facts)
             .await
             .unwrap();

@@ -88,6 +88,8 @@ pub struct Exported {
 pub struct Limits {
     /// Longest time of one call.
     pub whole: Duration,
+    /// Longest time of a question about a reference, for which little is sent.
+    pub resolve: Duration,
     /// Longest time in which nothing arrives and nothing is done.
     pub stalled: Duration,
     /// Longest time until a name is resolved, and until a connection stands.
@@ -106,6 +108,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             whole: Duration::from_secs(3600),
+            resolve: Duration::from_secs(120),
             stalled: Duration::from_secs(60),
             connect: Duration::from_secs(15),
             fetched: 1024 * 1024 * 1024,

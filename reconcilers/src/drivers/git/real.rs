@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::Certificate;
@@ -211,12 +212,12 @@ impl GitProgram {
         })
     }
 
-    /// A call, within its time.
+    /// A call, within this time.
     async fn within<T>(
         &self,
+        whole: Duration,
         call: impl Future<Output = Result<T, GitError>> + Send,
     ) -> Result<T, GitError> {
-        let whole = self.limits.whole;
         let ended = timeout(whole, Box::pin(call)).await;
         ended.unwrap_or(Err(GitError::Timeout(whole)))
     }
@@ -543,7 +544,7 @@ impl<'a> Found<'a> {
 #[async_trait]
 impl Git for GitProgram {
     async fn resolve(&self, remote: &Remote) -> Result<Resolved, GitError> {
-        self.within(async {
+        self.within(self.limits.resolve, async {
             let call = Box::pin(self.open(remote)).await?;
             call.resolve().await
         })
@@ -556,7 +557,7 @@ impl Git for GitProgram {
         into: &Path,
         progress: &(dyn Fn(Progress) + Send + Sync),
     ) -> Result<Exported, GitError> {
-        self.within(async {
+        self.within(self.limits.whole, async {
             let call = Box::pin(self.open(remote)).await?;
             call.export(into, progress).await
         })

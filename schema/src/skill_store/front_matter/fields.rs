@@ -30,19 +30,23 @@ pub(super) fn read_fields(yaml: &str, first: usize) -> Result<Fields, InvalidFro
     let mut members = Map::new();
     let mut warnings = Vec::new();
     for name in USED {
-        let found = fields.iter().filter(|field| field.name == *name);
-        let found: Vec<&Field<'_>> = found.collect();
+        let found = fields.iter();
+        let found = found.filter(|field| field.name.eq_ignore_ascii_case(name));
+        let mut found: Vec<&Field<'_>> = found.collect();
+        if found.iter().any(|field| field.name == *name) {
+            found.retain(|field| field.name == *name);
+        }
         let read = match found.as_slice() {
             [] => continue,
-            [field] => read_field(field, &mut warnings),
+            [field] => read_field(field, &mut warnings).map(|value| (field.name, value)),
             [one, other, ..] => Err(InvalidFrontMatter::Twice {
                 field: name,
                 lines: (one.line, other.line),
             }),
         };
         match read {
-            Ok(value) => {
-                members.insert((*name).to_owned(), value);
+            Ok((name, value)) => {
+                members.insert(name.to_owned(), value);
             }
             Err(error) if is_needed(name) || error == InvalidFrontMatter::TooMuch => {
                 return Err(error);
@@ -53,8 +57,10 @@ pub(super) fn read_fields(yaml: &str, first: usize) -> Result<Fields, InvalidFro
     Ok((members, warnings))
 }
 
-fn is_needed(name: &str) -> bool {
-    matches!(name, "name" | "description")
+pub(super) fn is_needed(name: &str) -> bool {
+    ["name", "description"]
+        .iter()
+        .any(|needed| needed.eq_ignore_ascii_case(name))
 }
 
 fn read_field(field: &Field<'_>, warnings: &mut Vec<String>) -> Result<Value, InvalidFrontMatter> {
@@ -68,19 +74,32 @@ fn read_field(field: &Field<'_>, warnings: &mut Vec<String>) -> Result<Value, In
                 value @ (Value::Number(_) | Value::Bool(_)) => {
                     read_scalar(field.source, field.name).map_or(value, Value::String)
                 }
+                // A colon in the lines below the name.
+                value @ Value::Object(_) if is_needed(field.name) && begins_below(field) => {
+                    take_rest(field, warnings).unwrap_or(value)
+                }
                 value => value,
             });
         }
         Ok(_) => InvalidFrontMatter::NotAMap { line: field.line },
         Err(error) => error,
     };
-    match rest_of_line(field) {
-        Some(text) if field.name != METADATA && error != InvalidFrontMatter::TooMuch => {
-            warnings.push(describe_rest(field, &text));
-            Ok(Value::String(text))
-        }
-        _ => Err(error),
+    if field.name.eq_ignore_ascii_case(METADATA) || error == InvalidFrontMatter::TooMuch {
+        return Err(error);
     }
+    take_rest(field, warnings).ok_or(error)
+}
+
+fn begins_below(field: &Field<'_>) -> bool {
+    let first = field.source.lines().next().unwrap_or_default();
+    first.trim_end().ends_with(':')
+}
+
+/// Takes the rest of a field as its text, with a warning.
+fn take_rest(field: &Field<'_>, warnings: &mut Vec<String>) -> Option<Value> {
+    let text = rest_of_line(field)?;
+    warnings.push(describe_rest(field, &text));
+    Some(Value::String(text))
 }
 
 /// The first character that may not be in a text file, and its place. Line and column count from 1, columns in characters.
@@ -165,17 +184,21 @@ fn field_name(line: &str) -> Option<&str> {
     (begins && ends && name.len() <= 64 && name.chars().all(usual)).then_some(name)
 }
 
-/// The text after `name:`, with the indented lines below it. `None` where YAML means something else by it, such as a tag or
-/// a quote that does not end.
+/// The text after `name:`, with the indented lines below it; it may begin in these. `None` where YAML means something else
+/// by it, such as a tag or a quote that does not end.
 fn rest_of_line(field: &Field<'_>) -> Option<String> {
     let (_, rest) = field.source.split_once(':')?;
-    let mut lines = rest.lines();
-    let first = lines.next()?.trim();
+    let (first, below) = rest.split_once('\n').unwrap_or((rest, ""));
+    let first = first.trim();
     let first = match first.strip_prefix(['|', '>']) {
         // Text beside the mark of a block of text.
         Some(text) => text.trim_start_matches(['-', '+']).trim_start(),
         None => first,
     };
+    let below = below.lines().filter(|line| line.starts_with([' ', '\t']));
+    let lines = std::iter::once(first).chain(below.map(str::trim));
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let first = lines.next()?;
     let begin = first.chars().next()?;
     let again = |mark: char| first.chars().skip(1).any(|c| c == mark);
     let is_text = match begin {
@@ -191,9 +214,8 @@ fn rest_of_line(field: &Field<'_>) -> Option<String> {
     }
     let unquoted = |mark| first.strip_prefix(mark)?.strip_suffix(mark);
     let first = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(first);
-    let more = lines.filter(|line| line.starts_with([' ', '\t']));
     let mut text = first.to_owned();
-    for line in more.map(str::trim).filter(|line| !line.is_empty()) {
+    for line in lines {
         text.push(' ');
         text.push_str(line);
     }
@@ -202,11 +224,14 @@ fn rest_of_line(field: &Field<'_>) -> Option<String> {
 
 fn describe_rest(field: &Field<'_>, text: &str) -> String {
     let Field { name, line, .. } = field;
+    if field.source.contains("\n\t") {
+        return format!(
+            "line {line}: {name} has lines that begin with a tab, which YAML does not allow; they were taken as its text: begin them with spaces"
+        );
+    }
     let reason = match text.contains(": ") || text.ends_with(':') {
         true => "has a colon that YAML takes for another field",
         false => "has characters that mean something else in YAML",
     };
-    format!(
-        "line {line}: {name} {reason}; the rest of the line was taken as its text: put it in quotes"
-    )
+    format!("line {line}: {name} {reason}; the rest was taken as its text: put it in quotes")
 }

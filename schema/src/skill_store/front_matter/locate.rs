@@ -115,8 +115,12 @@ fn find_end(text: &[u8], most: usize, ends: impl Fn(&[u8]) -> bool) -> Option<&[
 }
 
 fn names_field(yaml: &[u8]) -> bool {
-    let names = |line: &[u8]| line.starts_with(b"name:") || line.starts_with(b"description:");
-    yaml.split(|&byte| byte == b'\n').any(names)
+    let begins = |line: &[u8], field: &[u8]| {
+        let begin = line.get(..field.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(field))
+    };
+    yaml.split(|&byte| byte == b'\n')
+        .any(|line| begins(line, b"name:") || begins(line, b"description:"))
 }
 
 fn split_line(text: &[u8]) -> (&[u8], &[u8]) {

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::adapter::depth::{directives, nests_deeper_than, scan_yaml};
 use crate::adapter::strict::Strict;
 pub use error::InvalidFrontMatter;
-use fields::{find_control_character, read_fields};
+use fields::{find_control_character, is_needed, read_fields};
 use locate::{Block, Located, find_wide_encoding, locate};
 
 /// Most bytes of it.
@@ -177,10 +177,16 @@ fn read_block(block: &Block<'_>) -> Result<Reading, InvalidFrontMatter> {
     };
     let mut members = match whole {
         Ok(Value::Null) => Map::new(),
+        // A text with a colon, below its name.
+        Ok(Value::Object(members)) if has_map_for_text(&members) => {
+            let (members, fields) = read_fields(yaml, line)?;
+            warnings.extend(fields);
+            members
+        }
         Ok(Value::Object(mut members)) => {
             for (name, value) in &mut members {
                 if matches!(value, Value::Number(_) | Value::Bool(_))
-                    && USED.contains(&&**name)
+                    && USED.iter().any(|used| used.eq_ignore_ascii_case(name))
                     && let Some(text) = read_scalar(yaml, name)
                 {
                     *value = Value::String(text);
@@ -205,6 +211,11 @@ fn read_block(block: &Block<'_>) -> Result<Reading, InvalidFrontMatter> {
     take_fields(&mut members, yaml, line, warnings)
 }
 
+fn has_map_for_text(members: &Map<String, Value>) -> bool {
+    let mut members = members.iter();
+    members.any(|(name, value)| value.is_object() && is_needed(name))
+}
+
 fn take_fields(
     members: &mut Map<String, Value>,
     yaml: &str,
@@ -213,7 +224,7 @@ fn take_fields(
 ) -> Result<Reading, InvalidFrontMatter> {
     let mut take = |field: &'static str, longest: usize, needed: bool| {
         let line = line_of(yaml, first, field);
-        let problem = match members.remove(field) {
+        let problem = match remove_field(members, field, line, &mut warnings) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(text)) => {
                 let length = text.chars().count();
@@ -268,17 +279,35 @@ fn take_fields(
                 .to_owned(),
         );
     }
-    let metadata = members.remove(METADATA).filter(|value| !value.is_null());
+    let line = line_of(yaml, first, METADATA);
+    let metadata = remove_field(members, METADATA, line, &mut warnings);
     Ok(Reading {
         front_matter: FrontMatter {
             name,
             description: description.or(summary),
             version,
             license,
-            metadata,
+            metadata: metadata.filter(|value| !value.is_null()),
         },
         title,
         warnings,
+    })
+}
+
+/// Takes a field out, also one in other letter case, with a warning.
+fn remove_field(
+    members: &mut Map<String, Value>,
+    field: &str,
+    line: usize,
+    warnings: &mut Vec<String>,
+) -> Option<Value> {
+    members.remove(field).or_else(|| {
+        let mut names = members.keys();
+        let name = names.find(|name| name.eq_ignore_ascii_case(field))?.clone();
+        warnings.push(format!(
+            "line {line}: {name} was taken for {field}; agents may not find it: write {field}"
+        ));
+        members.remove(&name)
     })
 }
 
@@ -343,8 +372,9 @@ fn not_yaml(error: &serde_yaml::Error, first: usize) -> InvalidFrontMatter {
 fn line_of(yaml: &str, first: usize, field: &str) -> usize {
     let begins = |line: &str| {
         let name = line.trim_start_matches(['"', '\'']);
-        name.strip_prefix(field)
-            .is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+        let (begin, rest) = name.split_at_checked(field.len()).unwrap_or_default();
+        begin.eq_ignore_ascii_case(field)
+            && rest.trim_start_matches(['"', '\'', ' ']).starts_with(':')
     };
     yaml.lines().position(begins).map_or(first, |at| at + first)
 }

@@ -118,6 +118,7 @@ fn what_is_wrong_is_said_with_its_line() {
             "a: 1\nname: [x]",
             "line 3: name is a list, not a text; put it in quotes",
         ),
+        ("description:\n  !secret a: b", ""),
         (
             "description: {a: b}",
             "line 2: description is a map, not a text; put it in quotes",
@@ -171,6 +172,54 @@ fn scalars_are_texts_and_unused_shapes_are_left_out() {
 }
 
 #[test]
+fn fields_in_other_letter_case_are_taken_with_a_warning() {
+    for (yaml, name, warned) in [
+        (
+            "Name: x\nDESCRIPTION: y",
+            "x",
+            &["line 2: Name was", "line 3: DESC"][..],
+        ),
+        ("Name: z\ndescription: y\nname: x\nSummary: z", "x", &[]),
+        (
+            "Name: 1.10\ndescription: y",
+            "1.10",
+            &["line 2: Name was taken for name"],
+        ),
+        (
+            "a: b: c\nName: x\ndescription: y",
+            "x",
+            &["line 2, column", "line 3: Name"],
+        ),
+        (
+            "Name: x: y\ndescription: y",
+            "x: y",
+            &["line 2: Name has", "line 2: Name was"],
+        ),
+    ] {
+        let found = reading_of(yaml).unwrap();
+        assert_eq!(found.front_matter.name.as_deref(), Some(name), "{yaml:?}");
+        assert_eq!(found.front_matter.description.as_deref(), Some("y"));
+        let said = &found.warnings;
+        assert_eq!(said.len(), warned.len(), "{yaml:?}: {said:?}");
+        for (said, begin) in said.iter().zip(warned) {
+            assert!(said.starts_with(begin), "{yaml:?}: {said}");
+        }
+    }
+    let found = reading_of("name: x\ndescription: y\nVersion: 1.10\nMetadata: {a: 1}").unwrap();
+    assert_eq!(found.front_matter.version.as_deref(), Some("1.10"));
+    assert_eq!(
+        found.front_matter.metadata,
+        Some(serde_json::json!({"a": 1}))
+    );
+    assert!(
+        found.warnings[1].starts_with("line 5: Metadata was"),
+        "{found:?}"
+    );
+    let below = parse(b"# A\n\n---\nName: x\n---\n").unwrap();
+    assert_eq!(below.front_matter.name.as_deref(), Some("x"));
+}
+
+#[test]
 fn unquoted_text_is_taken_to_the_end_of_its_line() {
     for (value, expected) in [
         ("Use it when: always", "Use it when: always"),
@@ -187,6 +236,12 @@ fn unquoted_text_is_taken_to_the_end_of_its_line() {
         ("% of users", "% of users"),
         ("| On the same line", "On the same line"),
         ("> On the same line", "On the same line"),
+        ("\n  Use when: always", "Use when: always"),
+        (
+            "\n  Use: when: always\n  and: more",
+            "Use: when: always and: more",
+        ),
+        ("\n  \"Has \"inner\" quotes\"", "Has \"inner\" quotes"),
     ] {
         let found = reading_of(&format!("name: x\ndescription: {value}\nversion: 1.10"));
         let found = found.unwrap_or_else(|error| panic!("{value:?}: {error}"));
@@ -198,6 +253,15 @@ fn unquoted_text_is_taken_to_the_end_of_its_line() {
         };
         assert!(warning.starts_with("line 3: description has "), "{warning}");
         assert!(warning.ends_with("put it in quotes"), "{warning}");
+    }
+    for value in ["\n\tUse it", ">\n\tUse it", "|-\n\tUse\n\tit", "Use\n\tit"] {
+        let found = reading_of(&format!("name: x\ndescription: {value}")).unwrap();
+        assert_eq!(found.front_matter.description.as_deref(), Some("Use it"));
+        let [warning] = found.warnings.as_slice() else {
+            panic!("{value:?}: {:?}", found.warnings);
+        };
+        let begin = "line 3: description has lines that begin with a tab, ";
+        assert!(warning.starts_with(begin), "{value:?}: {warning}");
     }
 }
 

@@ -33,6 +33,7 @@ fn found(path: &str, name: Option<&str>, problem: bool) -> (String, Option<Strin
 
 #[test]
 fn every_directory_with_a_manifest_is_a_skill() {
+    let long = format!("---\nname: odd\ndescription: {}\n---\n", "ä".repeat(501));
     let dir = repository(&[
         ("SKILL.md", "# The whole"),
         (
@@ -45,6 +46,7 @@ fn every_directory_with_a_manifest_is_a_skill() {
         (".claude/skills/hidden/SKILL.md", ""),
         (".git/skills/x/SKILL.md", ""),
         ("docs/readme.md", ""),
+        ("z/SKILL.md", long.as_str()),
     ]);
     symlink("../pdf", dir.path().join("skills/link")).unwrap();
     symlink("/etc/passwd", dir.path().join("docs/SKILL.md")).unwrap();
@@ -57,10 +59,13 @@ fn every_directory_with_a_manifest_is_a_skill() {
             found("skills/odd", None, true),
             found("skills/pdf", Some("pdf-forms"), false),
             found("skills/pdf/more", Some("more"), false),
+            found("z", Some("odd"), false),
         ]
     );
     let skills = list_skills(open(dir.path())).unwrap().skills;
     assert_eq!(skills[4].description.as_deref(), Some("Fills."));
+    let cut = skills[6].description.as_deref().unwrap_or_default();
+    assert_eq!(cut, "ä".repeat(500));
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub struct Observed {
 }
 
 pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
-    let Some(row) = skill_repository::get(at.connection, &at.row.uid).await? else {
+    let Some(row) = skill_repository::get_whole(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };
     let observed = Observed {
@@ -49,6 +49,7 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
             .facts
             .skills
             .into_iter()
+            .flatten()
             .filter_map(|skill| skill.name)
             .collect(),
         commit: row.facts.commit_id,

@@ -90,7 +90,7 @@ pub(in crate::routes::skills) fn shown(
         public: row.public,
         last_pull: row.facts.pulled_at,
         commit: row.facts.commit_id,
-        skill_count: row.facts.skills.len(),
+        skill_count: usize::try_from(row.facts.skill_count).unwrap_or(0),
         warnings: row.facts.warnings,
         generation: row.generation,
         conditions: explained_owned(status.conditions),
@@ -178,7 +178,7 @@ pub(super) async fn list(
         let path = skill.version.origin.path.as_deref().unwrap_or_default();
         by_path.entry(path).or_default().push(skill);
     }
-    let offered = row.facts.skills.iter().collect();
+    let offered = row.facts.skills.iter().flatten().collect();
     let (offered, page) = cut(offered, paging, |skill: &&OfferedSkill, text| {
         let name = skill.name.as_ref().map(SkillName::key).unwrap_or_default();
         name.contains(text) || skill.path.to_lowercase().contains(text)

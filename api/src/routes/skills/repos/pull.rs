@@ -81,7 +81,7 @@ pub(super) async fn pull(
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let done = settled == wait::Settled::Converged;
     let mut snapshot = deps.db.snapshot().await?;
-    let after = skill_repository::get(&mut snapshot, &before.uid).await?;
+    let after = skill_repository::get_whole(&mut snapshot, &before.uid).await?;
     let (update_available, affected) = match &after {
         Some(after) => updates(&mut snapshot, after).await?,
         None => Default::default(),
@@ -116,6 +116,7 @@ async fn updates(
     let by_path: HashMap<&str, &OfferedSkill> = facts
         .skills
         .iter()
+        .flatten()
         .map(|skill| (skill.path.as_str(), skill))
         .collect();
     for skill in installed(connection, repository).await? {
