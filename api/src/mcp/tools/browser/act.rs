@@ -25,9 +25,14 @@ async fn scripted(
     given: &Arguments,
 ) -> Result<CallResult, Failed> {
     let given = Value::Object(given.clone());
-    let done = page::run(turn, script, given, |done: Done| done.success).await?;
-    let done = json!({ "success": done });
-    Ok(CallResult::text(done.to_string()).with(&done))
+    let Done {
+        success,
+        reformatted,
+    } = page::run(turn, script, given, |done| done).await?;
+    let done = json!({ "success": success });
+    let note = "the field shows another text than was typed; its value is below".to_owned();
+    let result = CallResult::text(done.to_string()).with(&done);
+    Ok(result.noting(reformatted.then_some(note)))
 }
 
 /// By a script where the executor says little of its own tools (see [`super::plain`]), and where `more` is asked for than they do.
@@ -51,6 +56,9 @@ async fn scripted_or_native(
 #[derive(Deserialize)]
 struct Done {
     success: bool,
+    /// The page has given the typed text another form.
+    #[serde(default)]
+    reformatted: bool,
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
@@ -76,6 +84,10 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     if let Some(done) = scripted_or_native(turn, Script::Type, given, flag("append")).await? {
         return Ok(done);
     }
+    let before = match turn.is_plain_browser() && flag("submit") {
+        true => look::visible_text(turn, &only(given, &["selector"]), ToOwned::to_owned).await?,
+        false => String::new(),
+    };
     let typed = turn
         .result("browser_type", &only(given, &["selector", "text"]))
         .await?;
@@ -83,7 +95,7 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
         return Ok(typed);
     }
     if turn.is_plain_browser() {
-        has_text(turn, given).await?;
+        has_text(turn, given, before).await?;
     }
     let mut enter = only(given, &["selector"]);
     enter.extend(arguments(json!({"key": "Enter"})));
@@ -97,14 +109,17 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
 /// Checks that a field has the text that was typed into it, before Enter is pressed on something else.
 ///
 /// # Errors
-/// The field has another text.
-async fn has_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<(), Stop> {
+/// The field has the text from before, or none.
+async fn has_text(turn: &mut Turn<'_>, given: &Arguments, before: String) -> Result<(), Stop> {
     fn plain(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
     let text = given.get("text").and_then(Value::as_str);
     let text = plain(text.unwrap_or_default());
-    let made = move |found: &str| plain(found).contains(&text);
+    let made = move |found: &str| {
+        let found = plain(found);
+        found.contains(&text) || (!found.is_empty() && found != plain(&before))
+    };
     match look::visible_text(turn, &only(given, &["selector"]), made).await? {
         true => Ok(()),
         false => Err(Stop::said(
