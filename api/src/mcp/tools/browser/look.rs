@@ -319,7 +319,9 @@ fn listed<T: Serialize>(found: &Elements<T>, line: impl Fn(&T) -> String) -> Cal
     let too_long = (part.next.is_some()).then(|| "The list is cut: give a lower limit.".to_owned());
     let count = all.len();
     let more = more.then(|| {
-        format!("These are the first {count} of more elements: give a higher limit, or ask for less.")
+        format!(
+            "These are the first {count} of more elements: give a higher limit, or ask for less."
+        )
     });
     let ours: Vec<_> = cut.into_iter().chain(more).chain(too_long).collect();
     let ours = (!ours.is_empty()).then(|| ours.join("\n"));
