@@ -103,7 +103,16 @@ impl ToPull {
             (Some(image), Some(tag)) if image == tag || image.ends_with(&format!(":{tag}")) => {
                 Ok(image.to_owned())
             }
-            (Some(image), Some(tag)) => Ok(format!("{image}:{tag}")),
+            (Some(image), Some(tag)) => {
+                let last = image.rsplit('/').next().unwrap_or(image);
+                if last.contains([':', '@']) {
+                    let rule = format!(
+                        "image {image} names a tag or digest already; leave out tag, or the part of image after its name"
+                    );
+                    return Err(ApiError::invalid("tag", rule));
+                }
+                Ok(format!("{image}:{tag}"))
+            }
             (None, None) => {
                 let rule = "image is required: a tag of image.name, or a reference";
                 Err(ApiError::invalid("image", rule))
