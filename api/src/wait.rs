@@ -354,7 +354,9 @@ pub fn reply(
     };
     match settled {
         Settled::Converged => Ok(Answer::ok(done, report(State::Converged, None))),
-        Settled::Pending(conditions) | Settled::Unavailable(conditions) => Ok(pending(under_way.into(), conditions)),
+        Settled::Pending(conditions) | Settled::Unavailable(conditions) => {
+            Ok(pending(under_way.into(), conditions))
+        }
         Settled::Paused(conditions) => {
             let message =
                 "requested; the object is paused, and the change takes effect once it is resumed";

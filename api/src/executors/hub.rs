@@ -411,6 +411,11 @@ impl Hub {
         let now = self.now();
         let mut state = self.lock();
         let before = state.registry.due_at();
+        if let Event::Answered { connection, id } = event
+            && let Some(socket) = state.sockets.get_mut(&connection)
+        {
+            socket.going.remove(&id);
+        }
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             for effect in state.registry.apply(now, event) {
@@ -535,7 +540,9 @@ impl State {
             return false;
         };
         let sent = socket.orders.try_send(Order::Ask(id, question)).is_ok();
-        socket.going.extend(change.filter(|_| sent).map(|it| (id, it)));
+        socket
+            .going
+            .extend(change.filter(|_| sent).map(|it| (id, it)));
         // As many others still go on.
         if socket.going.len() > GOING {
             socket.going.pop_first();

@@ -40,10 +40,9 @@ fn change(generation: i64) -> Change {
 fn reason(settled: Settled) -> Option<Reason> {
     match settled {
         Settled::Failed { reason, .. } => Some(reason),
-        Settled::Converged
-        | Settled::Pending(_)
-        | Settled::Unavailable(_)
-        | Settled::Paused(_) => None,
+        Settled::Converged | Settled::Pending(_) | Settled::Unavailable(_) | Settled::Paused(_) => {
+            None
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{Admitted, WITHOUT_PAGE};
-use crate::executors::{Answer, Ask, Change, Changes, ConnectionId, Failure, Job, Outcome, Service};
+use crate::executors::{
+    Answer, Ask, Change, Changes, ConnectionId, Failure, Job, Outcome, Service,
+};
 use crate::mcp::audit::Record;
 
 /// Tools that leave the page in the tab, by scripts that read nothing of it.

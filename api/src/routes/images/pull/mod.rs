@@ -375,7 +375,9 @@ mod tests {
         ] {
             assert_eq!(name(image, tag).as_deref(), Some(expected));
         }
-        assert_eq!(name("", ""), None);
+        for (image, tag) in [("", ""), ("r/a:v1", "v2"), ("r:5000/a@sha256:0", "v2")] {
+            assert_eq!(name(image, tag), None, "{image} {tag}");
+        }
     }
 
     #[test]
