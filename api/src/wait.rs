@@ -167,7 +167,7 @@ impl Default for Settled {
 }
 
 impl Settled {
-    /// Under way, as an object with these conditions is; what was `seen` of an older generation does not tell that the engine is away.
+    /// State of an object that is not ready. Only what was `seen` of the awaited generation tells that the engine is away.
     fn pending(conditions: Vec<Condition>, seen: bool) -> Self {
         let ready = condition::find(&conditions, ConditionType::Ready);
         match seen && ready.is_some_and(|ready| ready.reason == Reason::EngineUnavailable) {

@@ -44,7 +44,8 @@ const acting = (act, clicks) => (given) => {
   addEventListener('beforeunload', leave, { once: true });
   const link = clicks && element?.closest?.('a[target][href]');
   if (link && !['', '_self', '_top', '_parent'].includes(link.target.toLowerCase())) at.opened.push(squeeze(link.href, 500));
-  const done = act(given);
+  let done;
+  try { done = act(given); } catch (error) { at.restore(); throw error; }
   return [done, () => {
     // Downloads are asked for like pages, and no page comes.
     if (performance.now() - leaving < 2500) return { leaving: true };
