@@ -52,7 +52,7 @@ const EFFECTS: &str = r#"<!doctype html><title>Effects</title><body>
 <table><tr><th>Name<th>Price<tr><td>Tea<td>2 <button>Buy</button></table>"#;
 /// Fields that reformat what they get, web components, keys, and globals of a page that hide those of the browser.
 const ODD: &str = r#"<!doctype html><title>Odd</title><body>
-<script>class Node {} class Event {} Array.prototype.toJSON = () => '[]'; Object.defineProperty(window, 'alert', { value: () => {} });</script>
+<script>class Node {} class Event {} Array.prototype.toJSON = () => '[]'; Object.defineProperty(window, 'alert', { value: () => {}, writable: false });</script>
 <form id=clobbered><input name=tagName><input name=getAttribute></form>
 <input id=phone><input id=upper oninput="this.value = this.value.toUpperCase()"><input id=range type=range><input id=number type=number>
 <input id=stubborn value=old oninput="this.value = 'old'"><x-field id=field></x-field>
