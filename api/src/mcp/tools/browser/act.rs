@@ -84,10 +84,6 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     if let Some(done) = scripted_or_native(turn, Script::Type, given, flag("append")).await? {
         return Ok(done);
     }
-    let before = match turn.is_plain_browser() && flag("submit") {
-        true => look::visible_text(turn, &only(given, &["selector"]), ToOwned::to_owned).await?,
-        false => String::new(),
-    };
     let typed = turn
         .result("browser_type", &only(given, &["selector", "text"]))
         .await?;
@@ -95,7 +91,7 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
         return Ok(typed);
     }
     if turn.is_plain_browser() {
-        has_text(turn, given, before).await?;
+        has_text(turn, given).await?;
     }
     let mut enter = only(given, &["selector"]);
     enter.extend(arguments(json!({"key": "Enter"})));
@@ -106,19 +102,24 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     }
 }
 
-/// Checks that a field has the text that was typed into it, before Enter is pressed on something else.
+/// Checks that a field has the text that was typed into it, in whatever form, before Enter is pressed on something else.
 ///
 /// # Errors
-/// The field has the text from before, or none.
-async fn has_text(turn: &mut Turn<'_>, given: &Arguments, before: String) -> Result<(), Stop> {
+/// The field has another text.
+async fn has_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<(), Stop> {
     fn plain(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+    fn letters(text: &str) -> String {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    }
     let text = given.get("text").and_then(Value::as_str);
-    let text = plain(text.unwrap_or_default());
+    let text = text.unwrap_or_default().to_owned();
     let made = move |found: &str| {
-        let found = plain(found);
-        found.contains(&text) || (!found.is_empty() && found != plain(&before))
+        let typed = letters(&text);
+        plain(found).contains(&plain(&text))
+            || (!typed.is_empty() && letters(found).contains(&typed))
     };
     match look::visible_text(turn, &only(given, &["selector"]), made).await? {
         true => Ok(()),
