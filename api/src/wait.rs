@@ -146,6 +146,8 @@ pub enum Settled {
     Converged,
     /// Not yet; with what is known so far.
     Pending(Vec<Condition>),
+    /// Not before the engine is reachable again, as a pass has observed of this generation; with what is known so far.
+    Unavailable(Vec<Condition>),
     /// Not before somebody resumes it; with what is known so far. Nobody waits for that.
     Paused(Vec<Condition>),
     /// Needs manual action.
@@ -165,13 +167,13 @@ impl Default for Settled {
 }
 
 impl Settled {
-    /// Tells whether waiting helps: the change is under way, and not held up by an engine that is away.
-    fn may_settle_soon(&self) -> bool {
-        let Self::Pending(conditions) = self else {
-            return false;
-        };
-        let ready = condition::find(conditions, ConditionType::Ready);
-        ready.is_none_or(|ready| ready.reason != Reason::EngineUnavailable)
+    /// State of an object that is not ready. Only what was `seen` of the awaited generation tells that the engine is away.
+    fn pending(conditions: Vec<Condition>, seen: bool) -> Self {
+        let ready = condition::find(&conditions, ConditionType::Ready);
+        match seen && ready.is_some_and(|ready| ready.reason == Reason::EngineUnavailable) {
+            true => Self::Unavailable(conditions),
+            false => Self::Pending(conditions),
+        }
     }
 
     /// What decides when several objects were changed together. A pause comes before what is merely under
@@ -180,8 +182,9 @@ impl Settled {
         match self {
             Self::Converged => 0,
             Self::Pending(_) => 1,
-            Self::Paused(_) => 2,
-            Self::Failed { .. } => 3,
+            Self::Unavailable(_) => 2,
+            Self::Paused(_) => 3,
+            Self::Failed { .. } => 4,
         }
     }
 }
@@ -215,12 +218,7 @@ async fn settle_all(
     wait: Option<Duration>,
 ) -> (usize, Settled) {
     let ask = || decisive(deps, changes, until);
-    // A pass takes note of a change, and of a pause, without an engine.
-    let needs_engine = matches!(until, Until::Converged | Until::Purged);
-    let settled = |(_, settled): &(usize, Settled)| match needs_engine {
-        true => !settled.may_settle_soon(),
-        false => !matches!(settled, Settled::Pending(_)),
-    };
+    let settled = |(_, settled): &(usize, Settled)| !matches!(settled, Settled::Pending(_));
     repeat(deps, wait.unwrap_or(DEFAULT_WAIT), ask, settled).await
 }
 
@@ -252,7 +250,7 @@ pub async fn settle_kinds(
         };
         Ok((decides, settled, failed))
     };
-    let is_last = |(_, settled, _): &(usize, Settled, i64)| !settled.may_settle_soon();
+    let is_last = |(_, settled, _): &(usize, Settled, i64)| !matches!(settled, Settled::Pending(_));
     repeat(deps, wait.unwrap_or(Duration::ZERO), ask, is_last).await
 }
 
@@ -356,7 +354,9 @@ pub fn reply(
     };
     match settled {
         Settled::Converged => Ok(Answer::ok(done, report(State::Converged, None))),
-        Settled::Pending(conditions) => Ok(pending(under_way.into(), conditions)),
+        Settled::Pending(conditions) | Settled::Unavailable(conditions) => {
+            Ok(pending(under_way.into(), conditions))
+        }
         Settled::Paused(conditions) => {
             let message =
                 "requested; the object is paused, and the change takes effect once it is resumed";
@@ -585,7 +585,7 @@ fn judge(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled 
     if seen && is_true(&row.status.conditions, ConditionType::Ready) {
         return Settled::Converged;
     }
-    held_up(&row, seen, paused).unwrap_or(Settled::Pending(row.status.conditions))
+    held_up(&row, seen, paused).unwrap_or_else(|| Settled::pending(row.status.conditions, seen))
 }
 
 fn judge_note(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled {
@@ -615,7 +615,8 @@ fn judge_removal(row: Option<ObjectRow>, first: Vec<ObjectRow>, paused: &[String
     });
     obstacle.unwrap_or_else(|| {
         let next = first.into_iter().next().unwrap_or(row);
-        Settled::Pending(next.status.conditions)
+        let seen = next.status.observed_generation >= next.generation;
+        Settled::pending(next.status.conditions, seen)
     })
 }
 

@@ -1,5 +1,6 @@
 //! What is begun at one executor that may change what others see there: whoever looks has to know whether it was still the same.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The changes at a connection.
@@ -37,13 +38,19 @@ impl Changes {
         self.now().begun != since.begun
     }
 
-    /// One begins.
-    pub fn begin(&self) {
+    /// Begins a change.
+    pub fn begin(self: &Arc<Self>) -> Arc<Change> {
         self.begun.fetch_add(1, Ordering::SeqCst);
+        Arc::new(Change(Arc::clone(self)))
     }
+}
 
-    /// One has ended.
-    pub fn end(&self) {
-        self.ended.fetch_add(1, Ordering::SeqCst);
+/// A change that has begun. It ends when its call is over and each of its questions is answered, or the connection is gone.
+#[derive(Debug)]
+pub struct Change(Arc<Changes>);
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Budget, Share};
-use super::changes::Changes;
+use super::changes::{Change, Changes};
 use super::frame::{self, Hello, Outcome};
 use super::registry::{
     Close, ConnectionId, Devices, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol,
@@ -112,6 +112,9 @@ pub(super) struct Orders {
     pub(super) close: oneshot::Receiver<Close>,
 }
 
+/// Most changes of a connection whose questions are not answered.
+const GOING: usize = 64;
+
 struct Socket {
     service: Service,
     about: Arc<About>,
@@ -119,6 +122,8 @@ struct Socket {
     orders: mpsc::Sender<Order>,
     close: oneshot::Sender<Close>,
     changes: Arc<Changes>,
+    /// Changes whose questions are not answered, by their number.
+    going: BTreeMap<u64, Arc<Change>>,
 }
 
 /// What a job waits for.
@@ -128,6 +133,8 @@ struct Waiter {
     answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
     /// What it asks, until that is sent.
     question: Option<String>,
+    /// The change that it belongs to.
+    change: Option<Arc<Change>>,
 }
 
 #[derive(Default)]
@@ -318,6 +325,7 @@ impl Hub {
                 orders,
                 close,
                 changes: Arc::default(),
+                going: BTreeMap::new(),
             };
             state.sockets.insert(connection, socket);
             connection
@@ -403,6 +411,11 @@ impl Hub {
         let now = self.now();
         let mut state = self.lock();
         let before = state.registry.due_at();
+        if let Event::Answered { connection, id } = event
+            && let Some(socket) = state.sockets.get_mut(&connection)
+        {
+            socket.going.remove(&id);
+        }
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             for effect in state.registry.apply(now, event) {
@@ -516,12 +529,25 @@ impl State {
 
     /// Whether the connection takes it.
     fn write(&mut self, job: JobId, connection: ConnectionId, id: u64) -> bool {
-        let waiter = self.jobs.get_mut(&job);
-        let Some(question) = waiter.and_then(|waiter| waiter.question.take()) else {
+        let Some(waiter) = self.jobs.get_mut(&job) else {
             return true;
         };
-        let socket = self.sockets.get(&connection);
-        socket.is_some_and(|socket| socket.orders.try_send(Order::Ask(id, question)).is_ok())
+        let change = waiter.change.take();
+        let Some(question) = waiter.question.take() else {
+            return true;
+        };
+        let Some(socket) = self.sockets.get_mut(&connection) else {
+            return false;
+        };
+        let sent = socket.orders.try_send(Order::Ask(id, question)).is_ok();
+        socket
+            .going
+            .extend(change.filter(|_| sent).map(|it| (id, it)));
+        // As many others still go on.
+        if socket.going.len() > GOING {
+            socket.going.pop_first();
+        }
+        sent
     }
 
     fn cancel(&mut self, connection: ConnectionId, id: u64) {
@@ -575,6 +601,20 @@ impl Job {
         params: &RawValue,
         limit: Duration,
     ) -> Result<Answer, Ask> {
+        self.ask_for(None, tool, params, limit).await
+    }
+
+    /// Asks as [`Self::ask`] does; the change goes on at least until the executor has answered, however late.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn ask_for(
+        &mut self,
+        change: Option<Arc<Change>>,
+        tool: &str,
+        params: &RawValue,
+        limit: Duration,
+    ) -> Result<Answer, Ask> {
         let longest = longest_frame(self.service);
         let question = frame::question(tool, params);
         if question.len() + frame::NUMBER > longest {
@@ -583,6 +623,7 @@ impl Job {
         let (sender, answer) = oneshot::channel();
         if let Some(waiter) = self.hub.lock().jobs.get_mut(&self.id) {
             waiter.question = Some(question);
+            waiter.change = change;
             waiter.answer = Some(sender);
         }
         let job = self.id;

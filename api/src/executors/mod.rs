@@ -14,7 +14,7 @@ mod tests;
 mod traffic;
 
 pub use budget::Share;
-pub use changes::{Changes, Since};
+pub use changes::{Change, Changes, Since};
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job, News};
 pub(crate) use registry::DEVICES;

@@ -26,6 +26,8 @@ pub struct Fields {
     spooled: Option<File>,
     /// The files for a workspace.
     received: ReceivedFiles,
+    /// A text that arrived with CRLF got line feeds.
+    pub(super) had_crlf: bool,
 }
 
 /// Names only: values may be secrets.

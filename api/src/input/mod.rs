@@ -115,6 +115,8 @@ pub struct Input<T> {
     pub spooled: Option<File>,
     /// The files for the caller's workspace.
     pub received: ReceivedFiles,
+    /// A text of a multipart form arrived with CRLF, and got line feeds.
+    pub(crate) had_crlf: bool,
     /// The body as it is. Routes that take JSON as it is only.
     pub message: Message,
     /// What the connection becomes if the answer is 101; `None` when it can become nothing else.
@@ -181,6 +183,7 @@ impl RawInput {
             file: self.fields.take_file(),
             spooled: self.fields.take_spooled(),
             received: self.fields.take_received(),
+            had_crlf: self.fields.had_crlf,
             message: self.message,
             upgrade: self.upgrade,
             params: self.fields.parse()?,

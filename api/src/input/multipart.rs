@@ -27,6 +27,7 @@ pub(super) async fn parse(body: Bytes, boundary: &str, file: Option<&str>) -> Re
         }
         let text = String::from_utf8(bytes.into())
             .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
+        fields.had_crlf |= has_crlf_only(&text);
         fields.insert(name, unify_lines(text))?;
     }
     Ok(fields)

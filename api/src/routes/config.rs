@@ -456,7 +456,7 @@ async fn finish(
             &format!("configuration saved; {failed} objects need manual action"),
         ),
         Settled::Converged => saved(State::Converged, "configuration saved"),
-        Settled::Pending(_) | Settled::Paused(_) => {
+        Settled::Pending(_) | Settled::Unavailable(_) | Settled::Paused(_) => {
             let message = match &draft.rollout {
                 Some(task) => format!(
                     "configuration saved; agents get it in steps (task {task}); `agentyard config rollback {way_back}` takes it back"

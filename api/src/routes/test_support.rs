@@ -107,13 +107,18 @@ impl Yard {
 
     /// Creates a running user whose uid is the name.
     pub(crate) async fn user(&self, name: &str) -> Uid {
+        self.user_of(name, "registry:5000/agent:v1").await
+    }
+
+    /// Creates a running user with this image.
+    pub(crate) async fn user_of(&self, name: &str, image: &str) -> Uid {
         let uid = Uid::from(name.to_owned());
         let new = NewUser {
             uid: uid.clone(),
             name: name.parse().unwrap(),
             source: Source::Local,
             password_hash: None,
-            image_ref: "registry:5000/agent:v1".to_owned(),
+            image_ref: image.to_owned(),
             desired: Desired::Running,
         };
         let mut tx = self.world.db.begin().await.unwrap();

@@ -40,7 +40,9 @@ fn change(generation: i64) -> Change {
 fn reason(settled: Settled) -> Option<Reason> {
     match settled {
         Settled::Failed { reason, .. } => Some(reason),
-        Settled::Converged | Settled::Pending(_) | Settled::Paused(_) => None,
+        Settled::Converged | Settled::Pending(_) | Settled::Unavailable(_) | Settled::Paused(_) => {
+            None
+        }
     }
 }
 
@@ -68,8 +70,9 @@ fn a_failure_of_an_older_generation_is_not_ours() {
 fn l33_an_engine_that_is_away_is_no_failure() {
     let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
     let settled = judge(&change(3), container(3, away.clone()), &[]);
-    assert_eq!(settled, Settled::Pending(vec![away]));
-    assert!(!settled.may_settle_soon() && Settled::default().may_settle_soon());
+    assert_eq!(settled, Settled::Unavailable(vec![away.clone()]));
+    let stale = judge(&change(3), container(2, away.clone()), &[]);
+    assert_eq!(stale, Settled::Pending(vec![away]));
 }
 
 #[track_caller]
@@ -285,14 +288,14 @@ async fn engine_that_is_away_is_not_waited_for() {
     let yard = yard().await;
     let uid = yard.user("alice").await;
     let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
-    yard.saw(Kind::Container, &uid, 0, away.clone()).await;
+    yard.saw(Kind::Container, &uid, 1, away.clone()).await;
     for until in [Until::Converged, Until::Purged] {
         let change = change(1);
         let settled = settle(&yard.world.deps, &change, until, LONG);
         let settled = tokio::time::timeout(LONG.unwrap() / 2, settled).await;
         assert_eq!(
             settled,
-            Ok(Settled::Pending(vec![away.clone()])),
+            Ok(Settled::Unavailable(vec![away.clone()])),
             "{until:?}"
         );
     }

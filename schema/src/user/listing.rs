@@ -154,7 +154,7 @@ macro_rules! matching {
              AND ($6 = '' OR u.uid IN (WITH RECURSIVE below (uid) AS (SELECT uid FROM user_groups WHERE uid = $6 \
              UNION SELECT g.uid FROM user_groups g JOIN below b ON g.parent_uid = b.uid) \
              SELECT m.user_uid FROM below b JOIN group_members m ON m.group_uid = b.uid)) \
-             AND ($7 = '' OR c.image_ref = $7 OR ", image_id!(), " LIKE $8) \
+             AND ($7 = '' OR replace($7, '<' || c.image_ref || '>', '') <> $7 OR ", image_id!(), " LIKE $8) \
              AND ($9 = '' OR u.source = $9) \
              AND ($10 = 0 OR $10 = CASE WHEN u.disabled <> 0 THEN 2 ELSE 1 END) ",
             $($rest),+
@@ -336,7 +336,7 @@ impl Values {
             None => (String::new(), String::new()),
             // No reference is equal to it.
             Some(image) if image.reference.is_empty() => ("-".to_owned(), pattern_of_id(&image.id)),
-            Some(image) => (image.reference.clone(), pattern_of_id(&image.id)),
+            Some(image) => (spellings(&image.reference), pattern_of_id(&image.id)),
         };
         Ok(Self {
             search: like_pattern(&filter.search),
@@ -367,6 +367,17 @@ async fn is_paused(connection: &mut Connection) -> Result<bool, DbError> {
         name == "*" || name == "user" || KIND.parts.iter().any(|kind| kind.as_str() == name)
     };
     Ok(paused.iter().any(|name| concerns(name)))
+}
+
+/// All spellings of a full reference with which users may have been stored, each as `<…>`.
+fn spellings(reference: &str) -> String {
+    let hub = reference.strip_prefix("docker.io/");
+    let library = hub.and_then(|rest| rest.strip_prefix("library/"));
+    let below_hub = library.map(|rest| format!("docker.io/{rest}"));
+    let names = [Some(reference), hub, library, below_hub.as_deref()];
+    let names = names.into_iter().flatten();
+    let each = names.flat_map(|name| [Some(name), name.strip_suffix(":latest")]);
+    each.flatten().map(|name| format!("<{name}>")).collect()
 }
 
 fn pattern_of_id(id: &str) -> String {

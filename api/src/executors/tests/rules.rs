@@ -185,6 +185,24 @@ async fn a_desktop_whose_caller_has_gone_is_kept_for_as_long_as_it_may_be_at_it(
 }
 
 #[tokio::test(start_paused = true)]
+async fn change_ends_with_its_late_answer() {
+    let yard = Yard::new();
+    let key = key(1, Service::Browser);
+    let mut executor = yard.executor(&key).await;
+    let job = yard.hub.enter(key, TOKEN, Lane::Act, None).await;
+    let mut job = job.unwrap();
+    let changes = job.changes();
+    let asked = job.ask_for(Some(changes.begin()), "act", RawValue::NULL, SECOND);
+    let (failed, (id, _)) = tokio::join!(asked, executor.asked());
+    let failed = failed.err().map(|why| format!("{why:?}"));
+    assert_eq!(failed.as_deref(), Some("Failed(TimedOut)"));
+    assert!(changes.now().was_changing());
+    executor.answer(id, "late").await;
+    sleep(SECOND).await;
+    assert!(!changes.now().was_changing());
+}
+
+#[tokio::test(start_paused = true)]
 async fn l50_bytes_of_a_long_message_are_a_sign_of_life_before_it_is_whole() {
     let yard = Yard::new();
     let key = key(1, Service::Browser);

@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{Admitted, WITHOUT_PAGE};
-use crate::executors::{Answer, Ask, Changes, ConnectionId, Failure, Job, Outcome, Service};
+use crate::executors::{
+    Answer, Ask, Change, Changes, ConnectionId, Failure, Job, Outcome, Service,
+};
 use crate::mcp::audit::Record;
 
 /// Tools that leave the page in the tab, by scripts that read nothing of it.
@@ -40,54 +42,41 @@ pub(in crate::mcp) enum NotAsked {
 pub(super) struct Changing<'a> {
     pages: &'a Cache<ConnectionId, Url>,
     connection: ConnectionId,
-    changes: Arc<Changes>,
-    /// It was sent, and not answered: the executor may still be at it when the call is over.
-    may_go_on: bool,
+    /// It goes on after this is dropped while the executor has not answered.
+    change: Arc<Change>,
 }
 
 impl<'a> Changing<'a> {
     pub(super) fn begin(
         pages: &'a Cache<ConnectionId, Url>,
         connection: ConnectionId,
-        changes: Arc<Changes>,
+        changes: &Arc<Changes>,
     ) -> Self {
-        changes.begin();
+        let change = changes.begin();
         pages.invalidate(&connection);
         Self {
             pages,
             connection,
-            changes,
-            may_go_on: false,
+            change,
         }
     }
 
     /// Asks what changes the page.
     async fn ask(
-        &mut self,
+        &self,
         job: &mut Job,
         tool: &str,
         params: &RawValue,
         limit: Duration,
     ) -> Result<Answer, Ask> {
-        self.may_go_on = true;
-        let answer = job.ask(tool, params, limit).await;
-        self.may_go_on = matches!(
-            answer,
-            Err(Ask::Failed(
-                Failure::TimedOut | Failure::Lost | Failure::Replaced
-            ))
-        );
-        answer
+        let change = Some(Arc::clone(&self.change));
+        job.ask_for(change, tool, params, limit).await
     }
 }
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.pages.invalidate(&self.connection);
-        // Otherwise it counts as going on for as long as the executor is connected.
-        if !self.may_go_on {
-            self.changes.end();
-        }
     }
 }
 
@@ -109,18 +98,18 @@ impl Admitted<'_> {
         let executor = job.executor();
         record.at(executor.as_ref());
         let changes = job.changes();
-        let mut changing = executor.filter(|_| self.acts).map(|(connection, _)| {
-            Changing::begin(&self.mcp.gate.pages, connection, Arc::clone(&changes))
-        });
+        let changing = executor
+            .filter(|_| self.acts)
+            .map(|(connection, _)| Changing::begin(&self.mcp.gate.pages, connection, &changes));
         let needs_page = !WITHOUT_PAGE.contains(&tool) && !LEAVES.contains(&self.tool.as_str());
         if self.service != Service::Browser || !needs_page {
-            let answer = match &mut changing {
+            let answer = match &changing {
                 Some(changing) => changing.ask(job, tool, params, limit).await,
                 None => job.ask(tool, params, limit).await,
             };
             return answer.map_err(NotAsked::Ask);
         }
-        if let Some(changing) = &mut changing {
+        if let Some(changing) = &changing {
             self.on_page(job, left(), record).await?;
             let answer = changing.ask(job, tool, params, left()).await;
             return answer.map_err(NotAsked::Ask);

@@ -280,7 +280,7 @@ fn a_page_that_was_read_before_or_during_a_change_is_not_believed() {
     }
     let changes = Arc::<Changes>::default();
     let before = changes.now();
-    let changing = page::Changing::begin(&pages, changed, Arc::clone(&changes));
+    let changing = page::Changing::begin(&pages, changed, &changes);
     assert_eq!(pages.get(&changed), None);
     let meanwhile = changes.now();
     assert!(changes.went_on(before) && meanwhile.was_changing() && !before.was_changing());

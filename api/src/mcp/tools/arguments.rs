@@ -95,9 +95,18 @@ impl Reader<'_> {
         // Nothing, where something may be left out, says that it is left out.
         fields.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
         let unknown = |name: &&String| properties.get(name.as_str()).is_none();
-        let unknown: Vec<&String> = fields.keys().filter(unknown).collect();
+        let unknown: Vec<String> = fields.keys().filter(unknown).cloned().collect();
         if !unknown.is_empty() {
-            return Err(self.unknown(field, properties, &required, &unknown));
+            let mut known = properties.as_object().into_iter().flat_map(Map::keys);
+            let misspelt = known.any(|known| unknown.iter().any(|given| resembles(known, given)));
+            let incomplete = required.iter().any(|name| !fields.contains_key(*name));
+            let said = self.unknown(field, properties, &required, &unknown);
+            if misspelt || incomplete {
+                return Err(said);
+            }
+            // Some clients add fields of their own to each call.
+            fields.retain(|name, _| !unknown.contains(name));
+            self.notes.push(format!("{said}; left out"));
         }
         if let Some(missing) = required
             .into_iter()
@@ -123,20 +132,16 @@ impl Reader<'_> {
         field: &str,
         properties: &Value,
         required: &[&str],
-        unknown: &[&String],
+        unknown: &[String],
     ) -> String {
         let others = properties.as_object().into_iter().flat_map(Map::keys);
         let others = others
             .map(String::as_str)
             .filter(|name| !required.contains(name));
         let known: Vec<&str> = required.iter().copied().chain(others).collect();
-        let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
-        let meant = known.iter().find(|known| {
-            let [known, given] = [plain(known), plain(unknown[0])];
-            known == given
-                || (given == "ref" && known == "selector")
-                || (given.len() > 2 && (known.contains(&given) || given.contains(&known)))
-        });
+        let meant = known
+            .iter()
+            .find(|known| unknown.iter().any(|given| resembles(known, given)));
         let shown: Vec<String> = unknown
             .iter()
             .take(10)
@@ -189,6 +194,16 @@ impl Reader<'_> {
         }
         Err(refusal(self.tool, &field, schema, at))
     }
+}
+
+/// Checks that a field may be a misspelt argument.
+fn resembles(known: &str, given: &str) -> bool {
+    let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+    let [known, given] = [plain(known), plain(given)];
+    known == given
+        || (given == "ref" && known == "selector")
+        || (given.len() > 2 && known.contains(&given))
+        || (known.len() > 1 && given.contains(&known))
 }
 
 fn below(field: &str, name: &str) -> String {
@@ -442,7 +457,6 @@ pub(crate) mod tests {
     #[case("browser_click", json!({"ref": "e3"}), "browser_click: ref is not an argument; the tool takes selector, button, clicks, dialog, modifiers, promptText, snapshot; did you mean selector?")]
     #[case("browser_get_content", json!({"max_chars": 500}),
         "browser_get_content: max_chars is not an argument; the tool takes cursor, maxChars, selector; did you mean maxChars?")]
-    #[case("browser_tabs_list", json!({"a": 1, "b": 2}), "browser_tabs_list: a, b are not arguments; the tool takes none")]
     #[case("browser_fill_form", json!({"fields": [{"name": "a", "value": "b"}]}),
         "browser_fill_form: fields.0.name is not an argument; fields.0 takes selector, value, type")]
     fn refusals_name_field_value_rule_and_example(
@@ -451,6 +465,29 @@ pub(crate) mod tests {
         #[case] expected: &str,
     ) {
         assert_eq!(read_for(tool, &given).unwrap_err(), expected);
+    }
+
+    /// As the MCP client of n8n adds them.
+    #[test]
+    fn fields_that_clients_add_are_left_out_with_a_note() {
+        let catalogue = Catalogue::read().unwrap();
+        let added = ["toolCallId", "sessionId", "chatInput", "action"];
+        for tool in catalogue.tools() {
+            let expected = example(tool, "arguments", &tool.schema);
+            let mut given = expected.clone();
+            for name in added {
+                let known = &tool.schema["properties"][name];
+                if known.is_null() {
+                    given[name] = json!("x");
+                }
+            }
+            let read = read(tool, &given).unwrap();
+            assert_eq!(Value::Object(read.arguments), expected, "{}", tool.name);
+            assert_eq!(read.notes.len(), 1, "{}", tool.name);
+        }
+        let list = read_for("browser_tabs_list", &json!({"a": 1, "b": 2})).unwrap();
+        let note = "browser_tabs_list: a, b are not arguments; the tool takes none; left out";
+        assert_eq!(list.notes, [note]);
     }
 
     #[test]

@@ -248,6 +248,10 @@ async fn whoever_the_directory_lets_in_has_an_account_from_then_on() {
     ldap.yard.login("carol", "x").send().await;
     assert_eq!(ldap.groups_of("carol").await, ["Ops"]);
     assert_eq!(ldap.yard.find("carol").await.unwrap().uid, account.uid);
+    let users = ldap
+        .get("/api/admin/auth/ldap-users?source=directory")
+        .await;
+    assert_eq!(users.status, 200, "{users:?}");
     let users = ldap.get("/api/admin/auth/ldap-users?source=snapshot").await;
     assert_eq!(
         users.body["users"],

@@ -36,6 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
 pub enum From {
     /// The directory itself.
     #[default]
+    #[serde(alias = "directory")]
     Live,
     /// What the last synchronisation, or sign-in, has left here.
     Snapshot,

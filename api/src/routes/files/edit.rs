@@ -1,7 +1,5 @@
 //! Text files, read and saved as a whole.
 
-use http::HeaderMap;
-use http::header::CONTENT_TYPE;
 use schema::home::workspace::WorkspacePath;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -141,12 +139,16 @@ async fn save(
         etag,
     } = input.params;
     let path = path("path", &text)?;
-    let content = match is_multipart(&input.meta.headers) && content.contains('\n') {
+    let content = match input.had_crlf {
         true => keep_line_ends(&deps, &session.account, &path, content).await?,
         false => content,
     };
+    let note = match input.had_crlf && !content.contains('\r') {
+        true => "; its CRLF line ends were saved as line feeds",
+        false => "",
+    };
     let etag_given = etag.filter(|etag| !etag.is_empty());
-    let message = format!("saved {:?}", path.as_str());
+    let message = format!("saved {:?}{note}", path.as_str());
     let detail = format!("bytes: {}", content.len());
     let mut room = Room::of(&deps, &session.account.uid).await?;
     if let Some(room) = &mut room {
@@ -170,12 +172,6 @@ async fn save(
     };
     let etag = change.make(&deps, session, input.meta).await?;
     Ok(Answer::ok(message, Saved { etag }))
-}
-
-fn is_multipart(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE);
-    kind.and_then(|kind| kind.to_str().ok())
-        .is_some_and(|kind| kind.trim_start().starts_with("multipart/"))
 }
 
 /// Gives a text the line ends of the file that it replaces if those are all CRLF: in multipart, line ends are the browser's.

@@ -453,12 +453,21 @@ async fn scripts_sent_as_multipart_keep_their_line_ends() {
         let ask = own.yard.multipart("/api/files/edit", body);
         let saved = ask.with("alice", &own.cookie).send().await;
         assert_eq!(saved.status, 200, "{saved:?}");
-        fs::read_to_string(own.at(path)).unwrap()
+        let saved = saved.body["message"].as_str().unwrap();
+        (
+            fs::read_to_string(own.at(path)).unwrap(),
+            saved.contains("saved as line feeds"),
+        )
     };
     let script = b"#!/bin/sh\r\necho 1\r\n";
-    assert_eq!(save("run.sh", script).await, "#!/bin/sh\necho 1\n");
-    assert_eq!(save("old.bat", b"cd\r\ndir\r\n").await, "cd\r\ndir\r\n");
-    assert_eq!(save("mixed", b"a\r\nb\n").await, "a\r\nb\n");
+    for (path, sent, kept, noted) in [
+        ("run.sh", script.as_slice(), "#!/bin/sh\necho 1\n", true),
+        ("old.bat", b"cd\r\ndir\r\n", "cd\r\ndir\r\n", false),
+        ("mixed", b"a\r\nb\n", "a\r\nb\n", false),
+        ("old.bat", b"cd\ndir\n", "cd\ndir\n", false),
+    ] {
+        assert_eq!(save(path, sent).await, (kept.to_owned(), noted), "{path}");
+    }
 }
 
 #[tokio::test]

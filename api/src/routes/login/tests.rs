@@ -433,6 +433,7 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
         file: None,
         spooled: None,
         received: Default::default(),
+        had_crlf: false,
         message: Default::default(),
         upgrade: None,
         params: Nothing {},

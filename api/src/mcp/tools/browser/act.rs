@@ -25,9 +25,14 @@ async fn scripted(
     given: &Arguments,
 ) -> Result<CallResult, Failed> {
     let given = Value::Object(given.clone());
-    let done = page::run(turn, script, given, |done: Done| done.success).await?;
-    let done = json!({ "success": done });
-    Ok(CallResult::text(done.to_string()).with(&done))
+    let Done {
+        success,
+        reformatted,
+    } = page::run(turn, script, given, |done| done).await?;
+    let done = json!({ "success": success });
+    let note = "the field shows another text than was typed; its value is below".to_owned();
+    let result = CallResult::text(done.to_string()).with(&done);
+    Ok(result.noting(reformatted.then_some(note)))
 }
 
 /// By a script where the executor says little of its own tools (see [`super::plain`]), and where `more` is asked for than they do.
@@ -51,6 +56,9 @@ async fn scripted_or_native(
 #[derive(Deserialize)]
 struct Done {
     success: bool,
+    /// The page has given the typed text another form.
+    #[serde(default)]
+    reformatted: bool,
 }
 
 pub(super) async fn click(turn: &mut Turn<'_>, given: &Arguments) -> Result<CallResult, Stop> {
@@ -94,7 +102,7 @@ pub(super) async fn type_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<
     }
 }
 
-/// Checks that a field has the text that was typed into it, before Enter is pressed on something else.
+/// Checks that a field has the text that was typed into it, in whatever form, before Enter is pressed on something else.
 ///
 /// # Errors
 /// The field has another text.
@@ -102,9 +110,17 @@ async fn has_text(turn: &mut Turn<'_>, given: &Arguments) -> Result<(), Stop> {
     fn plain(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+    fn letters(text: &str) -> String {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    }
     let text = given.get("text").and_then(Value::as_str);
-    let text = plain(text.unwrap_or_default());
-    let made = move |found: &str| plain(found).contains(&text);
+    let text = text.unwrap_or_default().to_owned();
+    let made = move |found: &str| {
+        let typed = letters(&text);
+        plain(found).contains(&plain(&text))
+            || (!typed.is_empty() && letters(found).contains(&typed))
+    };
     match look::visible_text(turn, &only(given, &["selector"]), made).await? {
         true => Ok(()),
         false => Err(Stop::said(

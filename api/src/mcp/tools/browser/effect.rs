@@ -37,6 +37,8 @@ struct Effect {
     now: Option<String>,
     dialogs: Option<Few<Dialog>>,
     opened: Option<Few<String>>,
+    /// Functions of the page that cannot be replaced while the call acts.
+    uncovered: Option<Few<String>>,
     /// A page or a download was asked for, and no page has come.
     pending: bool,
     /// Another tab came to the front.
@@ -106,6 +108,11 @@ fn told(effect: &Effect) -> CallResult {
     }
     let opened = effect.opened.iter().flat_map(|few| &few.0);
     lines.extend(opened.map(|url| format!("opens a tab: {}", line(url))));
+    let uncovered = effect.uncovered.iter().flat_map(|few| &few.0);
+    lines.extend(uncovered.map(|name| {
+        let name = line(name);
+        format!("{name} is read-only on this page: what it shows is neither answered nor named")
+    }));
     let mut ours = String::new();
     if effect.pending {
         ours.push_str("A page or a download was asked for, and no page has come yet. ");

@@ -226,6 +226,9 @@ struct Elements<T> {
     elements: Few<T>,
     #[serde(default)]
     cut: Option<Cut>,
+    /// More elements match than the limit lets through.
+    #[serde(default)]
+    more: bool,
 }
 
 /// Place at which the budget of a script was spent.
@@ -298,6 +301,7 @@ fn listed<T: Serialize>(found: &Elements<T>, line: impl Fn(&T) -> String) -> Cal
     let Elements {
         elements: Few(all),
         cut,
+        more,
     } = found;
     let facts = json!({ "elements": all, "cut": cut });
     let cut = cut.map(|Cut { at, of }| {
@@ -313,7 +317,13 @@ fn listed<T: Serialize>(found: &Elements<T>, line: impl Fn(&T) -> String) -> Cal
     let lines: Vec<_> = all.iter().map(line).collect();
     let part = text::part(&lines.join("\n"), (0, text::USUAL));
     let too_long = (part.next.is_some()).then(|| "The list is cut: give a lower limit.".to_owned());
-    let ours: Vec<_> = cut.into_iter().chain(too_long).collect();
+    let count = all.len();
+    let more = more.then(|| {
+        format!(
+            "These are the first {count} of more elements: give a higher limit, or ask for less."
+        )
+    });
+    let ours: Vec<_> = cut.into_iter().chain(more).chain(too_long).collect();
     let ours = (!ours.is_empty()).then(|| ours.join("\n"));
     CallResult::quoting(ours, &part.text).with(&facts)
 }

@@ -91,7 +91,9 @@ struct Arrival {
 impl Arrival {
     /// Checks that the page is older than the call, which has asked for another address.
     fn is_older(&self, begun: Instant, asked: &str) -> bool {
-        let same = Url::parse(asked).is_ok_and(|url| url.as_str() == self.url);
+        let page = |url: &str| Url::parse(url).map(|url| (url.origin(), url.path().to_owned()));
+        // A place in the same document makes no new page.
+        let same = page(asked).is_ok_and(|asked| page(&self.url) == Ok(asked));
         let elapsed = (begun.elapsed() + CLOCKS).as_secs_f64() * 1000.0;
         !same && self.age > elapsed
     }
@@ -113,7 +115,7 @@ impl Arrival {
         };
         let ours = match older {
             true => {
-                "The tab shows the page from before: the address is a download, or was answered without a page.".to_owned()
+                "The tab shows the page from before: the address is a download, was answered without a page, or it has not answered yet.".to_owned()
             }
             false => format!("The controlled tab ({status}, {loaded}):"),
         };

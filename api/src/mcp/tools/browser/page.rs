@@ -79,7 +79,8 @@ impl Script {
         )
     }
 
-    /// One expression, whose value is a text. Pages are strangers, too: halves of characters are replaced, as no reader takes them.
+    /// One expression, whose value is a text. Pages are strangers, too: halves of characters are replaced, as no reader takes them, and the
+    /// `toJSON` methods that pages give to lists and texts are passed over.
     fn with(self, given: &Value, token: &str) -> String {
         let source = self.source().trim();
         let run = match self.acts() {
@@ -92,7 +93,7 @@ impl Script {
             false => format!("const run = {source};\nreturn drive(run({given}), '{token}');"),
         };
         format!(
-            "(() => {{\nconst whole = (key, it) => typeof it === 'string' && it.toWellFormed ? it.toWellFormed() : it;\n\
+            "(() => {{\nconst whole = function (key) {{ const it = this[key]; return typeof it === 'string' && it.toWellFormed ? it.toWellFormed() : it; }};\n\
              const tell = (make) => {{ try {{ return JSON.stringify(make(), whole); }} catch (error) {{ \
              return JSON.stringify({{ failed: String(error?.message ?? error) }}, whole); }} }};\n\
              try {{\n{SLICES}\n{LIBRARY}\n{run}\n\

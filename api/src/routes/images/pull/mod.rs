@@ -103,7 +103,16 @@ impl ToPull {
             (Some(image), Some(tag)) if image == tag || image.ends_with(&format!(":{tag}")) => {
                 Ok(image.to_owned())
             }
-            (Some(image), Some(tag)) => Ok(format!("{image}:{tag}")),
+            (Some(image), Some(tag)) => {
+                let last = image.rsplit('/').next().unwrap_or(image);
+                if last.contains([':', '@']) {
+                    let rule = format!(
+                        "image {image} names a tag or digest already; leave out tag, or the part of image after its name"
+                    );
+                    return Err(ApiError::invalid("tag", rule));
+                }
+                Ok(format!("{image}:{tag}"))
+            }
             (None, None) => {
                 let rule = "image is required: a tag of image.name, or a reference";
                 Err(ApiError::invalid("image", rule))
@@ -366,7 +375,9 @@ mod tests {
         ] {
             assert_eq!(name(image, tag).as_deref(), Some(expected));
         }
-        assert_eq!(name("", ""), None);
+        for (image, tag) in [("", ""), ("r/a:v1", "v2"), ("r:5000/a@sha256:0", "v2")] {
+            assert_eq!(name(image, tag), None, "{image} {tag}");
+        }
     }
 
     #[test]

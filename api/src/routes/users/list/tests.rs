@@ -85,6 +85,26 @@ async fn several() -> Yard {
 }
 
 #[tokio::test]
+async fn image_filter_finds_all_spellings_of_a_reference() {
+    let yard = yard().await;
+    yard.user_of("alice", "busybox").await;
+    yard.user_of("bob", "sipeed/picoclaw:v1").await;
+    yard.user_of("carol", "docker.io/library/busybox:latest")
+        .await;
+    yard.user_of("dave", "library/busybox:v2").await;
+    yard.user_of("erin", "").await;
+    for (image, expected) in [
+        ("library/busybox", "alice carol"),
+        ("docker.io/sipeed/picoclaw:v1", "bob"),
+        ("busybox:v2", "dave"),
+        ("quay.io/busybox:v2", ""),
+    ] {
+        let body = yard.get(&format!("{LIST}?image={image}")).await.is(200);
+        assert_eq!(names(&body), expected, "{image}");
+    }
+}
+
+#[tokio::test]
 async fn filters_and_orders_act_on_all_users() {
     let yard = several().await;
     let first = yard.get(LIST).await.is(200);

@@ -14,14 +14,16 @@
   const above = [];
   // JSON has no place for these.
   const plain = function (key, it) {
+    // Past the `toJSON` methods that pages give to lists and texts.
+    if (Array.isArray(this[key]) || Object(this[key]) !== this[key]) it = this[key];
     if (typeof it === 'string') return it.toWellFormed ? it.toWellFormed() : it;
     if (typeof it === 'number') return Number.isFinite(it) ? it : String(it);
     if (['bigint', 'function', 'symbol'].includes(typeof it)) return String(it).slice(0, 200);
     if (it === null || typeof it !== 'object') return it;
     if (it === globalThis) return '[window]';
-    if (it instanceof Node) return describe(it);
+    if (typeof it.nodeType === 'number' && typeof it.nodeName === 'string') return describe(it);
     if (it instanceof Error) return it.name + ': ' + it.message;
-    if (it instanceof Map || it instanceof Set || it instanceof NodeList || it instanceof HTMLCollection) return [...it];
+    if (['Map', 'Set', 'NodeList', 'HTMLCollection'].includes(Object.prototype.toString.call(it).slice(8, -1))) return [...it];
     while (above.length && above.at(-1) !== this) above.pop();
     if (above.includes(it)) return '[circular]';
     above.push(it);
@@ -39,7 +41,7 @@
     const text = code.trim().replace(/[;\s]+$/, '');
     const value = '(\n' + text + '\n)', body = '() {\n' + code + '\n})()', later = '(async () => ' + value + ')()';
     // An object in braces would be a block, and a function without a name is no statement.
-    const expression = /^\{[^]*\}$|^(async\s+)?function\b[^]*\}$/.test(text);
+    const expression = /^\{[^]*\}$|^(async\s+)?function\s*\*?\s*\([^]*\}$/.test(text);
     let result;
     if (expression && compiles(value)) result = evaluate(value);
     else if (compiles(code)) result = evaluate(code);
@@ -49,7 +51,7 @@
       if (!/\breturn\b/.test(code)) notes.push('a script of several statements with await has the value that it returns: add return');
       result = evaluate('(async function ' + body);
     } else throw wrong;
-    if (typeof result === 'function' && /^((async\s+)?function\b|(async\s*)?\([^)]*\)\s*=>|(async\s+)?[\w$]+\s*=>)/.test(text)) {
+    if (typeof result === 'function' && /^((async\s+)?function\s*\*?\s*\(|(async\s*)?\([^)]*\)\s*=>|(async\s+)?[\w$]+\s*=>)/.test(text)) {
       notes.push('the script is a function, which was called without arguments');
       result = result();
     }

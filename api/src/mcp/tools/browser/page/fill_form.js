@@ -21,9 +21,11 @@
         if (element.isContentEditable) {
           getSelection().selectAllChildren(element);
           if (!document.execCommand('insertText', false, value)) element.textContent = value;
-        } else if ('value' in element) put(element, value);
-        else throw new Error('selector: nothing can be typed into this element');
-        if ('value' in element && element.value.replace(/\r\n?/g, '\n') !== value.replace(/\r\n?/g, '\n')) throw new Error('value: the field does not take it');
+        } else if (hasValue(inner(element))) {
+          const input = inner(element), before = input.value;
+          put(input, value);
+          if (!takes(input, value, before)) throw new Error('value: the field does not take it');
+        } else throw new Error('selector: nothing can be typed into this element');
     }
     return element;
   };

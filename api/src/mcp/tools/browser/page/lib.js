@@ -1,4 +1,7 @@
 // What the scripts of this folder share. It runs in pages of strangers: what it brings is checked like anything else they write.
+// Pages may have classes of their own with the names of the browser's.
+const [Event, KeyboardEvent, MouseEvent] = ['Event', 'KeyboardEvent', 'MouseEvent'].map((kind) => document.createEvent(kind).constructor);
+const { InputEvent, PointerEvent, HTMLFormElement } = window;
 const REF = 'data-mcp-ref';
 const INTERACTIVE = 'a[href],button,input:not([type=hidden]),select,textarea,summary,[contenteditable=""],[contenteditable=true],' +
   '[onclick],[tabindex]:not([tabindex="-1"]),[role=button],[role=link],[role=checkbox],[role=radio],[role=switch],[role=tab],' +
@@ -29,11 +32,11 @@ const textOf = (element, most, instead) => {
   const add = (node, shown) => {
     for (let child = node.firstChild; child; child = child.nextSibling) {
       if (said.length > 2 * most || --left < 0) return;
-      if (child.nodeType === Node.TEXT_NODE) {
+      if (child.nodeType === 3) {
         if (shown) said += child.data.trimStart() === '' ? ' ' : child.data.slice(0, 4 * most);
         continue;
       }
-      if (child.nodeType !== Node.ELEMENT_NODE || UNREAD.test(child.tagName)) continue;
+      if (child.nodeType !== 1 || UNREAD.test(child.tagName)) continue;
       const { display, visibility } = getComputedStyle(child);
       if (display === 'none') continue;
       const other = instead?.(child);
@@ -73,8 +76,10 @@ for (const element of all('[' + REF + ']')) {
 }
 const ref = (element) => {
   if (element.getRootNode() !== document) return null;
-  if (!element.hasAttribute(REF)) element.setAttribute(REF, 'e' + ++last);
-  return element.getAttribute(REF);
+  const known = element.getAttribute(REF);
+  if (known) return known;
+  element.setAttribute(REF, 'e' + ++last);
+  return 'e' + last;
 };
 const INPUTS = { button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
   range: 'slider', number: 'spinbutton', search: 'searchbox' };
@@ -120,13 +125,36 @@ const name = (element) => {
   if (own || ['heading', 'option', 'columnheader'].includes(role(element))) return textOf(element, 200);
   return squeeze(element.getAttribute('title') || element.getAttribute('name') || '', 200);
 };
-const secret = (element) => element.tagName === 'INPUT' && element.type === 'password';
+// The field with the focus in the shadow roots of a web component, or the element itself.
+const inner = (element) => {
+  let field = element;
+  while (!hasValue(field) || field.tagName.includes('-')) {
+    const next = field.shadowRoot?.activeElement;
+    if (!next) break;
+    field = next;
+  }
+  return hasValue(field) || field.isContentEditable ? field : element;
+};
+const hasValue = (element) => ['INPUT', 'TEXTAREA'].includes(element.tagName) || (element.tagName.includes('-') && typeof element.value === 'string');
+const plainText = (value) => value.replace(/\r\n?/g, '\n').trim();
+// Fields may write a text in another form, such as a phone number with blanks.
+const takes = (field, wanted, before) => {
+  const value = field.value;
+  const loose = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+  if (plainText(value) === plainText(wanted)) return true;
+  if (field.type === 'range') return wanted.trim() !== '' && Number.isFinite(+wanted);
+  if (loose(wanted) !== '' && loose(value) === loose(wanted)) return true;
+  return field.type !== 'color' && value !== '' && value !== before;
+};
+const secret = (element) => (element.tagName === 'INPUT' && element.type === 'password') ||
+  (element.tagName.includes('-') && (element.type === 'password' || !element.shadowRoot || !!element.shadowRoot.querySelector('input[type=password]')));
 const state = (element) => {
   const said = [];
   const tag = element.tagName;
   if (tag === 'INPUT' && (element.type === 'checkbox' || element.type === 'radio')) said.push(element.checked ? 'checked' : 'not checked');
-  else if (secret(element)) said.push(element.value ? 'value hidden' : 'empty');
+  else if (secret(element)) { if (typeof element.value === 'string') said.push(element.value ? 'value hidden' : 'empty'); }
   else if ((tag === 'INPUT' && INPUTS[element.type] !== 'button') || tag === 'TEXTAREA') said.push('value ' + JSON.stringify(squeeze(element.value, 200)));
+  else if (tag.includes('-') && typeof element.value === 'string') said.push('value ' + JSON.stringify(squeeze(element.value, 200)));
   else if (tag === 'SELECT') said.push('selected ' + JSON.stringify([...element.selectedOptions].map((it) => squeeze(it.label, 80))));
   for (const flag of ['checked', 'selected', 'expanded', 'pressed']) {
     const value = element.getAttribute('aria-' + flag);
@@ -140,7 +168,7 @@ const state = (element) => {
 const put = (element, value) => {
   const own = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), 'value');
   if (own?.set) own.set.call(element, value); else element.value = value;
-  element.dispatchEvent(new Event('input', { bubbles: true }));
+  element.dispatchEvent(new Event('input', { bubbles: true, composed: true }));
   element.dispatchEvent(new Event('change', { bubbles: true }));
 };
 const choose = (element, values) => {
@@ -164,7 +192,7 @@ const point = (element) => {
 };
 const KEYS = { Backspace: 8, Tab: 9, Enter: 13, Escape: 27, ' ': 32, PageUp: 33, PageDown: 34, End: 35, Home: 36, ArrowLeft: 37, ArrowUp: 38,
   ArrowRight: 39, ArrowDown: 40, Delete: 46 };
-// Enter submits the form of a field as a person's does, unless the page does something else with it.
+// Enter and Space do what a person's do, unless the page does something else with them.
 const press = (element, key, held = {}) => {
   const code = /^[a-z]$/i.test(key) ? 'Key' + key.toUpperCase() : /^\d$/.test(key) ? 'Digit' + key : key === ' ' ? 'Space' : key;
   const keyCode = KEYS[key] ?? (key.length === 1 ? key.toUpperCase().charCodeAt(0) : 0);
@@ -172,8 +200,24 @@ const press = (element, key, held = {}) => {
   let goes = element.dispatchEvent(new KeyboardEvent('keydown', at));
   if (goes && (key.length === 1 || key === 'Enter')) goes = element.dispatchEvent(new KeyboardEvent('keypress', at));
   element.dispatchEvent(new KeyboardEvent('keyup', at));
-  const form = key === 'Enter' && goes && element.isConnected ? element.closest('form') ?? element.form : null;
-  if (!(form instanceof HTMLFormElement)) return;
+  if (!goes || !element.isConnected || !['Enter', ' '].includes(key)) return;
+  if (held.ctrlKey || held.altKey || held.metaKey) return;
+  const input = element.tagName === 'INPUT', button = ['BUTTON', 'SUMMARY'].includes(element.tagName) || (input && INPUTS[element.type] === 'button');
+  if (button || (key === 'Enter' ? element.matches('a[href]') : input && ['checkbox', 'radio'].includes(element.type))) {
+    element.click?.();
+    return;
+  }
+  if (key === ' ') return;
+  if (element.isContentEditable || element.tagName === 'TEXTAREA') {
+    if (element.readOnly || element.matches(':disabled')) return;
+    const line = element.tagName === 'TEXTAREA' || held.shiftKey;
+    if (document.execCommand(line ? 'insertLineBreak' : 'insertParagraph') || element.isContentEditable) return;
+    element.setRangeText('\n', element.selectionStart, element.selectionEnd, 'end');
+    element.dispatchEvent(new Event('input', { bubbles: true, composed: true }));
+    return;
+  }
+  const form = input && !held.shiftKey && !['color', 'file'].includes(element.type) ? element.form : null;
+  if (!form) return;
   const buttons = [...form.querySelectorAll('button:not([type]),button[type=submit],input[type=submit],input[type=image]')];
   if (buttons[0]?.disabled) throw new Error('submit: the button that Enter presses is disabled');
   const bad = form.noValidate || buttons[0]?.formNoValidate ? null : form.querySelector(':invalid:not(fieldset)');

@@ -30,12 +30,12 @@ function* ({ selector, interactiveOnly, depth, boxes }) {
   };
   const rest = [[root(selector), 0, false]];
   const walk = (node, level, veiled) => {
-    if (node.nodeType === Node.TEXT_NODE) {
+    if (node.nodeType === 3) {
       const text = interactiveOnly || veiled ? '' : squeeze(node.data, 2000);
       if (text) say(level, text);
       return;
     }
-    if (node.nodeType !== Node.ELEMENT_NODE) return;
+    if (node.nodeType !== 1) return;
     if (UNREAD.test(node.tagName)) return;
     if (node.getAttribute('aria-hidden') === 'true') return;
     const style = getComputedStyle(node);

@@ -8,26 +8,32 @@
   if (element.matches(':disabled')) throw new Error('selector: the field is disabled');
   if (element.readOnly) throw new Error('selector: the field is read-only');
   element.focus?.();
-  if (element.isContentEditable) {
+  const field = inner(element);
+  let reformatted = false;
+  if (field.isContentEditable) {
     const selection = getSelection();
-    selection.selectAllChildren(element);
+    selection.selectAllChildren(field);
     if (append) selection.collapseToEnd();
     const done = text === '' ? append || document.execCommand('delete') : document.execCommand('insertText', false, text);
     if (!done) {
-      if (append) element.append(text); else element.textContent = text;
-      element.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'insertText', data: text }));
+      if (append) field.append(text); else field.textContent = text;
+      field.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'insertText', data: text }));
     }
-  } else if (['INPUT', 'TEXTAREA'].includes(element.tagName)) {
-    const wanted = append ? element.value + text : text;
-    put(element, wanted);
-    const plain = (value) => value.replace(/\r\n?/g, '\n').trim();
-    if (plain(element.value) !== plain(wanted)) {
+  } else if (hasValue(field)) {
+    const before = field.value, wanted = append ? before + text : text;
+    put(field, wanted);
+    if (!takes(field, wanted, before)) {
       const form = { number: '3.5', range: '50', date: '2026-01-31', time: '13:45', 'datetime-local': '2026-01-31T13:45', month: '2026-01',
         week: '2026-W05', color: '#ff0000' }[kind];
       throw new Error('text: the field' + (form ? ' (' + kind + ')' : '') + ' does not take it' + (form ? '; it takes a text such as ' + form : '') +
-        (secret(element) ? '' : '. Its value is now ' + JSON.stringify(squeeze(element.value, 80))));
+        (secret(element) || secret(field) ? '' : '. Its value is now ' + JSON.stringify(squeeze(field.value, 80))));
     }
+    reformatted = plainText(field.value) !== plainText(wanted);
+  } else if (field.tagName.includes('-') && document.activeElement === field) {
+    // The field is in a closed shadow root.
+    if (!append) document.execCommand('selectAll');
+    if (!document.execCommand(text === '' ? 'delete' : 'insertText', false, text)) throw new Error('selector: nothing can be typed into this element');
   } else throw new Error('selector: nothing can be typed into this element');
-  if (submit) try { press(element, 'Enter'); } catch (error) { throw new Error('the text was typed; then: ' + error.message); }
-  return { success: true };
+  if (submit) try { press(field, 'Enter'); } catch (error) { throw new Error('the text was typed; then: ' + error.message); }
+  return { success: true, reformatted };
 }
