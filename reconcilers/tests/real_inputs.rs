@@ -10,27 +10,11 @@ use reconcilers::drivers::oidc::{IdentityProvider, ProviderError};
 use schema::live::ProvidedIdentity;
 use serde_json::{Value, json};
 
-use self::table::{Outcome, Row, check};
+use self::table::{Outcome, Row, check, row};
 use crate::ldap::server::{Slapd, password};
 use crate::oidc::odd::with_claims;
 use crate::oidc::provider::{Op, header, ok};
 use crate::{ldap, oidc};
-
-fn row(
-    rule: usize,
-    reader: &'static str,
-    form: &'static str,
-    outcome: Outcome,
-    parts: &'static [&'static str],
-) -> Row {
-    Row {
-        rule,
-        reader,
-        form,
-        outcome,
-        parts,
-    }
-}
 
 fn warned(warnings: Vec<String>) -> Outcome {
     match warnings.is_empty() {

@@ -55,6 +55,23 @@ impl Outcome {
     }
 }
 
+/// Makes a row.
+pub fn row(
+    rule: usize,
+    reader: &'static str,
+    form: &'static str,
+    outcome: Outcome,
+    parts: &'static [&'static str],
+) -> Row {
+    Row {
+        rule,
+        reader,
+        form,
+        outcome,
+        parts,
+    }
+}
+
 impl Row {
     /// Returns the defect of a row that does not show its rule.
     fn defect(&self) -> Option<String> {

@@ -10,28 +10,11 @@ use schema::ids::SkillName;
 use schema::skill_store::{SkillStore, list_skills};
 use serde_json::{Value, json};
 
-use self::table::{Outcome, Row, check};
+use self::table::{Outcome, Row, check, row};
 use super::files::tests::make_home;
 use super::skills::tests::zip_of;
 use super::yard::{Answer, Yard, yard};
 use crate::mcp::tools::arguments::tests::read_for;
-
-/// A row: rule, reader, form, outcome, texts of the outcome.
-fn row(
-    rule: usize,
-    reader: &'static str,
-    form: &'static str,
-    outcome: Outcome,
-    parts: &'static [&'static str],
-) -> Row {
-    Row {
-        rule,
-        reader,
-        form,
-        outcome,
-        parts,
-    }
-}
 
 fn texts(list: &Value) -> Vec<String> {
     let texts = list.as_array().into_iter().flatten();

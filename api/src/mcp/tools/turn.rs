@@ -251,7 +251,7 @@ impl<'a> Turn<'a> {
             outcome = self.ask_once(limit, tool, arguments).await?;
         }
         match plain {
-            true => browser::plain::told(tool, arguments, outcome),
+            true => browser::plain::read_answer(tool, arguments, outcome),
             false => Ok(outcome),
         }
     }

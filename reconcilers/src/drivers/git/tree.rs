@@ -1,7 +1,7 @@
 //! What a commit holds, as `git ls-tree -r -t -z -l --full-tree` lists it (git-ls-tree(1)). The limits hold while it is
 //! read, so a tree that was made to have no end ends early.
 //!
-//! A path that the store of skills could not take is skipped, and told: people who only use a repository cannot rename what is
+//! A path that the store of skills could not take is skipped and reported: people who only use a repository cannot rename what is
 //! in it. A path that leads elsewhere, which no program of Git writes, refuses the whole.
 
 use schema::skill_store::{SkipReason, Skipped, find_objection};

@@ -73,7 +73,7 @@ pub(super) async fn add(turn: &mut Turn<'_>, mut result: CallResult) -> CallResu
         Ok(effect) if effect.gone => result.add(navigate::arrived(turn, None).await),
         Ok(effect) => {
             let opened = effect.behind || effect.opened.as_ref().is_some_and(|it| !it.0.is_empty());
-            result.add(told(&effect));
+            result.add(render_effect(&effect));
             if opened {
                 result.add(new_tabs(turn).await);
             }
@@ -89,7 +89,7 @@ pub(super) async fn add(turn: &mut Turn<'_>, mut result: CallResult) -> CallResu
     result
 }
 
-fn told(effect: &Effect) -> CallResult {
+fn render_effect(effect: &Effect) -> CallResult {
     let line = |said: &str| text::part(said, (0, LINE)).text;
     let mut lines = vec![format!("{} {}", line(&effect.url), line(&effect.title))];
     if let Some(now) = effect.now.as_ref().filter(|now| !now.is_empty()) {

@@ -98,7 +98,7 @@ impl Arrival {
         !same && self.age > elapsed
     }
 
-    fn told(&self, call: Option<(Instant, &str)>) -> CallResult {
+    fn render_load(&self, call: Option<(Instant, &str)>) -> CallResult {
         let line = |said: &str| text::part(said, (0, LINE)).text;
         if let Some(error) = &self.error {
             let ours = "the address was not opened: its name is unknown, or nothing answers there. The browser says:";
@@ -132,7 +132,7 @@ pub(super) async fn arrived(turn: &mut Turn<'_>, call: Option<(Instant, &str)>) 
     let arrival = page::run(turn, Script::Arrival, nothing, |it: Arrival| it).await;
     turn.until = whole;
     let why = match arrival {
-        Ok(arrival) => return arrival.told(call),
+        Ok(arrival) => return arrival.render_load(call),
         Err(Failed::Blocked) => {
             "Its Content-Security-Policy lets no script run, so its HTTP status is not known. "
         }

@@ -23,7 +23,7 @@ pub(in crate::mcp::tools) fn has_lost_tab(outcome: &Outcome) -> bool {
 ///
 /// # Errors
 /// The answer means that nothing was done; it gives no reason.
-pub(in crate::mcp::tools) fn told(
+pub(in crate::mcp::tools) fn read_answer(
     tool: &str,
     arguments: &Arguments,
     outcome: Outcome,
@@ -108,7 +108,7 @@ mod tests {
             Ok(raw) => Outcome::Result(RawValue::from_string(raw.to_owned()).unwrap()),
             Err(said) => Outcome::Error(said.to_owned()),
         };
-        let found = told(tool, &arguments(json!({"selector": "#a"})), outcome);
+        let found = read_answer(tool, &arguments(json!({"selector": "#a"})), outcome);
         let found = match found {
             Ok(Outcome::Result(raw)) => Ok(raw.get().to_owned()),
             Ok(Outcome::Error(said)) => Ok(said),
