@@ -1,7 +1,7 @@
 //! `init`, `reset-password`, `status`, and what `serve` refuses.
 
 use crate::support::client::Target;
-use crate::support::{Client, Stage, seconds};
+use crate::support::{Client, Stage, eventually, seconds};
 
 /// The value of a printed line `name: value`, which must be there once.
 fn value<'a>(text: &'a str, name: &str) -> &'a str {
@@ -357,10 +357,12 @@ async fn without_an_engine_the_service_says_so_and_goes_on() {
     let created = admin.post("/api/admin/users/create", &form).await;
     created.pending();
     admin.reason("bob", "EngineUnavailable", seconds(10)).await;
-    assert!(
-        stage.data().join("users/bob").is_dir(),
-        "it needs no engine"
-    );
+    // The answer waits for no engine, and a home needs none.
+    let home = stage.data().join("users/bob");
+    let made = eventually("bob has a home", seconds(10), async || {
+        home.is_dir().then_some(()).ok_or("none yet".to_owned())
+    });
+    made.await;
     let form = [("username", "bob"), ("wait", "0")];
     let stop = admin.post("/api/admin/container/stop", &form).await;
     assert!(stop.status.is_success(), "{}", stop.text());
