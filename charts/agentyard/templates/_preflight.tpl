@@ -1,0 +1,88 @@
+{{- /* One sentence a line for each value that cannot be used. */}}
+{{- define "agentyard.problems" -}}
+{{- $v := .Values -}}
+{{- $name := include "agentyard.fullname" . -}}
+{{- $problems := list -}}
+{{- if not $v.engine.kind -}}
+{{- $problems = append $problems "engine.kind is empty: choose what runs the agents, such as --set engine.kind=docker" -}}
+{{- end -}}
+{{- if eq $v.engine.kind "kubernetes" -}}
+{{- $problems = append $problems "engine.kind: kubernetes is not available yet; use docker" -}}
+{{- end -}}
+{{- range list (lookup "apps/v1" "Deployment" .Release.Namespace $name) (lookup "v1" "PersistentVolumeClaim" .Release.Namespace (include "agentyard.claim" (list $ "data"))) -}}
+{{- $before := dig "metadata" "labels" "agentyard.io/engine" "" (default dict .) -}}
+{{- if and $before $v.engine.kind (ne $before $v.engine.kind) -}}
+{{- $problems = append $problems (printf "engine.kind: %s/%s was installed with %s, and the kind cannot be changed; install another release" (lower .kind) .metadata.name $before) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (gt (int $v.replicas) 1) (eq $v.engine.kind "docker") -}}
+{{- $problems = append $problems "replicas: engine.kind docker runs in the service's Pod, so there is one; set it to 1" -}}
+{{- end -}}
+{{- if and (gt (int $v.replicas) 1) (eq $v.database.type "sqlite") -}}
+{{- $problems = append $problems "replicas: several Pods cannot share a database of type sqlite; set it to 1, or use postgresql" -}}
+{{- end -}}
+{{- if and $v.agents.pod (eq $v.engine.kind "docker") -}}
+{{- $problems = append $problems "agents.pod: agents of engine.kind docker are no Pods; remove it" -}}
+{{- end -}}
+{{- if not $v.image.repository -}}
+{{- $problems = append $problems "image.repository is empty: push the service's image to a registry that your nodes reach, and name it here" -}}
+{{- end -}}
+{{- if and (eq $v.database.type "sqlite") (or $v.database.url $v.database.existingSecret.name) -}}
+{{- $problems = append $problems "database: type sqlite takes no url and no existingSecret; remove them, or set database.type=postgresql" -}}
+{{- end -}}
+{{- if and (eq $v.database.type "postgresql") (not $v.database.url) (not $v.database.existingSecret.name) -}}
+{{- $problems = append $problems "database: type postgresql needs a server; set database.existingSecret.name, or database.url" -}}
+{{- end -}}
+{{- if and $v.database.url $v.database.existingSecret.name -}}
+{{- $problems = append $problems "database: the URL is given both by url and by existingSecret; remove one" -}}
+{{- end -}}
+{{- if and $v.database.url (not (regexMatch "^postgres(ql)?://" $v.database.url)) -}}
+{{- $problems = append $problems "database.url must begin with postgres:// or postgresql://" -}}
+{{- end -}}
+{{- if and $v.admin.password $v.admin.existingSecret.name -}}
+{{- $problems = append $problems "admin: the password is given both by password and by existingSecret; remove one" -}}
+{{- end -}}
+{{- if and $v.admin.password (lt (len $v.admin.password) 8) -}}
+{{- $problems = append $problems "admin.password: a password has at least 8 characters" -}}
+{{- end -}}
+{{- if and $v.tls.enabled (not $v.tls.existingSecret) -}}
+{{- $problems = append $problems "tls.existingSecret is empty: name the Secret with tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and $v.tls.existingSecret (not $v.tls.enabled) -}}
+{{- $problems = append $problems "tls.existingSecret is given, but HTTPS is off; set tls.enabled=true, or remove it" -}}
+{{- end -}}
+{{- if and $v.ingress.enabled (not $v.ingress.host) -}}
+{{- $problems = append $problems "ingress.host is empty: name the host at which browsers reach the service" -}}
+{{- end -}}
+{{- if and $v.persistence.data.existingClaim (eq $v.persistence.data.existingClaim $v.persistence.engine.existingClaim) -}}
+{{- $problems = append $problems "persistence: data and engine need two claims; name another one for engine" -}}
+{{- end -}}
+{{- if and $v.networkPolicy.egress.rules (not (and $v.networkPolicy.enabled $v.networkPolicy.egress.enabled)) -}}
+{{- $problems = append $problems "networkPolicy.egress.rules have no effect; set networkPolicy.enabled and networkPolicy.egress.enabled" -}}
+{{- end -}}
+{{- if and (lt (int $v.terminationGracePeriodSeconds) 30) (eq $v.engine.kind "docker") -}}
+{{- $problems = append $problems "terminationGracePeriodSeconds: service and engine take up to 25 s to stop; set at least 30" -}}
+{{- end -}}
+{{- if has (int $v.metrics.port) (list 8080 8081) -}}
+{{- $problems = append $problems "metrics.port: 8080 is the service's port and 8081 that of agents; choose another" -}}
+{{- end -}}
+{{- range $key, $value := $v.settings -}}
+{{- if or (has $key (list "security" "image.registry_password" "ldap.bind_password" "oidc.client_secret")) (regexMatch "(^|[._])(password|secret|token|api_key)$" $key) -}}
+{{- $problems = append $problems (printf "settings: %s is secret, and settings are not; put it into a Secret, and name that in settingsSecret" $key) -}}
+{{- end -}}
+{{- if contains ";" (printf "%s=%s" $key (ternary $value (toJson $value) (kindIs "string" $value))) -}}
+{{- $problems = append $problems (printf "settings: %s contains a semicolon, which separates settings; set it with `agentyard config set` after the installation" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- range (list (include "agentyard.publicUrl" .) $v.agents.lanAccess | concat $v.trustedProxies) -}}
+{{- if contains ";" . -}}
+{{- $problems = append $problems (printf "%q contains a semicolon; remove it" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $v.extraEnv -}}
+{{- if regexMatch "^(AGENTYARD_(DATA_DIR|LISTEN|METRICS_LISTEN|DOCKER_HOST|ADAPTER|LOG_FORMAT|SET|DATABASE_URL|ADMIN_PASSWORD_FILE|TLS_CERT|TLS_KEY)|SECRET_SETTINGS)$" (default "" .name) -}}
+{{- $problems = append $problems (printf "extraEnv: %s is set by another value of this chart; use that one" .name) -}}
+{{- end -}}
+{{- end -}}
+{{ join "\n" (uniq $problems) }}
+{{- end }}
