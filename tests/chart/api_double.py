@@ -6,32 +6,49 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
-RESOURCES = {"v1": [("secrets", "Secret"), ("persistentvolumeclaims", "PersistentVolumeClaim")], "apps/v1": [("deployments", "Deployment")]}
+# The kinds of the chart, by group and version, with the names that addresses have.
+RESOURCES = {
+    "v1": {
+        "PersistentVolumeClaim": "persistentvolumeclaims",
+        "Pod": "pods",
+        "Secret": "secrets",
+        "Service": "services",
+        "ServiceAccount": "serviceaccounts",
+    },
+    "apps/v1": {"Deployment": "deployments"},
+    "networking.k8s.io/v1": {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"},
+}
 
 
 def discovery(version):
     names = [
         {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}
-        for name, kind in RESOURCES[version]
+        for kind, name in RESOURCES[version].items()
     ]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": names}
 
 
+def root(version):
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+
 def answers(objects):
     """Returns the answer of each path."""
-    apps = {"groupVersion": "apps/v1", "version": "v1"}
+    groups = []
+    for version in RESOURCES:
+        if "/" in version:
+            served = {"groupVersion": version, "version": "v1"}
+            groups.append({"name": version.split("/")[0], "versions": [served], "preferredVersion": served})
     found = {
         "/version": VERSION,
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
-        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "apps", "versions": [apps], "preferredVersion": apps}]},
-        "/api/v1": discovery("v1"),
-        "/apis/apps/v1": discovery("apps/v1"),
+        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
     }
-    names = {kind: name for resources in RESOURCES.values() for name, kind in resources}
+    found |= {root(version): discovery(version) for version in RESOURCES}
     for one in objects:
-        root = "/api/v1" if one["apiVersion"] == "v1" else f"/apis/{one['apiVersion']}"
-        place = f"{root}/namespaces/{one['metadata']['namespace']}/{names[one['kind']]}/{one['metadata']['name']}"
-        found[place] = one
+        version, metadata = one["apiVersion"], one["metadata"]
+        plural = RESOURCES[version][one["kind"]]
+        found[f"{root(version)}/namespaces/{metadata['namespace']}/{plural}/{metadata['name']}"] = one
     return found
 
 
