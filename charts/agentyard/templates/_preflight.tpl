@@ -54,6 +54,9 @@
 {{- if and $v.ingress.enabled (not $v.ingress.host) -}}
 {{- $problems = append $problems "ingress.host is empty: name the host at which browsers reach the service" -}}
 {{- end -}}
+{{- if and $v.service.externalTrafficPolicy (eq $v.service.type "ClusterIP") -}}
+{{- $problems = append $problems "service.externalTrafficPolicy has no effect on a ClusterIP; remove it, or choose another service.type" -}}
+{{- end -}}
 {{- if and $v.persistence.data.existingClaim (eq $v.persistence.data.existingClaim $v.persistence.engine.existingClaim) -}}
 {{- $problems = append $problems "persistence: data and engine need two claims; name another one for engine" -}}
 {{- end -}}
@@ -72,11 +75,6 @@
 {{- end -}}
 {{- if contains ";" (printf "%s=%s" $key (ternary $value (toJson $value) (kindIs "string" $value))) -}}
 {{- $problems = append $problems (printf "settings: %s contains a semicolon, which separates settings; set it with `agentyard config set` after the installation" $key) -}}
-{{- end -}}
-{{- end -}}
-{{- range (list (include "agentyard.publicUrl" .) $v.agents.lanAccess | concat $v.trustedProxies) -}}
-{{- if contains ";" . -}}
-{{- $problems = append $problems (printf "%q contains a semicolon; remove it" .) -}}
 {{- end -}}
 {{- end -}}
 {{- range $v.extraEnv -}}
