@@ -6,7 +6,7 @@
 {{ default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* Short enough for the suffixes of other objects. */}}
+{{- /* Name of the objects, short enough for suffixes. */}}
 {{- define "agentyard.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{ .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
@@ -57,7 +57,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 {{- end }}
 
-{{- /* Kubernetes replaces $(NAME) in the value of a variable, and $$ by $. */}}
+{{- /* Text of a variable or argument, in which Kubernetes replaces $(NAME), and $$ by $. */}}
 {{- define "agentyard.literal" -}}
 {{ . | toString | replace "$" "$$" }}
 {{- end }}
@@ -93,7 +93,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{ join ";" $pairs }}
 {{- end }}
 
-{{- /* What the Secret of the release holds; empty: there is none. */}}
+{{- /* Data of the release's Secret; empty without one. */}}
 {{- define "agentyard.secretData" -}}
 {{- if and .Values.database.url (eq .Values.database.type "postgresql") }}
 database-url: {{ .Values.database.url | b64enc | quote }}
@@ -103,7 +103,7 @@ admin-password: {{ .Values.admin.password | b64enc | quote }}
 {{- end }}
 {{- end }}
 
-{{- /* The revision of the release in which its Secret changed last: the Pod starts again then, and no digest of it is shown. */}}
+{{- /* Revision of the release in which its Secret changed last: restarts the Pod without a digest of the secret in it. */}}
 {{- define "agentyard.secretRevision" -}}
 {{- $revision := .Release.Revision | toString -}}
 {{- $wanted := include "agentyard.secretData" . | fromYaml -}}

@@ -1,4 +1,4 @@
-{{- /* One sentence a line for each value that cannot be used. */}}
+{{- /* Sentences about values that cannot be used, one a line. */}}
 {{- define "agentyard.problems" -}}
 {{- $v := .Values -}}
 {{- $name := include "agentyard.fullname" . -}}
