@@ -53,7 +53,7 @@ async fn execute(run: &Run, user: &McpUser, service: &str) {
         // On a busy machine the service sees the end of some only after their successors.
         let Some(mut executor) = user.try_executor(service).await else {
             drop(replaced.take());
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(chance.some_time(50)).await;
             continue;
         };
         run.connections.fetch_add(1, Ordering::Relaxed);
