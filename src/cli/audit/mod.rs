@@ -1,14 +1,23 @@
 //! `agentyard audit`.
 
-use clap::Subcommand;
+mod fold;
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
 use reqwest::{Method, StatusCode};
+use schema::clock::{Clock, SystemClock};
 use serde_json::Value;
 
+use self::fold::Folder;
+use super::admin::escaped;
 use super::kinds::AUDIT;
 use super::output::cell::{at, number, text};
-use super::output::screen;
-use super::pages::{ListArgs, Pages, not_known};
+use super::output::items::{Amount, Printer};
+use super::output::{Format, OutputArgs, screen};
+use super::pages::{Pages, not_known};
 use super::server::Server;
+use super::target::{Thing, duration};
 use super::{Failure, Result};
 
 /// The audit trail.
@@ -16,15 +25,52 @@ use super::{Failure, Result};
 pub enum AuditCommand {
     /// List entries, newest first
     #[command(
-        after_help = "Examples:\n  agentyard audit list --search alice\n  agentyard audit list -o json | jq '.[].action'"
+        after_help = "The table folds entries of one request, and the same action of one actor within a minute of each other, into one row;\nCOUNT says how many there are. -o wide, json and yaml show each of them, with its details.\n\nExamples:\n  agentyard audit list --since 1h\n  agentyard audit list --actor admin --object user/alice -o wide\n  agentyard audit list --search alice\n  agentyard audit list -o json | jq '.[].action'"
     )]
-    List(ListArgs),
+    List(AuditListArgs),
     /// Verify the hash chain; exits 1 if an entry was changed or removed
     #[command(after_help = "Examples:\n  agentyard audit verify || echo 'the trail was changed'")]
     Verify,
     /// Print all entries as JSON Lines, with their hashes
     #[command(after_help = "Examples:\n  agentyard audit export > audit.jsonl")]
     Export,
+}
+
+/// Which entries, and how to print them.
+#[derive(Debug, Args)]
+pub struct AuditListArgs {
+    /// Filter by text
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    search: String,
+    /// Only entries of this actor
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    /// Only entries about this object
+    #[arg(long, value_name = "KIND/NAME")]
+    object: Option<String>,
+    /// Only entries newer than this, such as 15m or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    since: Option<Duration>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl AuditListArgs {
+    /// All entries, for `agentyard get audit`.
+    pub fn all(output: OutputArgs) -> Self {
+        Self {
+            search: String::new(),
+            actor: None,
+            object: None,
+            since: None,
+            output,
+        }
+    }
 }
 
 /// Lists, verifies or exports.
@@ -39,9 +85,39 @@ pub async fn audit(server: &Server, command: AuditCommand) -> Result {
     }
 }
 
-async fn list(server: &Server, args: ListArgs) -> Result {
-    let pages = Pages::new(server, &AUDIT, &args.search);
-    pages.print(args.output, |_| {}).await
+/// Lists entries.
+///
+/// # Errors
+/// When no server answers, or it refuses.
+pub async fn list(server: &Server, args: AuditListArgs) -> Result {
+    let mut pages = Pages::new(server, &AUDIT, &args.search);
+    if let Some(actor) = &args.actor {
+        pages = pages.with(format!("actor={}", escaped(actor)));
+    }
+    if let Some(object) = &args.object {
+        // `u/alice` is `user/alice`; what is no kind, such as `config`, stays as it is.
+        let full = object.parse::<Thing>().map(|thing| thing.to_string());
+        let object = full.as_ref().unwrap_or(object);
+        pages = pages.with(format!("object={}", escaped(object)));
+    }
+    if let Some(ago) = args.since {
+        let since = SystemClock.now().minus(ago).to_rfc3339();
+        pages = pages.with(format!("since={}", escaped(&since)));
+    }
+    let folds = args.output.format == Format::Table;
+    let mut printer = Printer::new(&AUDIT, args.output, Amount::List);
+    let mut folder = Folder::default();
+    while let Some(entries) = pages.next().await? {
+        let rows = match folds {
+            true => folder.push(entries),
+            false => entries,
+        };
+        printer.print(&rows)?;
+    }
+    if let Some(row) = folder.finish() {
+        printer.print(&[row])?;
+    }
+    printer.end()
 }
 
 async fn verify(server: &Server) -> Result {
