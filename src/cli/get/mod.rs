@@ -65,12 +65,12 @@ pub async fn get(server: &Server, args: GetArgs) -> Result {
     let search = args.search.unwrap_or_default();
     let selects = args.not_ready || args.selector.is_some();
     if selects && all.iter().any(|wanted| !wanted.names.is_empty()) {
-        let why = "--not-ready and -l list objects; `describe` shows whether a named one is ready";
+        let why = "--not-ready and -l list objects; `agentyard describe KIND/NAME` shows whether a named one is ready";
         return Err(Failure::Usage(why.to_owned()));
     }
     let is_mixed = all.len() > 1;
     if is_mixed && args.watch {
-        let why = "--watch follows one kind; `get objects --watch` follows all of them";
+        let why = "--watch follows one kind; `agentyard get objects --watch` follows all of them";
         return Err(Failure::Usage(why.to_owned()));
     }
     // All of it is understood before anything is printed.
