@@ -110,7 +110,16 @@ async fn the_audit_log_is_listed_verified_and_exported() {
     let program = env!("CARGO_BIN_EXE_agentyard");
     let data = stage.data().display().to_string();
     let list = tokio::process::Command::new(program)
-        .args(["audit", "list", "--search", "b o", "--data-dir", &data])
+        .args([
+            "audit",
+            "list",
+            "--search",
+            "b o",
+            "-o",
+            "wide",
+            "--data-dir",
+            &data,
+        ])
         .output();
     let list = String::from_utf8(list.await.unwrap().stdout).unwrap();
     let lines: Vec<&str> = list.lines().collect();
