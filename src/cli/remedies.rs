@@ -83,7 +83,7 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "tests" {
             sources(&path, files);
-        } else if name.ends_with(".rs") && !name.contains("tests") {
+        } else if name.ends_with(".rs") && !name.contains("tests") && name != "remedies.rs" {
             files.push(path);
         }
     }
@@ -109,7 +109,9 @@ fn every_command_in_a_text_of_the_code_exists() {
             let line = line
                 .replace("`{command} ", "`agentyard ")
                 .replace("\\\"", "\"");
-            for command in commands(&line) {
+            // One that is all formatted in comes from elsewhere in the code.
+            let all = commands(&line).into_iter();
+            for command in all.filter(|command| !command.starts_with("agentyard {")) {
                 count += 1;
                 // What is formatted into it is a number, or an object.
                 let faults_of = ["1", "user/alice"].map(|value| {

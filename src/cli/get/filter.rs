@@ -10,7 +10,7 @@ use crate::cli::kinds::KindInfo;
 use crate::cli::output::cell::text;
 use crate::cli::{Failure, Result};
 
-/// Phases of rollouts that need nobody any more.
+/// Phases of rollouts that have ended and need no manual action.
 const ENDED_WELL: [&str; 3] = ["succeeded", "rolled_back", "cancelled"];
 
 /// `LABEL=VALUE,…` as it was typed.
