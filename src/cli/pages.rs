@@ -101,7 +101,11 @@ impl<'a> Pages<'a> {
             return Ok(None);
         };
         let answer = self.server.get(&self.path(page)).await;
-        let mut body = answer.map_err(|failure| not_known(failure, self.kind.plural))?;
+        // What is not found may be what a parameter names.
+        let mut body = answer.map_err(|failure| match self.parameters.is_empty() {
+            true => not_known(failure, self.kind.plural),
+            false => failure,
+        })?;
         // A list that became shorter answers with its last page once more.
         if body["page"]
             .as_u64()

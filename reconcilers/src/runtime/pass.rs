@@ -80,7 +80,7 @@ const STEP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 /// Names the object of the present pass in its log lines, as commands name it.
 fn record_object<R: Reconciler>(name: &str) {
     let object = format!("{}/{name}", R::KIND);
-    tracing::Span::current().record("object", object);
+    tracing::Span::current().record("object", tracing::field::display(object));
 }
 
 impl<R: Reconciler> Core<R> {

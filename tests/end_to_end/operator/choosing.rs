@@ -85,7 +85,11 @@ async fn lists_are_selected_sorted_and_printed_by_choice() {
 #[tokio::test]
 async fn status_and_audit_name_what_matters() {
     let stage = Stage::new();
-    let (_service, _admin) = with_users(&stage, &["alice", "bob", "carol"]).await;
+    let (service, _admin) = with_users(&stage, &["alice", "bob", "carol"]).await;
+    assert!(
+        service.log().contains("object=user/alice"),
+        "named beside its uid"
+    );
     let status = ends(&stage, "status", 69).await.stdout;
     let at = status
         .find("not ready: ")
