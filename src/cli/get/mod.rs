@@ -114,7 +114,7 @@ pub async fn get(server: &Server, args: GetArgs) -> Result {
     let mut missing = None;
     for (index, mut get) in gets.into_iter().enumerate() {
         if index > 0 {
-            printer.turn_to(get.kind)?;
+            printer.turn_to(get.kind);
         }
         let listed = get.list(&mut printer).await?;
         if args.watch && listed.missing.is_none() {

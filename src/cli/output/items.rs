@@ -33,6 +33,8 @@ pub struct Printer {
     of_kind: usize,
     /// Objects of several kinds are printed: each says its kind.
     is_mixed: bool,
+    /// A table was printed before this one.
+    follows: bool,
 }
 
 impl Printer {
@@ -49,6 +51,7 @@ impl Printer {
             printed: 0,
             of_kind: 0,
             is_mixed: false,
+            follows: false,
         }
     }
 
@@ -61,20 +64,14 @@ impl Printer {
     }
 
     /// Goes on with objects of another kind: in tables, with one of its own.
-    ///
-    /// # Errors
-    /// When the output cannot be written.
-    pub fn turn_to(&mut self, kind: &'static KindInfo) -> Result {
+    pub fn turn_to(&mut self, kind: &'static KindInfo) {
         if self.is_table() {
             self.note_none();
-            if self.of_kind > 0 {
-                screen::print("\n")?;
-            }
+            self.follows |= self.of_kind > 0;
             self.table = Table::new(titles(kind, self.format), self.headers);
         }
         self.kind = kind;
         self.of_kind = 0;
-        Ok(())
     }
 
     fn is_table(&self) -> bool {
@@ -96,7 +93,11 @@ impl Printer {
     /// # Errors
     /// When the output cannot be written.
     pub fn print(&mut self, items: &[Value]) -> Result {
-        let text = self.text(items, SystemClock.now())?;
+        let is_first = self.of_kind == 0 && !items.is_empty();
+        let mut text = self.text(items, SystemClock.now())?;
+        if is_first && self.follows && self.is_table() {
+            text.insert(0, '\n');
+        }
         match self.is_table() {
             true => screen::print(&text),
             false => screen::print_raw(text.as_bytes()),
@@ -254,7 +255,7 @@ mod tests {
         let of = |format: Format| {
             let mut printer = Printer::new(group, format.into(), Amount::List).mixed();
             let first = printer.text(&[json!({"name": "eng"})], now).unwrap();
-            printer.turn_to(superadmin).unwrap();
+            printer.turn_to(superadmin);
             first + &printer.text(&[json!({"username": "root"})], now).unwrap()
         };
         let table = of(Format::Table);
