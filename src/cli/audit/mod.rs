@@ -107,16 +107,17 @@ pub async fn list(server: &Server, args: AuditListArgs) -> Result {
     let folds = args.output.format == Format::Table;
     let mut printer = Printer::new(&AUDIT, args.output, Amount::List);
     let mut folder = Folder::default();
+    // A page is held back, so that the last row is printed beside others and as wide as they are.
+    let mut held: Vec<Value> = Vec::new();
     while let Some(entries) = pages.next().await? {
-        let rows = match folds {
+        printer.print(&held)?;
+        held = match folds {
             true => folder.push(entries),
             false => entries,
         };
-        printer.print(&rows)?;
     }
-    if let Some(row) = folder.finish() {
-        printer.print(&[row])?;
-    }
+    held.extend(folder.finish());
+    printer.print(&held)?;
     printer.end()
 }
 
