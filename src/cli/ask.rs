@@ -16,7 +16,7 @@ pub enum Ask {
         after_help = "Examples:\n  agentyard status\n  agentyard status --data-dir /srv/agentyard"
     )]
     Status,
-    /// List objects of one kind
+    /// List objects of one kind or of several
     #[command(after_help = get_help())]
     Get(get::GetArgs),
     /// Show details of objects: problems, remedies, desired and observed state, events
@@ -99,6 +99,11 @@ fn get_help() -> String {
   agentyard get users
   agentyard get containers -o wide --search team
   agentyard get container alice -o yaml
+  agentyard get users -l group=eng,image=v1.2,state=not-ready
+  agentyard get users --sort-by -last-login -o custom-columns=NAME:.username,WHY:.health.reason
+  agentyard get users,groups
+  agentyard get user/alice container/bob
+  agentyard get all --not-ready
   agentyard get objects --watch";
     format!("{}\n{examples}", kinds::help())
 }

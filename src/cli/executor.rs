@@ -27,7 +27,7 @@ fn id(text: &str) -> Result<u64, String> {
     let number = text.strip_prefix("executor/").unwrap_or(text);
     number
         .parse()
-        .map_err(|_| "use the number that `get executors` shows".to_owned())
+        .map_err(|_| "use the number that `agentyard get executors` shows".to_owned())
 }
 
 /// Runs a command on executors.

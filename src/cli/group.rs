@@ -179,7 +179,7 @@ async fn members(server: &Server, args: &MembersArgs) -> Result {
     });
     match args.output {
         Format::Json | Format::Yaml => print_one(&GROUP_MEMBERS, &members, args.output),
-        Format::Table | Format::Wide | Format::Name => {
+        Format::Table | Format::Wide | Format::Custom(_) | Format::Name => {
             let rows = at(&members, "members").as_array().cloned();
             let output = args.output.into();
             let mut printer = Printer::new(&GROUP_MEMBERS, output, Amount::List);

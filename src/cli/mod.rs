@@ -25,6 +25,8 @@ mod mode_switch;
 mod model;
 mod output;
 mod pages;
+#[cfg(test)]
+mod remedies;
 mod reset_password;
 mod rollout;
 mod serve;

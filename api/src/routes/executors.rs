@@ -72,6 +72,8 @@ pub struct Executor {
     instance: Option<String>,
     /// Its tool calls under way.
     calls: usize,
+    /// Its tool calls since it connected, those under way included.
+    calls_total: u64,
     /// Answers received after the time limit of their call, or after it was cancelled.
     late_answers: u64,
 }
@@ -98,6 +100,7 @@ impl From<Connected> for Executor {
                 Protocol::Introduced { instance } => Some(instance),
             },
             calls: connected.calls,
+            calls_total: connected.calls_total,
             late_answers: connected.late,
         }
     }

@@ -171,7 +171,7 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
 fn format_quota_warning(users: &QuotaUsers) -> String {
     let QuotaUsers { name, near, beyond } = users;
     format!(
-        "users beyond the quota of files: {beyond}, near it: {near}; see `describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
+        "users beyond the quota of files: {beyond}, near it: {near}; see `agentyard describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
     )
 }
 

@@ -134,6 +134,10 @@ impl Reconciler for ContainerReconciler {
             .map_or(Generation(0), |row| row.generation)
     }
 
+    fn name(snapshot: &observe::Snapshot) -> Option<&str> {
+        snapshot.row.as_ref().map(|row| row.name.as_str())
+    }
+
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

@@ -241,6 +241,10 @@ impl Reconciler for DirectoryReconciler {
         snapshot.row.generation
     }
 
+    fn name(_: &Snapshot) -> Option<&str> {
+        Self::KIND.descriptor().single
+    }
+
     fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

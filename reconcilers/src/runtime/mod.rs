@@ -89,6 +89,10 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Self::Snapshot>, Self::Error>> + Send;
     /// The generation the snapshot's desired state has.
     fn generation(snapshot: &Self::Snapshot) -> Generation;
+    /// The name of the snapshot's object, for the log; `None` where nothing says it.
+    fn name(_snapshot: &Self::Snapshot) -> Option<&str> {
+        None
+    }
     /// Decides, purely: no IO, clock, randomness, environment or logging.
     fn plan(snapshot: &Self::Snapshot, now: Timestamp) -> Plan<Self::Action>;
     /// Whether planning may take long, because of what others have written: then it is done on a thread where it holds up

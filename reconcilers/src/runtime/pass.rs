@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -31,6 +32,8 @@ const CONFLICTS: u32 = 10;
 /// How far a pass got. It outlives the pass, so that a panic or a timeout can be reported.
 struct Progress {
     generation: Option<Generation>,
+    /// Name of the object.
+    name: Option<Arc<str>>,
     /// See [`Reconciler::progress`].
     way: u64,
     conditions: Option<Vec<Condition>>,
@@ -40,9 +43,10 @@ struct Progress {
 }
 
 impl Progress {
-    fn new() -> Self {
+    fn new(name: Option<Arc<str>>) -> Self {
         Self {
             generation: None,
+            name,
             way: 0,
             conditions: None,
             waits_for: None,
@@ -73,6 +77,12 @@ pub(super) async fn planned<R: Reconciler>(
 /// How long a step that runs when the process is asked to end may still take.
 const STEP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Names the object of the present pass in its log lines, as commands name it.
+fn record_object<R: Reconciler>(name: &str) {
+    let object = format!("{}/{name}", R::KIND);
+    tracing::Span::current().record("object", tracing::field::display(object));
+}
+
 impl<R: Reconciler> Core<R> {
     /// Passes over `job` and gives it back to the queue.
     pub(super) async fn run(&self, job: Job<R::Key>) {
@@ -80,7 +90,10 @@ impl<R: Reconciler> Core<R> {
             self.queue.done(&job.key, Verdict::Again, None);
             return;
         };
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.memories.name(&job.key));
+        if let Some(name) = &progress.name {
+            record_object::<R>(name);
+        }
         let waits = self.waits.begin();
         // A panic leaves `progress` as it was at the last step, which is all that is read of it.
         let pass = AssertUnwindSafe(self.pass(&job, guard.epoch, &mut progress)).catch_unwind();
@@ -145,6 +158,11 @@ impl<R: Reconciler> Core<R> {
         progress.way = R::progress(&snapshot);
         "Plan".clone_into(&mut progress.step);
         tracing::Span::current().record("generation", generation.0);
+        let name = R::name(&snapshot).filter(|name| progress.name.as_deref() != Some(name));
+        if let Some(name) = name {
+            record_object::<R>(name);
+            progress.name = Some(Arc::from(name));
+        }
         let (plan, snapshot) = planned::<R>(snapshot, self.clock.now()).await;
         let steps = plan.steps_before_ready();
         let Plan {
@@ -213,6 +231,7 @@ impl<R: Reconciler> Core<R> {
     ) -> Verdict {
         let key = &job.key;
         let mut memory = self.memories.get(key);
+        memory.name = progress.name.clone().or(memory.name);
         let before = match memory.saved.take() {
             Some(saved) => saved,
             None => match self.in_store(self.store.load(key)).await {

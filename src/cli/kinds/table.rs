@@ -84,7 +84,8 @@ static EXECUTORS: KindInfo = listed(
         Column::text("PLATFORM", "platform"),
         Column::text("ADDRESS", "address"),
         Column::age("CONNECTED", "connected_at"),
-        Column::text("CALLS", "calls"),
+        Column::text("IN PROGRESS", "calls"),
+        Column::text("CALLS", "calls_total"),
         Column::text("LATE", "late_answers").wide(),
         Column::text("USER AGENT", "user_agent").wide(),
         Column::text("INSTANCE", "instance").wide(),
@@ -169,6 +170,7 @@ pub static AUDIT: KindInfo = listed(
         Column::text("OBJECT", "object"),
         Column::status("OUTCOME", "outcome"),
         Column::text("COUNT", "count"),
+        Column::text("DETAIL", "detail").wide(),
         Column::text("REQUEST", "request_id").wide(),
     ],
 );

@@ -138,7 +138,7 @@ async fn status(server: &Server, args: StatusArgs) -> Result {
     match args.output {
         Format::Name => screen::print(&format!("rollout/{}\n", clean(&id))),
         Format::Json | Format::Yaml => print_one(&ROLLOUT_USERS, &rollout, args.output),
-        Format::Table | Format::Wide => {
+        Format::Table | Format::Wide | Format::Custom(_) => {
             screen::print(&head(&rollout))?;
             let mut users = rollout["users"].as_array().cloned().unwrap_or_default();
             for user in &mut users {

@@ -15,7 +15,7 @@ async fn a_slip_of_the_finger_is_guessed_and_ends_by_code() {
         ("descrbe container/alice", 2, "'describe'"),
         ("get users --searchh x", 2, "'--search'"),
         ("wait user/alice --for=condition=Reddy", 2, "\"Ready\""),
-        ("get container/alice user/alice", 2, "one kind at a time"),
+        ("get users,containerz", 2, "\"container\""),
     ] {
         let slip = ends(&stage, line, code).await;
         assert!(slip.stderr.contains(guess), "{line}: {}", slip.stderr);
@@ -34,6 +34,7 @@ async fn without_a_server_every_question_says_what_to_do() {
     for line in [
         "get users",
         "get users --watch",
+        "get users,groups --sort-by name",
         "describe container/alice",
         "diff",
         "events",
@@ -46,6 +47,9 @@ async fn without_a_server_every_question_says_what_to_do() {
         "audit export",
         "config get",
         "config set image.tag=2",
+        "config get --modified",
+        "config explain image.tag",
+        "config set agent.a=1",
         "config history",
         "config rollback 1",
         "config apply",
@@ -108,6 +112,7 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
             ],
             "config" => vec![
                 "config get",
+                "config explain",
                 "config set",
                 "config unset",
                 "config history",

@@ -1,6 +1,7 @@
 //! The command line over the administration socket, as an operator uses it.
 
 mod asking;
+mod choosing;
 mod engine;
 mod executors;
 mod following;
