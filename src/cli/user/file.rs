@@ -91,7 +91,7 @@ pub fn parse(text: &str, problems: &mut Problems) -> Vec<NewUser> {
                 continue;
             }
         };
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = line_of(&record, text);
         if record.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
@@ -124,6 +124,18 @@ pub fn parse(text: &str, problems: &mut Problems) -> Vec<NewUser> {
         }
     }
     users
+}
+
+/// Line of a record. The position is where the record before ended, in front of its line feed and of empty lines.
+fn line_of(record: &StringRecord, text: &str) -> u64 {
+    let Some(position) = record.position() else {
+        return 0;
+    };
+    let before = usize::try_from(position.byte()).ok();
+    let rest = before.and_then(|byte| text.as_bytes().get(byte..));
+    let blank = rest.into_iter().flatten();
+    let blank = blank.take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    position.line() + blank.filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// Returns true for a line that names at least one column.
@@ -313,6 +325,10 @@ mod tests {
             (
                 "username,password\nalice,\"a \"\"quoted\"\", one \"\n",
                 vec!["2 alice a \"quoted\", one  - "],
+            ),
+            (
+                "username,groups\r\n\r\nalice,\r\nbob,dev\r\n",
+                vec!["3 alice - - ", "4 bob - - dev"],
             ),
             ("", vec![]),
             ("username,password\n", vec![]),
