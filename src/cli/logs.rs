@@ -143,7 +143,7 @@ async fn absent(server: &Server, name: &str) -> Failure {
         Err(failure) => failure,
         Ok((None, _)) => pages::missing(server, kind, name).await,
         Ok((Some(_), _)) => Failure::NotFound(format!(
-            "the container of {name} does not exist now; `{0} describe container/{name}` shows why, and `{0} logs {name} --previous` its last lines",
+            "the container of {name} does not exist now; `{0} describe container/{name}` shows why, and `{0} logs {name} --previous` the last lines before an unexpected end",
             server.command
         )),
     }

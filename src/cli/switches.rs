@@ -116,9 +116,7 @@ fn container(text: &str) -> Result<Object, String> {
     let object: Object = text.parse()?;
     match object.0.kind.singular {
         "container" => Ok(object),
-        other => Err(format!(
-            "this is for containers, not for a {other}; use container/NAME"
-        )),
+        _ => Err("only containers are started and stopped; use container/NAME".to_owned()),
     }
 }
 
