@@ -80,10 +80,12 @@ pub async fn delete(server: &Server, args: &DeleteArgs) -> Result {
     if users.is_empty() {
         return Err(Failure::Reported);
     }
-    screen::note(&describe(&preview, &users));
+    let effects = describe(&preview, &users);
     if args.dry_run {
+        screen::print(&(effects + "\n"))?;
         return finish(preview.failed);
     }
+    screen::note(&effects);
     if !args.yes {
         let users = counted(users.len() as u64, "user");
         confirm(&format!("Delete {users}?"), "deleted").await?;
@@ -110,13 +112,17 @@ fn describe(preview: &Preview, users: &[String]) -> String {
         Some(kept) => format!("for {}", clean(kept)),
         None => "until an administrator deletes it".to_owned(),
     };
-    format!(
+    let text = format!(
         "{}: {}\ncontainers, sessions, tokens and cookies go; each workspace is archived as archive/{} and kept {kept}\n`{}` copies one back, on the server's machine",
         counted(users.len() as u64, "user"),
         named.join(", "),
         cleaned(archive, "directory"),
         cleaned(archive, "restore"),
-    )
+    );
+    match users {
+        [only] => text.replace("<user>", &clean(only)),
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +151,7 @@ mod tests {
         preview.answer["archive"]["kept"] = json!(null);
         let text = describe(&preview, &users[..1]);
         assert!(text.starts_with("1 user: u0\n"), "{text}");
+        assert!(text.contains("archive/u0-<time>"), "{text}");
         assert!(text.contains("until an administrator deletes it"), "{text}");
     }
 }

@@ -245,7 +245,7 @@ impl Creation<'_> {
     async fn send_all(&mut self, users: &[NewUser]) -> Result {
         let batches = batches(users);
         let several = batches.len() > 1;
-        for batch in &batches {
+        for (index, batch) in batches.iter().enumerate() {
             match self.server.post(PATH, &body(batch)).await {
                 Ok(answer) => self.take(&answer)?,
                 Err(failure @ (Failure::Failed(_) | Failure::NotFound(_))) if several => {
@@ -267,7 +267,7 @@ impl Creation<'_> {
                 }
                 Err(failure) => return Err(failure),
             }
-            if several {
+            if index + 1 < batches.len() {
                 let total = counted(self.total as u64, "user");
                 screen::note(&format!("{} of {total} created", self.created));
             }
