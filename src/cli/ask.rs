@@ -5,7 +5,7 @@ use clap::Subcommand;
 use super::server::Server;
 use super::{
     Result, adapter, audit, auth, config, describe, diff, events, executor, get, group, image,
-    kinds, model, rollout, skill, status, switches, user, wait,
+    kinds, logs, model, rollout, skill, status, superadmin, switches, top, user, wait,
 };
 
 /// What to request from the server.
@@ -59,6 +59,31 @@ pub enum Ask {
         after_help = "Examples:\n  agentyard restart container/alice && agentyard wait container/alice"
     )]
     Restart(switches::RestartArgs),
+    /// Start containers; also ends debug mode
+    #[command(
+        after_help = "Examples:\n  agentyard start container/alice container/bob\n  agentyard get containers -o name --search team | xargs agentyard start"
+    )]
+    Start(switches::RestartArgs),
+    /// Stop containers; users' directories are kept
+    #[command(
+        after_help = "Examples:\n  agentyard stop container/alice && agentyard wait container/alice"
+    )]
+    Stop(switches::RestartArgs),
+    /// Run containers in debug mode, until they are started, restarted or stopped
+    #[command(
+        after_help = "The container is recreated with the adapter's debug command and AGENT_DEBUG=1. `--off` is the same as `agentyard start`.\n\nExamples:\n  agentyard debug container/alice && agentyard logs alice -f\n  agentyard debug container/alice --off"
+    )]
+    Debug(switches::DebugArgs),
+    /// Show the log of a user's container
+    #[command(
+        after_help = "Escape sequences and control characters are removed or made visible.\n\nExamples:\n  agentyard logs alice --since 10m\n  agentyard logs alice -f --tail 20 --timestamps\n  agentyard logs alice --previous"
+    )]
+    Logs(logs::LogsArgs),
+    /// Show CPU and memory of running agents
+    #[command(
+        after_help = "Only the agents shown are asked, one sample each; they are sorted among each other.\n\nExamples:\n  agentyard top\n  agentyard top containers --limit 100 --sort-by memory\n  agentyard top container/alice container/bob --watch"
+    )]
+    Top(top::TopArgs),
     /// Read, change, roll back and apply the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -80,9 +105,12 @@ pub enum Ask {
     /// Create, change and delete groups of users
     #[command(subcommand)]
     Group(group::GroupCommand),
-    /// Rotate the MCP token of a user
+    /// Create, disable, limit and delete users; end sessions; rotate MCP tokens
     #[command(subcommand)]
     User(user::UserCommand),
+    /// Create and delete superadmins
+    #[command(subcommand)]
+    Superadmin(superadmin::SuperadminCommand),
     /// Disconnect browsers and desktops of users
     #[command(subcommand)]
     Executor(executor::ExecutorCommand),
@@ -125,6 +153,11 @@ impl Ask {
             Self::Pause(args) => switches::switch(server, &switches::PAUSE, args).await,
             Self::Resume(args) => switches::switch(server, &switches::RESUME, args).await,
             Self::Restart(args) => switches::restart(server, args).await,
+            Self::Start(args) => switches::start(server, args).await,
+            Self::Stop(args) => switches::stop(server, args).await,
+            Self::Debug(args) => switches::debug(server, args).await,
+            Self::Logs(args) => logs::logs(server, args).await,
+            Self::Top(args) => top::top(server, args).await,
             Self::Config(command) => config::config(server, command).await,
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,
@@ -133,6 +166,7 @@ impl Ask {
             Self::Skill(command) => skill::skill(server, command).await,
             Self::Group(command) => group::group(server, command).await,
             Self::User(command) => user::user(server, command).await,
+            Self::Superadmin(command) => superadmin::superadmin(server, command).await,
             Self::Executor(command) => executor::executor(server, command).await,
             Self::Auth(command) => auth::auth(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,

@@ -6,8 +6,10 @@ mod archive;
 mod ask;
 mod audit;
 mod auth;
+mod bulk;
 mod compare;
 mod config;
+mod confirm;
 mod describe;
 mod diff;
 mod effect;
@@ -20,9 +22,11 @@ mod image;
 mod init;
 mod kinds;
 mod local;
+mod logs;
 mod manual;
 mod mode_switch;
 mod model;
+mod new_password;
 mod output;
 mod pages;
 #[cfg(test)]
@@ -35,8 +39,10 @@ mod skill;
 mod sse;
 mod status;
 pub(crate) mod suggest;
+mod superadmin;
 mod switches;
 mod target;
+mod top;
 mod user;
 mod wait;
 mod watch;
@@ -95,15 +101,9 @@ enum Command {
     },
     /// Set a new password for a local user or a superadmin; ends the account's sessions
     #[command(
-        after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random"
+        after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random\n  agentyard reset-password alice --password - < password.txt"
     )]
-    ResetPassword {
-        /// Name of the account
-        username: String,
-        /// Generate and print a random password instead of prompting for one
-        #[arg(long)]
-        random: bool,
-    },
+    ResetPassword(reset_password::ResetArgs),
     /// List, show and restore the directories of deleted users (on the server's machine)
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -231,9 +231,9 @@ fn try_run(cli: Cli) -> Result {
             let settings = Settings::resolve(&common, &init, &none)?;
             block_on(init::init(settings))
         }
-        Command::ResetPassword { username, random } => {
+        Command::ResetPassword(args) => {
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
-            block_on(reset_password::reset_password(settings, &username, random))
+            block_on(reset_password::reset_password(settings, args))
         }
         Command::Archive(command) => {
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;

@@ -86,6 +86,13 @@ impl std::fmt::Debug for Hidden {
     }
 }
 
+impl Hidden {
+    /// Returns true for `-`, which names standard input.
+    pub fn is_stdin(&self) -> bool {
+        self.0.expose_secret() == "-"
+    }
+}
+
 impl From<&str> for Hidden {
     fn from(text: &str) -> Self {
         Self(text.into())
@@ -206,7 +213,7 @@ async fn body(current: &Value, provider: &str, model: &str, more: MoreArgs) -> R
     let is_terminal = std::io::stdin().is_terminal();
     let need = find_need(current, provider, address.as_deref());
     let is_wanted = match &more.key {
-        Some(Hidden(text)) if text.expose_secret() != "-" => {
+        Some(key) if !key.is_stdin() => {
             let why = "--key takes only `-`, because other users of this machine can see arguments: \
                        it prompts for the key, or reads it from standard input";
             return Err(Failure::Usage(why.to_owned()));

@@ -180,6 +180,18 @@ impl Launch {
         Finished::of(command.kill_on_drop(true).output()).await
     }
 
+    /// Runs a subcommand to its end with this text on its standard input.
+    pub async fn run_with_input(&self, subcommand: &[&str], input: &str) -> Finished {
+        let mut command = tokio::process::Command::from(self.command(subcommand));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).await.unwrap();
+        drop(stdin);
+        Finished::of(child.wait_with_output()).await
+    }
+
     /// Runs a subcommand in a terminal where these lines are typed, one at each prompt. What the terminal shows counts as
     /// printed.
     pub async fn run_in_terminal(&self, subcommand: &[&str], lines: &[&str]) -> Finished {

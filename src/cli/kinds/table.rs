@@ -58,7 +58,7 @@ pub static GROUPS: KindInfo = listed(
 );
 
 /// Superadmins: no objects, containers or directories.
-static SUPERADMINS: KindInfo = listed(
+pub static SUPERADMINS: KindInfo = listed(
     "superadmin",
     "superadmins",
     &["sa"],
@@ -116,7 +116,7 @@ pub static RECONCILERS: KindInfo = listed(
 );
 
 /// Tasks: requests about many objects.
-static TASKS: KindInfo = listed(
+pub static TASKS: KindInfo = listed(
     "task",
     "tasks",
     &["t"],
@@ -239,6 +239,41 @@ pub static ROLLOUT_USERS: KindInfo = listed(
         Column::age("SINCE", "since"),
         Column::text("MESSAGE", "message"),
         Column::text("PREVIOUS", "previous_image").wide(),
+    ],
+);
+
+/// Live sessions of an account. Not a kind: a session has no name.
+pub static SESSIONS: KindInfo = listed(
+    "session",
+    "live sessions",
+    &[],
+    ("", Paging::Whole),
+    ("sessions", "issued_at"),
+    &[
+        Column::age("SIGNED IN", "created_at"),
+        Column::text("CLIENT", "client"),
+        Column::text("ADDRESS", "address"),
+        Column::age("EXPIRES", "expires_at"),
+        Column::text("AT", "created_at").wide(),
+    ],
+);
+
+/// Resource use of agents, one sample each.
+pub static RESOURCE_USE: KindInfo = listed(
+    "container",
+    "running agents",
+    &[],
+    ("", Paging::Whole),
+    ("stats", "username"),
+    &[
+        USERNAME,
+        Column::text("CPU", "cpu"),
+        Column::text("MEMORY", "memory"),
+        Column::text("LIMIT", "limit"),
+        Column::text("USED", "used"),
+        Column::text("PROCESSES", "stats.pids"),
+        Column::text("RECEIVED", "received").wide(),
+        Column::text("SENT", "sent").wide(),
     ],
 );
 

@@ -5,6 +5,7 @@ mod choosing;
 mod engine;
 mod executors;
 mod following;
+mod life;
 mod manners;
 mod scripted;
 mod skills;

@@ -45,7 +45,7 @@ fn evil() -> Value {
         "generation": 1, "observed_generation": 1, "paused": false,
         "conditions": [{"type": "Ready", "status": "False", "reason": "CrashLoop",
             "message": EVIL, "remedy": "Read the log.", "last_transition_at": "2026-05-11T11:46:40Z"}],
-        "failures": 0, "desired": {"image": EVIL}, "observed": {"image_ref": EVIL},
+        "failures": 0, "desired": {"image": EVIL}, "observed": {"image_ref": EVIL, "ends": [{"at": "2026-05-11T11:41:40Z", "cause": EVIL, "log": [EVIL]}]},
         "next": EVIL, "force": {"command": format!("agentyard retry {EVIL}")},
         "plan": {"actions": [EVIL]},
         "events": [{"id": 1, "object": "container/eve", "reason": "x", "action": "", "message": EVIL,
@@ -61,6 +61,12 @@ async fn what_an_agent_wrote_cannot_play_with_the_terminal() {
             ok(&json!({"objects": [evil()], "page": 1, "total_pages": 1}))
         }
         path if path.starts_with("/api/admin/events") => ok(&json!({"events": evil()["events"]})),
+        path if path.ends_with("&follow=true") => {
+            format!(
+                "HTTP/1.1 200 X\r\nconnection: close\r\n\r\ndata: {EVIL}\n\nevent: end\ndata:\n\n"
+            )
+        }
+        path if path.starts_with("/api/admin/container/logs") => ok(&json!({"logs": EVIL})),
         "/api/admin/reconcile" => ok(&json!({"reconcilers": []})),
         _ => answer(500, &json!({"success": false, "error": EVIL}).to_string()),
     });
@@ -69,6 +75,9 @@ async fn what_an_agent_wrote_cannot_play_with_the_terminal() {
         ("describe container/eve", 0),
         ("diff container/eve", 1),
         ("events", 0),
+        ("logs eve", 0),
+        ("logs eve --follow", 0),
+        ("logs eve --previous", 0),
         ("wait container/eve --timeout 0s", 124),
         ("wait container/eve --fail-fast", 1),
         ("get users", 1),
