@@ -1,7 +1,7 @@
 //! `agentyard config`.
 
 mod apply;
-mod value;
+pub(in crate::cli) mod value;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};

@@ -5,6 +5,7 @@ mod engine;
 mod executors;
 mod following;
 mod manners;
+mod remote;
 mod scripted;
 mod skills;
 
