@@ -100,8 +100,7 @@ pub fn is_name(text: &str) -> bool {
 /// Generates a token of 256 random bits.
 pub(super) fn generate() -> Result<SecretString, SecretsError> {
     let secret = random_secret()?;
-    let bytes = secret.expose_secret();
-    Ok(format!("{PREFIX}{}", hex::encode(bytes)).into())
+    Ok(format!("{PREFIX}{}", secret.expose_secret()).into())
 }
 
 /// Returns what is stored of a token. It has 256 random bits, so a plain digest cannot be reversed by trying.

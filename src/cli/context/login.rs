@@ -38,7 +38,7 @@ pub struct LoginArgs {
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Use an API token in place of a session: `-` prompts for it, or reads standard input
-    #[arg(long, value_name = "-", conflicts_with = "token_file", value_parser = dash)]
+    #[arg(long, value_name = "-", conflicts_with = "token_file")]
     token: Option<String>,
     /// Use the API token in this file, which no other user may read
     #[arg(long, value_name = "FILE")]
@@ -48,22 +48,17 @@ pub struct LoginArgs {
     name: Option<String>,
 }
 
-/// A token on the command line could be seen by other users of the machine.
-fn dash(text: &str) -> Result<String, String> {
-    match text {
-        "-" => Ok(text.to_owned()),
-        _ => Err(
-            "other users of this machine could see the token; use `--token -`, or --token-file"
-                .to_owned(),
-        ),
-    }
-}
-
 /// Signs in to a server, and makes it the one that commands are for.
 ///
 /// # Errors
 /// When the server refuses, does not answer, or the context cannot be written.
 pub async fn login(args: LoginArgs) -> Result {
+    if args.token.as_deref().is_some_and(|token| token != "-") {
+        return Err(Failure::Usage(
+            "other users of this machine can see the token on the command line; revoke it, and use `--token -` or --token-file"
+                .to_owned(),
+        ));
+    }
     let store = Store::of_user()?;
     let ca = args.ca_file.as_deref().map(read_ca).transpose()?;
     let mut remote = Remote::new(None, &args.url, ca)?;

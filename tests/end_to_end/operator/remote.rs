@@ -22,6 +22,7 @@ impl Remote {
         let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         std::fs::write(&certificate, issued.cert.pem()).unwrap();
         std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
+        close(&key);
         let service = stage.alone().tls(&certificate, &key).start().await;
         Self {
             stage,
@@ -68,6 +69,10 @@ async fn finished(launch: &Launch, line: &str, code: i32) -> Finished {
     finished
 }
 
+fn close(path: &Path) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
@@ -107,7 +112,7 @@ async fn superadmin_works_from_another_machine_until_the_logout() {
     assert_eq!(groups.stdout, "group/team\n");
     remote.ends("status", 69).await;
     let contexts = remote.ends("context list --no-headers", 0).await;
-    let current = contexts.stdout.lines().find(|line| line.contains("true"));
+    let current = contexts.stdout.lines().find(|line| line.contains("yes"));
     assert!(current.unwrap().contains("admin"), "{}", contexts.stdout);
     for command in ["reset-password admin --random", "archive list"] {
         let refused = remote.ends(command, 2).await;
@@ -147,7 +152,7 @@ async fn superadmin_works_from_another_machine_until_the_logout() {
     assert!(!file.exists());
     // The session is over on the server, too.
     std::fs::write(&file, stored).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    close(&file);
     let ended = remote.ends("group list --context localhost", 1).await;
     assert!(ended.stderr.contains("has ended"), "{}", ended.stderr);
 }
@@ -161,6 +166,7 @@ async fn api_token_works_until_it_is_revoked() {
     assert!(token.starts_with("agy_api_") && !created.stderr.contains(token));
     let refused = remote.login(&["--token", token], "").await;
     assert_eq!(refused.status.code(), Some(2), "never in a process list");
+    assert!(!refused.stderr.contains(token));
     let signed_in = remote
         .login(&["--token", "-", "--name", "lab"], &created.stdout)
         .await;
@@ -188,16 +194,22 @@ async fn api_token_works_until_it_is_revoked() {
     let script = script(remote.client());
     let open = finished(&script, "group list", 1).await;
     assert!(open.stderr.contains("chmod 600"), "{}", open.stderr);
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    close(&file);
     let groups = finished(&script, "group list -o name", 0).await;
     assert_eq!(groups.stdout, "group/team\n");
     let refused = finished(&script, "group delete team", 1).await;
     assert!(refused.stderr.contains("role admin"), "{}", refused.stderr);
 
     // What the token has open ends with it.
-    let mut watching = script.begin(&["get", "groups", "--watch"]);
+    let mut watching = script.begin(&["get", "objects", "--watch"]);
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    while !lines.next_line().await.unwrap().unwrap().contains("team") {}
+    while !lines
+        .next_line()
+        .await
+        .unwrap()
+        .unwrap()
+        .contains("engine/")
+    {}
     remote.on_machine("api-token revoke reader").await;
     let ended = tokio::time::timeout(seconds(25), watching.wait_with_output());
     let ended = ended.await.expect("its streams end within 15 s").unwrap();
