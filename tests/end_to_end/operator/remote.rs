@@ -132,7 +132,7 @@ async fn superadmin_works_from_another_machine_until_the_logout() {
     remote.on_machine("group list").await;
 
     // The server ends the session: the next command says what to do.
-    let admin = remote.service.admin().await;
+    let admin = remote.service.socket();
     let form = [("username", "admin")];
     admin
         .post("/api/admin/users/sessions/revoke", &form)
