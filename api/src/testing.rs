@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self as adapters, ActiveAdapter, Source};
+use schema::api_token::{self, NewApiToken, Role as TokenRole};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::config::history::SavedBy;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use crate::auth::api_token::ApiTokens;
 use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::mcp_token::Bearer;
@@ -54,7 +56,7 @@ use crate::ports::{
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
-use crate::route::{Access, Handle, Modes, Route};
+use crate::route::{Access, Handle, Modes, Route, Tokens};
 use crate::settings::{AuthMode, WebSettings};
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -442,6 +444,7 @@ pub(crate) async fn world() -> World {
         unknown_proxies: UnknownProxies::default(),
         console: None,
         login_limit: LoginLimit::new(clock.clone()),
+        api_tokens: ApiTokens::new(clock.clone()),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         logs: Arc::new(Nowhere),
@@ -494,6 +497,24 @@ impl World {
         format!("session={}", claims.to_cookie_value(&self.deps.signer))
     }
 
+    /// An API token of each role.
+    pub(crate) async fn api_tokens(&self) -> [(TokenRole, String); 2] {
+        let mut tokens = Vec::new();
+        let mut tx = self.db.begin().await.unwrap();
+        for role in [TokenRole::Read, TokenRole::Admin] {
+            let new = NewApiToken {
+                name: format!("test-{role}"),
+                role,
+                expires_at: NOW.plus(std::time::Duration::from_secs(3600)),
+                created_by: "root".to_owned(),
+            };
+            let (token, _) = api_token::create(&mut tx, &new, NOW).await.unwrap();
+            tokens.push((role, token.expose_secret().to_owned()));
+        }
+        tx.commit().await.unwrap();
+        tokens.try_into().unwrap()
+    }
+
     /// The present CSRF token.
     pub(crate) fn token(&self, name: &str) -> String {
         crate::auth::csrf::token(&self.deps.signer, &name.parse().unwrap(), NOW)
@@ -520,7 +541,7 @@ pub(crate) fn deletions() -> Vec<Route> {
     vec![
         Route::delete("end_session", "/api/test/session", reached::<Session>),
         Route::delete("end_mine", "/api/test/mine", reached::<OrdinaryUser>),
-        Route::delete("end_all", "/api/test/all", reached::<Superadmin>),
+        Route::delete("end_all", "/api/test/all", reached::<Superadmin>).tokens(Tokens::Admin),
     ]
 }
 

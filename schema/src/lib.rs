@@ -5,6 +5,7 @@
 
 pub mod adapter;
 pub mod agent_config;
+pub mod api_token;
 pub mod archive;
 pub mod audit;
 pub mod bell;

@@ -143,6 +143,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::adapter::store::STATEMENTS,
         crate::agent_config::kept::STATEMENTS,
         crate::agent_config::query::STATEMENTS,
+        crate::api_token::query::STATEMENTS,
         crate::archive::query::STATEMENTS,
         crate::audit::query::STATEMENTS,
         crate::change::query::STATEMENTS,

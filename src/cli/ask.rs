@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, audit, auth, config, describe, diff, events, executor, get, group, image,
-    kinds, logs, model, rollout, skill, status, superadmin, switches, top, user, wait,
+    Result, adapter, api_token, audit, auth, config, describe, diff, events, executor, get, group,
+    image, kinds, logs, model, rollout, skill, status, superadmin, switches, top, user, wait,
 };
 
 /// What to request from the server.
@@ -117,6 +117,9 @@ pub enum Ask {
     /// Test and synchronise the directory, edit the whitelist, switch the authentication mode
     #[command(subcommand)]
     Auth(auth::AuthCommand),
+    /// Create, list and revoke tokens with which programs use the API
+    #[command(subcommand)]
+    ApiToken(api_token::ApiTokenCommand),
     /// Read and verify the audit trail
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -169,6 +172,7 @@ impl Ask {
             Self::Superadmin(command) => superadmin::superadmin(server, command).await,
             Self::Executor(command) => executor::executor(server, command).await,
             Self::Auth(command) => auth::auth(server, command).await,
+            Self::ApiToken(command) => api_token::api_token(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }
     }

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod admin;
+mod api_token;
 mod archive;
 mod ask;
 mod audit;
@@ -10,6 +11,7 @@ mod bulk;
 mod compare;
 mod config;
 mod confirm;
+mod context;
 mod describe;
 mod diff;
 mod effect;
@@ -51,8 +53,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::context::ContextArgs;
 use self::output::clean::clean_lines;
-use self::server::Server;
 use crate::logging;
 use crate::prepare::PrepareError;
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
@@ -75,6 +77,8 @@ Colours are used on a terminal only, unless NO_COLOR is set.";
 pub struct Cli {
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    context: ContextArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -109,6 +113,21 @@ enum Command {
     Archive(archive::ArchiveCommand),
     #[command(flatten)]
     Ask(ask::Ask),
+    /// Sign in to a server elsewhere; commands are for it from then on
+    #[command(
+        after_help = "The password is prompted for, or read from standard input. A session ends after 24 hours; an API token (`agentyard api-token create`) when it expires.\n\nExamples:\n  agentyard login https://agents.example.com --username admin\n  agentyard login https://10.0.0.5:8443 --ca-file ca.pem --token-file ci.token --name lab\n\nScripts need no login: AGENTYARD_URL with AGENTYARD_TOKEN_FILE or AGENTYARD_TOKEN, and AGENTYARD_CA_FILE."
+    )]
+    Login(context::LoginArgs),
+    /// Sign out of a server elsewhere, and forget its context
+    #[command(after_help = "Examples:\n  agentyard logout\n  agentyard logout agents.example.com")]
+    Logout {
+        /// Name of the context [default: the current one]
+        #[arg(value_name = "CONTEXT")]
+        name: Option<String>,
+    },
+    /// List servers that `agentyard login` signed in to, and choose one
+    #[command(subcommand)]
+    Context(context::ContextCommand),
     /// Print shell completions
     #[command(
         after_help = "Examples:\n  agentyard completions bash > /etc/bash_completion.d/agentyard\n  source <(agentyard completions zsh)"
@@ -219,32 +238,43 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 fn try_run(cli: Cli) -> Result {
-    let Cli { common, command } = cli;
+    let Cli {
+        common,
+        context: server,
+        command,
+    } = cli;
     let none = ServeArgs::default();
     match command {
         Command::Serve { init, serve } => {
+            context::refuse("serve", &common, &server)?;
             let settings = Settings::resolve(&common, &init, &serve)?;
             let log = logging::start(settings.log_format);
             block_on(serve::serve(settings, log))
         }
         Command::Init { init } => {
+            context::refuse("init", &common, &server)?;
             let settings = Settings::resolve(&common, &init, &none)?;
             block_on(init::init(settings))
         }
         Command::ResetPassword(args) => {
+            context::refuse("reset-password", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(reset_password::reset_password(settings, args))
         }
         Command::Archive(command) => {
+            context::refuse("archive", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(archive::archive(settings, command))
         }
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
         Command::Ask(ask) => {
-            let server = Server::resolve(&common)?;
+            let server = context::choose(&common, &server)?;
             block_on(ask.run(&server))
         }
+        Command::Login(args) => block_on(context::login(args)),
+        Command::Logout { name } => block_on(context::logout(name.or(server.context))),
+        Command::Context(command) => context::context(&common, command),
     }
 }
 

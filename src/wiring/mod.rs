@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::auth::Signer;
+use api::auth::api_token::ApiTokens;
 use api::auth::database::DatabaseAuthenticator;
 use api::auth::login_limit::LoginLimit;
 use api::auth::password::PasswordPool;
@@ -247,6 +248,7 @@ pub async fn build(
         unknown_proxies: UnknownProxies::default(),
         console: crate::console::load()?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
+        api_tokens: ApiTokens::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         mcp: Mcp::new(

@@ -30,6 +30,7 @@ pub struct Launch {
     listen: String,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    elsewhere: bool,
     scheme: &'static str,
 }
 
@@ -66,6 +67,7 @@ impl Launch {
             listen: "127.0.0.1:0".to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
+            elsewhere: false,
             scheme: "http",
         }
     }
@@ -106,6 +108,12 @@ impl Launch {
             .arg(key.display().to_string())
     }
 
+    /// Subcommands of another machine: they are given no data directory.
+    pub fn elsewhere(mut self) -> Self {
+        self.elsewhere = true;
+        self
+    }
+
     fn command(&self, subcommand: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(user) = self.user {
@@ -117,11 +125,14 @@ impl Launch {
                 command.env_remove(name);
             }
         }
+        command.args(subcommand);
+        if !self.elsewhere {
+            command.arg("--data-dir").arg(&self.data);
+        }
         command
-            .args(subcommand)
-            .arg("--data-dir")
-            .arg(&self.data)
             .args(&self.arguments)
+            // The contexts of whoever runs the tests are not theirs.
+            .env("XDG_CONFIG_HOME", &self.outputs)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());
@@ -180,7 +191,7 @@ impl Launch {
         Finished::of(command.kill_on_drop(true).output()).await
     }
 
-    /// Runs a subcommand to its end with this text on its standard input.
+    /// Runs a subcommand to its end with this standard input.
     pub async fn run_with_input(&self, subcommand: &[&str], input: &str) -> Finished {
         let mut command = tokio::process::Command::from(self.command(subcommand));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

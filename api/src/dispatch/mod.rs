@@ -7,6 +7,7 @@ mod caller;
 mod page;
 mod router;
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +27,10 @@ use warp::filters::BoxedFilter;
 pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
 pub use router::AddressTwice;
 
+use crate::auth::api_token::TokenBearer;
+use crate::auth::login_limit::Sender;
 use crate::auth::unknown_proxy::is_behind_unknown_proxy;
-use crate::auth::{client_address, cors, csrf, mcp_token, origin};
+use crate::auth::{api_token, client_address, cors, csrf, mcp_token, origin};
 use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
 use crate::console::{self, Asked, Console, Place, Viewer};
 use crate::deps::Deps;
@@ -38,7 +41,7 @@ use crate::input::{
 };
 use crate::mcp;
 use crate::reply::{Reply, Response};
-use crate::route::{Access, BodyKind, Modes, Route};
+use crate::route::{Access, BodyKind, Modes, Route, Tokens};
 use crate::routes::{HEALTH, LIVENESS, READINESS};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
@@ -304,7 +307,7 @@ impl Api {
         trail.route = Some(route.path);
         trail.page = route.for_browsers && page::is_wanted(&head.headers);
 
-        let identity = match self.identify(head, route).await {
+        let identity = match self.identify(head, route, trail).await {
             Err(error) if goes_on_later(head, route, &error) => {
                 error.log();
                 return Ok(mcp::come_again(&head.headers));
@@ -343,7 +346,7 @@ impl Api {
                 let bytes = read_message(&head.headers, body, route.body_limit, &mut share).await?;
                 // What was asked slowly is asked by whoever may ask it at its end.
                 if begun.elapsed() > PROMPT {
-                    self.identify(head, route).await?;
+                    self.identify(head, route, trail).await?;
                 }
                 message = Message {
                     bytes,
@@ -387,12 +390,18 @@ impl Api {
     }
 
     /// Finds out who calls and whether the role fits the route.
-    async fn identify(&self, head: &Head, route: &Route) -> Result<Identity> {
+    async fn identify(&self, head: &Head, route: &Route, trail: &Trail) -> Result<Identity> {
         if route.access == Access::McpToken {
             let settings = self.deps.settings();
             origin::check_strictly(&head.headers, &settings, route.for_extensions)?;
             let bearer = mcp_token::bearer(&self.deps, &head.headers, &head.query).await?;
             return Ok(Identity::Bearer(bearer));
+        }
+        if route.access == Access::Superadmin
+            && let Some(token) = self.api_token(head, trail).await?
+        {
+            token.check(route.tokens.unwrap_or(Tokens::None))?;
+            return Ok(Identity::ApiToken(token));
         }
         caller::identify(
             route.access,
@@ -403,6 +412,18 @@ impl Api {
             self.deps.clock.now(),
         )
         .await
+    }
+
+    /// Finds the API token of a request from outside.
+    async fn api_token(&self, head: &Head, trail: &Trail) -> Result<Option<TokenBearer>> {
+        if head.context.peer.surface == Surface::AdminSocket {
+            return Ok(None);
+        }
+        let sender = Sender {
+            address: trail.client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+            behind_unknown_proxy: trail.behind_unknown_proxy,
+        };
+        api_token::bearer(&self.deps, &head.headers, sender).await
     }
 
     /// Checks origin and token header of a change before its body is read. `Some(user)` when the token
@@ -416,8 +437,13 @@ impl Api {
     ) -> Result<Option<schema::ids::UserName>> {
         // A page of another site may open a WebSocket with the visitor's cookie, and read from it.
         let is_read = !route.changes() && !head.headers.contains_key(UPGRADE);
-        // No browser reaches the socket, and no cookie acts there or beside a token.
-        if is_read || matches!(identity, Identity::Socket(_) | Identity::Bearer(_)) {
+        // No browser reaches the socket, and no cookie acts there or beside a token of either kind.
+        if is_read
+            || matches!(
+                identity,
+                Identity::Socket(_) | Identity::Bearer(_) | Identity::ApiToken(_)
+            )
+        {
             return Ok(None);
         }
         origin::check(&head.headers, head.context.host.as_deref(), settings)?;
@@ -495,7 +521,10 @@ const LEAST_SHORT_ANSWER: usize = 8 * 1024;
 fn least_answer(identity: &Identity) -> usize {
     match identity {
         Identity::Nobody => LEAST_SHORT_ANSWER,
-        Identity::Session(_) | Identity::Socket(_) | Identity::Bearer(_) => LEAST_ANSWER,
+        Identity::Session(_)
+        | Identity::Socket(_)
+        | Identity::Bearer(_)
+        | Identity::ApiToken(_) => LEAST_ANSWER,
     }
 }
 

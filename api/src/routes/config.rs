@@ -32,7 +32,7 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::agent_model::ModelForm;
 use crate::routes::containers::find_cpu_problem;
 use crate::routes::skills::effect::{UserChange, affected};
@@ -47,6 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
     let mut routes =
         vec![
         Route::get("config_read", "/api/config", read)
+.tokens(Tokens::Read)
             .title(Area::Configuration, "Get the configuration")
             .about(
                 "All keys as one nested document, without envelope; secrets are shown as \
@@ -54,6 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .headers(&["ETag", "X-Config-Generation"]),
         Route::post("config_save", "/api/config", save)
+.tokens(Tokens::Admin)
             .title(Area::Configuration, "Change the configuration")
             .about(
                 "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
@@ -85,6 +87,7 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
             ]),
         Route::get("config_schema", "/api/admin/config/schema", describe)
+.tokens(Tokens::Read)
             .title(Area::Configuration, "Get the JSON Schema of the configuration")
             .about("For every key: title, description, default, rule, whether it is secret, and whether this release supports it."),
     ];

@@ -11,13 +11,14 @@ use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::executors::{Close, Connected, ConnectionId, Key, Protocol, Service};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::page::{self, Page};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("executors_list", "/api/admin/executors", list)
+.tokens(Tokens::Read)
             .title(Area::Mcp, "List connected executors")
             .about(
             "Browsers and desktops of all users, oldest connection first. `search` is part of a user's name, or the id of a \
@@ -29,6 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/executors/disconnect",
             disconnect,
         )
+.tokens(Tokens::Admin)
         .title(Area::Mcp, "Disconnect an executor")
         .about("Its calls under way fail. It may connect again: to keep it away, set `mode` to `off` in `mcp.policy`.")
         .fails(&[Failure(404, "not_found", "no such executor is connected")]),

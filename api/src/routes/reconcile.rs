@@ -22,7 +22,7 @@ use crate::error::{ApiError, Result};
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events, explained_owned};
 use crate::input::{Input, Nothing, Paging};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 
 mod detail;
 mod guidance;
@@ -34,12 +34,14 @@ use guidance::{Guidance, Paused};
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = vec![
         Route::get("reconcile", "/api/admin/reconcile", overview)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "Get the leader and the reconcilers")
             .about(
                 "Counts come from the database and hold for every replica; live numbers are those \
                  of this process.",
             ),
         Route::get("reconcile_objects", "/api/admin/reconcile/objects", objects)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "List objects and their conditions")
             .about(
                 "Each with the remedies of its conditions and, unless it is as desired: what is \
@@ -48,6 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .paged(),
         Route::get("events", "/api/admin/events", events)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "List events")
             .about(
                 "Newest first: one page, or without one the newest. Repeats within 5 minutes are \

@@ -3,7 +3,7 @@
 mod apply;
 mod explain;
 mod part;
-mod value;
+pub(in crate::cli) mod value;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};

@@ -28,9 +28,10 @@ const fn listed(
 }
 
 /// Kinds of things that are not reconciled.
-pub(super) static OTHERS: [&KindInfo; 7] = [
+pub(super) static OTHERS: [&KindInfo; 8] = [
     &GROUPS,
     &SUPERADMINS,
+    &API_TOKENS,
     &EXECUTORS,
     &RECONCILERS,
     &TASKS,
@@ -65,6 +66,24 @@ pub static SUPERADMINS: KindInfo = listed(
     ("/api/admin/superadmins", Paging::Searched),
     ("items", "username"),
     &[USERNAME, AGE, Column::age("LAST LOGIN", "last_login_at")],
+);
+
+/// Tokens with which programs use the API.
+pub static API_TOKENS: KindInfo = listed(
+    "api-token",
+    "api-tokens",
+    &["at"],
+    ("/api/admin/api-tokens", Paging::Searched),
+    ("tokens", "name"),
+    &[
+        NAME,
+        Column::text("ROLE", "role"),
+        Column::text("EXPIRED", "expired"),
+        Column::text("EXPIRES", "expires_at"),
+        Column::age("LAST USE", "last_used_at"),
+        AGE,
+        Column::text("CREATED BY", "created_by"),
+    ],
 );
 
 /// Browsers and desktops that are connected: one is named by its connection.
@@ -207,6 +226,21 @@ pub static ARCHIVES: KindInfo = listed(
         Column::text("STATUS", "status"),
         Column::text("DELETED", "deleted_at").wide(),
         Column::text("PATH", "path").wide(),
+    ],
+);
+
+/// Servers that `agentyard login` signed in to. Not a kind: they are this user's.
+pub static CONTEXTS: KindInfo = listed(
+    "context",
+    "contexts",
+    &[],
+    ("", Paging::Whole),
+    ("contexts", "name"),
+    &[
+        NAME,
+        Column::text("CURRENT", "current"),
+        Column::text("SERVER", "server"),
+        Column::text("IDENTITY", "identity"),
     ],
 );
 

@@ -7,6 +7,7 @@ mod executors;
 mod following;
 mod life;
 mod manners;
+mod remote;
 mod scripted;
 mod skills;
 

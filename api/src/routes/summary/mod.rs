@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::explain::Explained;
 use crate::input::{Input, Nothing};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth, Space};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::settings::AuthMode;
 
 #[cfg(test)]
@@ -31,6 +31,7 @@ mod tests;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("summary", "/api/admin/summary", summary)
+.tokens(Tokens::Read)
             .title(Area::Operators, "Get the state of the service on one page")
             .about(
                 "Agents by state, what is wrong by kind and reason (the service and the engine first, then the \
