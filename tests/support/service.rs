@@ -133,6 +133,8 @@ impl Launch {
             .args(&self.arguments)
             // The contexts of whoever runs the tests are not theirs.
             .env("XDG_CONFIG_HOME", &self.outputs)
+            // Services of several tests run at once.
+            .env("AGENTYARD_METRICS_LISTEN", "off")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());

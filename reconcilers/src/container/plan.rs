@@ -34,6 +34,7 @@ use crate::shared::pulls::{self, PullState};
 use crate::shared::view::describe_absence;
 
 pub use action::{Action, Seed};
+pub(super) use crash::REMOVED;
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
 pub(super) use replacement::failed_to_start;
 pub use schema::container::CRASH_WINDOW;
