@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, audit, auth, config, describe, diff, events, executor, get, group, image,
+    Result, adapter, audit, auth, config, copy, describe, diff, events, exec, executor, get, group, image,
     kinds, model, rollout, skill, status, switches, user, wait,
 };
 
@@ -59,6 +59,16 @@ pub enum Ask {
         after_help = "Examples:\n  agentyard restart container/alice && agentyard wait container/alice"
     )]
     Restart(switches::RestartArgs),
+    /// Run a program in a user's container (on the server's machine); exits with its code
+    #[command(
+        after_help = "The audit trail names the program, without its arguments. The program ends with this command.\n\nExamples:\n  agentyard exec -it alice -- sh\n  agentyard exec alice -- ls -l /root\n  echo 'select 1' | agentyard exec -i alice -- sqlite3 notes.db"
+    )]
+    Exec(exec::ExecArgs),
+    /// Copy files and folders to and from a user's workspace (on the server's machine)
+    #[command(
+        after_help = "Paths in a workspace are NAME:PATH, relative to its top. Limits and quotas of users' files hold: 32 MiB a file.\nLinks are not copied. A folder that exists gets the copy inside.\n\nExamples:\n  agentyard cp report.pdf alice:notes/\n  agentyard cp alice:notes ./notes\n  agentyard cp ./templates alice:templates --overwrite"
+    )]
+    Cp(copy::CopyArgs),
     /// Read, change, roll back and apply the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -120,6 +130,8 @@ impl Ask {
             Self::Pause(args) => switches::switch(server, &switches::PAUSE, args).await,
             Self::Resume(args) => switches::switch(server, &switches::RESUME, args).await,
             Self::Restart(args) => switches::restart(server, args).await,
+            Self::Exec(args) => exec::exec(server, args).await,
+            Self::Cp(args) => copy::copy(server, args).await,
             Self::Config(command) => config::config(server, command).await,
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,

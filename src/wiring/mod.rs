@@ -3,12 +3,13 @@
 mod agent_listener;
 mod data_watch;
 mod directory;
+mod exec;
 pub mod health;
 mod identity_provider;
 mod listeners;
 mod ports;
 mod reload;
-mod storage;
+pub(crate) mod storage;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -257,6 +258,7 @@ pub async fn build(
             Own::listening(listeners.addresses(settings)),
         )?,
         logs: ports.clone(),
+        exec: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
         images: ports.clone(),
@@ -293,7 +295,8 @@ pub async fn build(
         Ok(())
     });
     watch_data(&mut supervisor, data_watch, prepared.db.clone());
-    let api = Api::new(api::routes::all(), deps)?;
+    let routes = [api::routes::all(), api::routes::on_machine()];
+    let api = Api::new(routes.into_iter().flatten().collect(), deps)?;
     let server = Server::new(api, limits());
 
     let Listeners {
