@@ -24,8 +24,8 @@ use crate::follows::FollowLimit;
 use crate::mcp::Mcp;
 use crate::plans::Plans;
 use crate::ports::{
-    ContainerExec, ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
-    IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
+    ContainerExec, ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth,
+    Health, IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
 };
 use crate::quota::Arrivals;
 use crate::settings::WebSettings;

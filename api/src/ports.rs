@@ -16,9 +16,9 @@ use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryListing,
-    DirectoryPerson, DirectoryUser, DryRun, ExecSettings, LiveNumbers, LocalImage, LogOptions, ModelHost,
-    ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn, ProvidedIdentity,
-    ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
+    DirectoryPerson, DirectoryUser, DryRun, ExecSettings, LiveNumbers, LocalImage, LogOptions,
+    ModelHost, ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn,
+    ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;

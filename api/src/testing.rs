@@ -44,13 +44,13 @@ use crate::input::{Input, Nothing};
 use crate::mcp::{Mcp, Own};
 use crate::plans::Plans;
 use crate::ports::{
-    CheckStep, ContainerDetails, ContainerExec, ContainerInspect, ContainerLogs, ContainerStats, Directory,
-    DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
-    DirectoryWanted, DryRun, EngineHealth, ExecSettings, Execution, EngineState, Health, IdentityProvider, Images,
-    LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions, LogStream, ModelHost,
-    ModelQuestion, ModelVerdict, Models, Network, NextReconciliation, PartHealth, PendingSignIn,
-    PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
-    RegistryError, RegistryTags, Space, SyncPlan, Usage,
+    CheckStep, ContainerDetails, ContainerExec, ContainerInspect, ContainerLogs, ContainerStats,
+    Directory, DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
+    DirectoryWanted, DryRun, EngineHealth, EngineState, ExecSettings, Execution, Health,
+    IdentityProvider, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
+    LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network, NextReconciliation,
+    PartHealth, PendingSignIn, PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers,
+    RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;

@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, audit, auth, config, copy, describe, diff, events, exec, executor, get, group, image,
-    kinds, model, rollout, skill, status, switches, user, wait,
+    Result, adapter, audit, auth, config, copy, describe, diff, events, exec, executor, get, group,
+    image, kinds, model, rollout, skill, status, switches, user, wait,
 };
 
 /// What to request from the server.

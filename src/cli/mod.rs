@@ -7,6 +7,7 @@ mod ask;
 mod audit;
 mod auth;
 mod compare;
+pub mod complete;
 mod config;
 mod copy;
 mod describe;

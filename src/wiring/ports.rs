@@ -52,7 +52,9 @@ pub(super) fn port_error(error: EngineError) -> PortError {
 const LIVE: Duration = Duration::from_secs(5);
 
 /// A live read: an engine that does not answer in time is as good as away.
-pub(super) async fn live<T>(read: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+pub(super) async fn live<T>(
+    read: impl Future<Output = Result<T, PortError>>,
+) -> Result<T, PortError> {
     match tokio::time::timeout(LIVE, read).await {
         Ok(result) => result,
         Err(_) => Err(PortError::EngineUnavailable(

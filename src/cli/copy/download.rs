@@ -64,9 +64,9 @@ fn check_target(target: &Path, found: Found, overwrite: bool) -> Result {
         Err(error) => return Err(unwritten(target, &error)),
     };
     match found {
-        Found::Folder if !there.is_dir() => Err(Failure::Failed(format!(
-            "{shown} exists and is no folder"
-        ))),
+        Found::Folder if !there.is_dir() => {
+            Err(Failure::Failed(format!("{shown} exists and is no folder")))
+        }
         Found::Other if !there.is_file() => Err(Failure::Failed(format!(
             "{shown} exists and is no regular file"
         ))),

@@ -200,7 +200,10 @@ impl Tree {
             name,
             length: found.len(),
         };
-        self.folders.entry(within.to_owned()).or_default().push(file);
+        self.folders
+            .entry(within.to_owned())
+            .or_default()
+            .push(file);
         Ok(())
     }
 }

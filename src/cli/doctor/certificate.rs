@@ -54,7 +54,10 @@ fn check(settings: &Settings) -> Finding {
     match settings.listen.ip().is_loopback() {
         true => Finding::ok("none in use; the server listens on this machine only"),
         false => Finding::warning(
-            format!("{} is served without TLS: passwords cross the network in clear", settings.listen),
+            format!(
+                "{} is served without TLS: passwords cross the network in clear",
+                settings.listen
+            ),
             "start the server with --tls-cert and --tls-key, or with --listen 127.0.0.1:8080 behind a proxy with TLS",
         ),
     }

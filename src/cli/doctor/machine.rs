@@ -15,8 +15,7 @@ use crate::wiring::storage::Gauge;
 pub(super) async fn permissions(settings: &Settings) -> Finding {
     let (data_dir, socket) = (settings.data_dir.clone(), settings.admin_socket.clone());
     let us = rustix::process::geteuid().as_raw();
-    let checked =
-        tokio::task::spawn_blocking(move || permissions_of(&data_dir, &socket, us)).await;
+    let checked = tokio::task::spawn_blocking(move || permissions_of(&data_dir, &socket, us)).await;
     checked.unwrap_or_else(|error| Finding::failed(error.to_string(), "try again"))
 }
 
@@ -51,7 +50,10 @@ pub(super) fn permissions_of(data_dir: &Path, socket: &Path, us: u32) -> Finding
         let Ok(mode) = mode else { continue };
         if mode & !allowed != 0 {
             return Finding::failed(
-                format!("{} has mode {mode:04o}: other users can use it", path.display()),
+                format!(
+                    "{} has mode {mode:04o}: other users can use it",
+                    path.display()
+                ),
                 format!("chmod {allowed:04o} {}", path.display()),
             );
         }

@@ -98,7 +98,10 @@ async fn check(settings: &Settings, server: &Server) -> Vec<Finding> {
         ("disk", machine::disk(settings).boxed()),
         ("clock", network::clock(reached, settings).boxed()),
         ("certificates", certificate::certificates(settings).boxed()),
-        ("host access", async { service::host_access(reached) }.boxed()),
+        (
+            "host access",
+            async { service::host_access(reached) }.boxed(),
+        ),
         ("directory", service::directory(reached, server).boxed()),
         ("provider", service::provider(reached, server).boxed()),
         ("proxy", network::proxy(reached, settings).boxed()),

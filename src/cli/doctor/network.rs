@@ -39,7 +39,9 @@ pub(super) async fn clock(service: Option<&Service>, settings: &Settings) -> Fin
         files.push(file.clone());
     }
     for file in files {
-        let changed = tokio::fs::metadata(&file).await.and_then(|found| found.modified());
+        let changed = tokio::fs::metadata(&file)
+            .await
+            .and_then(|found| found.modified());
         if let Ok(changed) = changed
             && let Some(finding) = judge(seconds(changed), now, "a file of the service")
         {
@@ -62,7 +64,10 @@ pub(super) async fn clock(service: Option<&Service>, settings: &Settings) -> Fin
         let host = url.host_str().unwrap_or_default();
         return match date {
             Some(there) if (there - now).abs() > MOST_APART => Finding::failed(
-                format!("it differs from that of {host} by {} s", (there - now).abs()),
+                format!(
+                    "it differs from that of {host} by {} s",
+                    (there - now).abs()
+                ),
                 "set this machine's clock, and keep it set (timedatectl set-ntp true)",
             ),
             Some(_) => Finding::ok(format!("as that of {host}")),
@@ -74,7 +79,9 @@ pub(super) async fn clock(service: Option<&Service>, settings: &Settings) -> Fin
 
 fn seconds(moment: SystemTime) -> i64 {
     let since = moment.duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
 }
 
 /// Reads `Date` as HTTP servers write it.
@@ -108,7 +115,10 @@ pub(super) async fn proxy(service: Option<&Service>, settings: &Settings) -> Fin
         return Finding::unknown();
     };
     let warnings = at(&service.overview, "warnings").as_array();
-    let mut warnings = warnings.into_iter().flatten().filter_map(|one| one.as_str());
+    let mut warnings = warnings
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.as_str());
     let told = warnings.find(|one| one.contains("trusted_proxies") || one.contains("proxy"));
     if let Some(told) = told {
         return Finding::warning(
@@ -116,10 +126,15 @@ pub(super) async fn proxy(service: Option<&Service>, settings: &Settings) -> Fin
             "name its address with `agentyard config set web.trusted_proxies='[\"ADDRESS\"]'`",
         );
     }
-    let public = service.setting("web", "public_url").as_str().unwrap_or_default();
+    let public = service
+        .setting("web", "public_url")
+        .as_str()
+        .unwrap_or_default();
     let Ok(url) = public.parse::<Url>() else {
         let listen = settings.listen;
-        return Finding::ok(format!("none is known (web.public_url is not set); people use {listen}"));
+        return Finding::ok(format!(
+            "none is known (web.public_url is not set); people use {listen}"
+        ));
     };
     let remedy = "let the proxy pass all paths to the server, or correct web.public_url with `agentyard config set`";
     let mut health = url.clone();
@@ -155,15 +170,23 @@ pub(super) async fn model(service: Option<&Service>) -> Finding {
     }
     let address = text(model, "address");
     let Ok(url) = address.parse::<Url>() else {
-        return Finding::ok(format!("{} (its address is not known)", text(model, "model")));
+        return Finding::ok(format!(
+            "{} (its address is not known)",
+            text(model, "model")
+        ));
     };
-    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default());
+    let (host, port) = (
+        url.host_str().unwrap_or_default(),
+        url.port_or_known_default(),
+    );
     let host = host.trim_matches(['[', ']']);
     let connecting = TcpStream::connect((host, port.unwrap_or(443)));
     let why = match timeout(ANSWER, connecting).await {
         Ok(Ok(_)) => {
             let model = text(model, "model");
-            return Finding::ok(format!("{host} can be reached (`agentyard model try` asks {model})"));
+            return Finding::ok(format!(
+                "{host} can be reached (`agentyard model try` asks {model})"
+            ));
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer".to_owned(),
@@ -180,7 +203,10 @@ mod tests {
 
     #[test]
     fn date_of_an_answer_is_read() {
-        assert_eq!(read_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(
+            read_date("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(784_111_777)
+        );
         assert_eq!(read_date("yesterday"), None);
     }
 }

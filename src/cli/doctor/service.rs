@@ -86,7 +86,10 @@ pub(super) fn server(service: &Result<Service>) -> Finding {
         }
     };
     let parts = at(&service.overview, "health").as_array();
-    let faults = parts.into_iter().flatten().filter(|part| !part["fault"].is_null());
+    let faults = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part["fault"].is_null());
     let mut faults: Vec<&Value> = faults.collect();
     faults.sort_by_key(|part| part["fault"]["fatal"] != true);
     let Some(part) = faults.first() else {
@@ -94,7 +97,10 @@ pub(super) fn server(service: &Result<Service>) -> Finding {
     };
     let message = format!("{}: {}", text(part, "part"), text(part, "fault.message"));
     let conditions = at(&service.overview, "conditions").as_array();
-    let mut remedies = conditions.into_iter().flatten().map(|one| text(one, "remedy"));
+    let mut remedies = conditions
+        .into_iter()
+        .flatten()
+        .map(|one| text(one, "remedy"));
     let remedy = remedies.find(|remedy| !remedy.is_empty());
     let remedy = remedy.unwrap_or_else(|| "`agentyard events --since 1h` shows more".to_owned());
     match part["fault"]["fatal"] == true {
@@ -164,7 +170,9 @@ pub(super) fn host_access(service: Option<&Service>) -> Finding {
     let mut conditions = conditions.into_iter().flatten();
     let Some(found) = conditions.find(|one| one["type"] == "HostRestricted") else {
         return match wanted {
-            "open" => Finding::ok("open: agents reach all services of the host (container.host_access)"),
+            "open" => {
+                Finding::ok("open: agents reach all services of the host (container.host_access)")
+            }
             _ => Finding::ok(format!("{wanted}: no agent runs that needs rules")),
         };
     };
@@ -196,11 +204,16 @@ async fn tested(service: Option<&Service>, server: &Server, mode: &str, path: &s
     let Some(service) = service else {
         return Finding::unknown();
     };
-    let used = service.setting("web", "auth_mode").as_str().unwrap_or("local");
+    let used = service
+        .setting("web", "auth_mode")
+        .as_str()
+        .unwrap_or("local");
     if used != mode {
         return Finding::ok(format!("not in use (web.auth_mode={used})"));
     }
-    let remedy = format!("`agentyard auth test {mode}` shows each step; correct {mode}.* with `agentyard config set`");
+    let remedy = format!(
+        "`agentyard auth test {mode}` shows each step; correct {mode}.* with `agentyard config set`"
+    );
     let request = server.request(Method::POST, path).json(&json!({}));
     match server.json(request.timeout(ANSWER)).await {
         Ok(answer) => steps(&answer, &remedy),
@@ -211,7 +224,10 @@ async fn tested(service: Option<&Service>, server: &Server, mode: &str, path: &s
 /// What the steps of a test come to.
 pub(super) fn steps(answer: &Value, remedy: &str) -> Finding {
     let steps = at(answer, "steps").as_array();
-    let mut wrong = steps.into_iter().flatten().filter(|step| step["ok"] != true);
+    let mut wrong = steps
+        .into_iter()
+        .flatten()
+        .filter(|step| step["ok"] != true);
     match wrong.next() {
         Some(step) => {
             let message = format!("{}: {}", text(step, "name"), text(step, "detail"));

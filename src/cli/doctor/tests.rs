@@ -40,20 +40,33 @@ fn settings(data_dir: &Path) -> Settings {
 
 #[test]
 fn each_broken_part_of_the_service_is_found() {
-    let fault = |fatal: bool| json!({"part": "storage", "fault": {"fatal": fatal, "message": "low"}});
+    let fault =
+        |fatal: bool| json!({"part": "storage", "fault": {"fatal": fatal, "message": "low"}});
     let condition = |status: &str| json!({"conditions": [{"type": "HostRestricted", "status": status, "message": "m"}]});
     let of_host = |wanted: &str, status: &str| {
-        let known = json!({"config": {"container": {"host_access": wanted}}, "engine": condition(status)});
+        let known =
+            json!({"config": {"container": {"host_access": wanted}}, "engine": condition(status)});
         service::host_access(Some(&service(known)))
     };
-    let of_server = |parts: Value| service::server(&Ok(service(json!({"overview": {"health": parts}}))));
+    let of_server =
+        |parts: Value| service::server(&Ok(service(json!({"overview": {"health": parts}}))));
     let step = |ok: bool| json!({"steps": [{"name": "bind", "ok": ok, "detail": "d"}]});
     for (found, expected, part) in [
         (of_server(json!([])), Outcome::Ok, "ready"),
-        (of_server(json!([fault(false)])), Outcome::Warning, "storage: low"),
-        (of_server(json!([fault(true)])), Outcome::Failed, "storage: low"),
         (
-            service::server(&Err(Failure::Unavailable("no server answers; x".to_owned()))),
+            of_server(json!([fault(false)])),
+            Outcome::Warning,
+            "storage: low",
+        ),
+        (
+            of_server(json!([fault(true)])),
+            Outcome::Failed,
+            "storage: low",
+        ),
+        (
+            service::server(&Err(Failure::Unavailable(
+                "no server answers; x".to_owned(),
+            ))),
             Outcome::Failed,
             "no server answers",
         ),
@@ -61,8 +74,16 @@ fn each_broken_part_of_the_service_is_found() {
         (of_host("service", "False"), Outcome::Warning, "m"),
         (of_host("enforce", "False"), Outcome::Failed, "m"),
         (service::host_access(None), Outcome::Warning, "not checked"),
-        (service::steps(&step(true), "`agentyard auth test ldap`"), Outcome::Ok, "all steps"),
-        (service::steps(&step(false), "`agentyard auth test ldap`"), Outcome::Failed, "bind: d"),
+        (
+            service::steps(&step(true), "`agentyard auth test ldap`"),
+            Outcome::Ok,
+            "all steps",
+        ),
+        (
+            service::steps(&step(false), "`agentyard auth test ldap`"),
+            Outcome::Failed,
+            "bind: d",
+        ),
     ] {
         assert_eq!(found.result, expected, "{found:?}");
         assert!(found.message.contains(part), "{found:?}");
@@ -73,7 +94,10 @@ fn each_broken_part_of_the_service_is_found() {
 #[test]
 fn each_broken_part_of_the_machine_is_found() {
     let place = tempfile::tempdir().unwrap();
-    let (data, socket) = (place.path().join("data"), place.path().join("data/admin.sock"));
+    let (data, socket) = (
+        place.path().join("data"),
+        place.path().join("data/admin.sock"),
+    );
     let us = rustix::process::geteuid().as_raw();
     let check = || machine::permissions_of(&data, &socket, us);
     let set = |path: &Path, mode| {
@@ -85,7 +109,11 @@ fn each_broken_part_of_the_machine_is_found() {
     found.push((check(), Outcome::Failed, "master.key"));
     schema::secrets::MasterKey::load_or_create(&data).unwrap();
     found.push((check(), Outcome::Ok, "alone"));
-    found.push((machine::permissions_of(&data, &socket, us + 1), Outcome::Failed, "belongs to user"));
+    found.push((
+        machine::permissions_of(&data, &socket, us + 1),
+        Outcome::Failed,
+        "belongs to user",
+    ));
     set(&data, 0o755);
     found.push((check(), Outcome::Warning, "look into"));
     set(&data, 0o777);
@@ -97,16 +125,28 @@ fn each_broken_part_of_the_machine_is_found() {
     set(&data.join("master.key"), 0o644);
     found.push((check(), Outcome::Failed, "master.key"));
     found.push((machine::disk_of(vec![data.clone()]), Outcome::Ok, "free"));
-    found.push((machine::disk_of(vec![data.join("none")]), Outcome::Failed, "cannot be read"));
+    found.push((
+        machine::disk_of(vec![data.join("none")]),
+        Outcome::Failed,
+        "cannot be read",
+    ));
     let day = 24 * 60 * 60;
     for (end, expected, part) in [
         (-day, Outcome::Failed, "expired"),
         (3 * day, Outcome::Warning, "expires in 3 days"),
         (90 * day, Outcome::Ok, "90 days"),
     ] {
-        found.push((certificate::judge(end, 0, Path::new("cert.pem")), expected, part));
+        found.push((
+            certificate::judge(end, 0, Path::new("cert.pem")),
+            expected,
+            part,
+        ));
     }
-    found.push((network::judge(7200, 0, "a file").unwrap(), Outcome::Failed, "set back"));
+    found.push((
+        network::judge(7200, 0, "a file").unwrap(),
+        Outcome::Failed,
+        "set back",
+    ));
     assert_eq!(network::judge(-7200, 0, "a file"), None);
     for (found, expected, part) in found {
         assert_eq!(found.result, expected, "{found:?}");
@@ -125,17 +165,39 @@ async fn each_broken_address_is_found() {
         let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         other.local_addr().unwrap()
     };
-    let of_model = |known: Value| async move { network::model(Some(&service(json!({ "model": known })))).await };
+    let of_model = |known: Value| async move {
+        network::model(Some(&service(json!({ "model": known })))).await
+    };
     let at = |address: std::net::SocketAddr| json!({"configured": true, "model": "m", "address": format!("http://{address}/v1")});
     let public = json!({"config": {"web": {"public_url": format!("http://{closed}")}}});
     let warned = json!({"overview": {"warnings": ["web.trusted_proxies does not name 10.0.0.1"]}});
     for (found, expected, part) in [
-        (of_model(json!({"configured": false})).await, Outcome::Warning, "no model"),
+        (
+            of_model(json!({"configured": false})).await,
+            Outcome::Warning,
+            "no model",
+        ),
         (of_model(at(open)).await, Outcome::Ok, "can be reached"),
-        (of_model(at(closed)).await, Outcome::Failed, "cannot be reached"),
-        (network::proxy(Some(&service(json!({}))), &settings).await, Outcome::Ok, "none is known"),
-        (network::proxy(Some(&service(public)), &settings).await, Outcome::Failed, "cannot be reached"),
-        (network::proxy(Some(&service(warned)), &settings).await, Outcome::Warning, "10.0.0.1"),
+        (
+            of_model(at(closed)).await,
+            Outcome::Failed,
+            "cannot be reached",
+        ),
+        (
+            network::proxy(Some(&service(json!({}))), &settings).await,
+            Outcome::Ok,
+            "none is known",
+        ),
+        (
+            network::proxy(Some(&service(public)), &settings).await,
+            Outcome::Failed,
+            "cannot be reached",
+        ),
+        (
+            network::proxy(Some(&service(warned)), &settings).await,
+            Outcome::Warning,
+            "10.0.0.1",
+        ),
     ] {
         assert_eq!(found.result, expected, "{found:?}");
         assert!(found.message.contains(part), "{found:?}");

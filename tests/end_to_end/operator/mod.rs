@@ -4,6 +4,7 @@ mod asking;
 mod engine;
 mod executors;
 mod following;
+mod machine;
 mod manners;
 mod scripted;
 mod skills;

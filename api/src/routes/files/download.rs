@@ -86,9 +86,7 @@ pub(in crate::routes) async fn send_entry(
     let opened = deps.files.run(move || opened_in.open_file(&file)).await?;
     let reply = match opened {
         Ok(file) => of_file(&deps.files, path.name(), file, headers)?,
-        Err(FileError::NotAFile { .. }) => {
-            of_directory(deps, account, workspace, path).await?
-        }
+        Err(FileError::NotAFile { .. }) => of_directory(deps, account, workspace, path).await?,
         Err(error) => return Err(refused(error)),
     };
     Ok(FileDownload::new(reply))

@@ -219,7 +219,10 @@ async fn list(
         usage,
         quota_mb: quota.megabytes,
         quota_files: quota.files,
-        page: Page::of(input.paging.as_ref(), i64::try_from(total).unwrap_or(i64::MAX)),
+        page: Page::of(
+            input.paging.as_ref(),
+            i64::try_from(total).unwrap_or(i64::MAX),
+        ),
     };
     Ok(Answer::ok("", listed))
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 use super::connect::{DockerHost, Scheme, TlsFiles};
 use super::ssh::{Destination, Dialled};
@@ -18,39 +20,40 @@ use super::{EngineError, EngineStream};
 /// The port of an engine that is named without one.
 const PORT: u16 = 2375;
 
-/// Bytes from and to the engine.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
+/// Bytes from and to the engine. No trait object: the compiler does not see that a future with one is `Send`.
+pub(super) type Wire =
+    Either<Either<UnixStream, Dialled>, Either<TcpStream, Box<TlsStream<TcpStream>>>>;
 
 /// Connects to the engine.
 ///
 /// # Errors
 /// [`EngineError::Unavailable`].
-pub(super) async fn dial(
-    (host, tls): (DockerHost, Option<TlsFiles>),
-) -> Result<Box<dyn Wire>, EngineError> {
+pub(super) async fn dial((host, tls): (DockerHost, Option<TlsFiles>)) -> Result<Wire, EngineError> {
     let address = host.text;
     match (host.scheme, tls) {
-        (Scheme::Unix, _) => Ok(Box::new(
-            UnixStream::connect(address).await.map_err(away)?,
-        )),
+        (Scheme::Unix, _) => {
+            let stream = UnixStream::connect(address).await.map_err(away)?;
+            Ok(Either::Left(Either::Left(stream)))
+        }
         (Scheme::Ssh, _) => {
             let destination = Destination::parse(&address)
                 .ok_or_else(|| EngineError::Unavailable("not an SSH destination".into()))?;
             let dialled = Dialled::dial(destination.command(OsStr::new("ssh")));
-            Ok(Box::new(dialled.map_err(away)?))
+            Ok(Either::Left(Either::Right(dialled.map_err(away)?)))
         }
-        (Scheme::Plain, None) => connect(address).await.map(|stream| Box::new(stream) as Box<dyn Wire>),
+        (Scheme::Plain, None) => Ok(Either::Right(Either::Left(connect(address).await?))),
         (Scheme::Plain | Scheme::Tls, Some(files)) => {
             let config = tokio::task::spawn_blocking(move || read_certificates(&files));
             let config = config.await.map_err(away)??;
-            let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+            let host = address
+                .rsplit_once(':')
+                .map_or(address.as_str(), |(host, _)| host);
             let host = host.trim_matches(['[', ']']).to_owned();
             let name = ServerName::try_from(host).map_err(away)?;
             let stream = connect(address).await?;
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream);
-            Ok(Box::new(stream.await.map_err(away)?))
+            let stream = stream.await.map_err(away)?;
+            Ok(Either::Right(Either::Right(Box::new(stream))))
         }
         (Scheme::Tls, None) => Err(EngineError::Unavailable(
             "an engine behind https:// needs certificates".into(),

@@ -82,9 +82,7 @@ async fn start_on(
     tty: bool,
 ) -> Result<Exec, EngineError> {
     let wire = dial(address).await?;
-    let (mut sender, serving) = http1::handshake(TokioIo::new(wire))
-        .await
-        .map_err(away)?;
+    let (mut sender, serving) = http1::handshake(TokioIo::new(wire)).await.map_err(away)?;
     let body = serde_json::json!({ "Detach": false, "Tty": tty }).to_string();
     let request = Request::builder()
         .method(Method::POST)
@@ -145,7 +143,9 @@ mod tests {
     async fn terminal_output_that_looks_like_a_frame_is_text() {
         let output: &[u8] = &[1, 0, 0, 0, 255, 255, 255, 255, b'x'];
         let bytes = bytes_of(output, AT_ONCE);
-        let read: Vec<_> = pieces(bytes, FrameDecoder::unframed(), None).collect().await;
+        let read: Vec<_> = pieces(bytes, FrameDecoder::unframed(), None)
+            .collect()
+            .await;
         let read: Vec<_> = read.into_iter().map(|piece| piece.unwrap().bytes).collect();
         assert_eq!(read.concat(), output);
     }

@@ -27,8 +27,8 @@ pub use real::{CALL_TIMEOUT, DockerEngine, PING_LIMIT, PULL_IDLE_TIMEOUT};
 pub use request::tagged;
 pub use schema::live::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
-    LABEL_RESTART_TOKEN,
-    LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials, Usage as Stats,
+    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
+    Usage as Stats,
 };
 
 use std::collections::BTreeMap;
@@ -38,8 +38,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::Stream;
-use tokio::io::AsyncWrite;
 pub use schema::image::PullEvent;
+use tokio::io::AsyncWrite;
 
 /// Label: the instance of Agentyard that owns the object.
 pub const LABEL_OWNER: &str = "io.agentyard.owner";

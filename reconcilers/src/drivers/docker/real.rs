@@ -27,8 +27,9 @@ use super::failure::{from_client, from_pull, within};
 use super::frames::FrameDecoder;
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Exec, ExecSettings, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert, exec, request,
+    EngineInfo, EngineStream, Exec, ExecSettings, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk,
+    LogOptions, Network, NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert,
+    exec, request,
 };
 
 /// How long an engine may take to answer before it counts as unavailable.
