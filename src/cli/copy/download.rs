@@ -168,7 +168,7 @@ fn unpack(mut packed: File, target: &Path, overwrite: bool) -> Result<(u64, Stri
     fs::create_dir_all(target).map_err(|error| unwritten(target, &error))?;
     for index in 0..zip.len() {
         let mut entry = zip.by_index(index).map_err(broken)?;
-        if entry.name() == LEFT_OUT {
+        if entry.name().is_ok_and(|name| name == LEFT_OUT) {
             let mut named = entry.by_ref().take(MOST_NAMED);
             named.read_to_string(&mut left_out).map_err(failed)?;
             continue;

@@ -204,7 +204,7 @@ struct Signals([(Signal, u8); 4]);
 
 impl Signals {
     fn new() -> io::Result<Self> {
-        let of = |kind: SignalKind, number| Ok::<_, io::Error>((signal(kind)?, 128 + number));
+        let of = |kind: SignalKind, number: u8| Ok::<_, io::Error>((signal(kind)?, 128 + number));
         Ok(Self([
             of(SignalKind::hangup(), 1)?,
             of(SignalKind::interrupt(), 2)?,
