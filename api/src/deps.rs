@@ -25,8 +25,8 @@ use crate::follows::FollowLimit;
 use crate::mcp::Mcp;
 use crate::plans::Plans;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
-    IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
+    ContainerExec, ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth,
+    Health, IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
 };
 use crate::quota::Arrivals;
 use crate::settings::WebSettings;
@@ -99,6 +99,8 @@ pub struct Dependencies {
     pub chats: Chats,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,
+    /// Programs in containers.
+    pub exec: Arc<dyn ContainerExec>,
     /// Container facts.
     pub inspect: Arc<dyn ContainerInspect>,
     /// Container resource use.

@@ -3,6 +3,7 @@
 //! The binary implements these traits on the drivers and on the runtime. Handlers never see a
 //! driver, and never write through a port.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,12 +16,13 @@ use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryListing,
-    DirectoryPerson, DirectoryUser, DryRun, LiveNumbers, LoadPoint, LocalImage, LogOptions,
-    ModelHost, ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn,
+    DirectoryPerson, DirectoryUser, DryRun, ExecSettings, LiveNumbers, LoadPoint, LocalImage,
+    LogOptions, ModelHost, ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn,
     ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
+use tokio::io::AsyncWrite;
 use url::Url;
 use utoipa::ToSchema;
 
@@ -68,6 +70,52 @@ pub trait ContainerInspect: Send + Sync + 'static {
     /// # Errors
     /// When the engine can't be asked.
     async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError>;
+}
+
+/// Output of a program: pieces of at most 64 KiB, and whether each is of standard error.
+pub type ExecOutput = BoxStream<'static, Result<(bool, Bytes), PortError>>;
+
+/// A program that runs in a user's container.
+pub struct Execution {
+    /// Its input; shutting it down is the end of it.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Its output; ends with it.
+    pub output: ExecOutput,
+    /// What else can be done with it.
+    pub control: Arc<dyn ExecControl>,
+}
+
+/// Acts on a program that runs in a user's container.
+#[async_trait]
+pub trait ExecControl: Send + Sync + 'static {
+    /// Gives its terminal another size, if it has one.
+    async fn resize(&self, columns: u16, rows: u16);
+    /// The code with which it has ended.
+    ///
+    /// # Errors
+    /// When the engine can't be asked, or reports that it still runs.
+    async fn exit_code(&self) -> Result<i64, PortError>;
+    /// Ends it, and what it has started. Returns whether the engine reports that it has ended.
+    async fn end(&self) -> bool;
+}
+
+/// Runs programs in users' containers.
+#[async_trait]
+pub trait ContainerExec: Send + Sync + 'static {
+    /// Whether the user's container runs.
+    ///
+    /// # Errors
+    /// When the engine can't be asked.
+    async fn is_running(&self, user: &Uid) -> Result<bool, PortError>;
+    /// Starts a program; `None` when the user's container does not run.
+    ///
+    /// # Errors
+    /// When the engine can't be asked, or refuses.
+    async fn start(
+        &self,
+        user: &Uid,
+        settings: &ExecSettings,
+    ) -> Result<Option<Execution>, PortError>;
 }
 
 /// Samples the resource use of users' containers.

@@ -46,13 +46,13 @@ use crate::input::{Input, Nothing};
 use crate::mcp::{Mcp, Own};
 use crate::plans::Plans;
 use crate::ports::{
-    CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
-    DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
-    DirectoryWanted, DryRun, EngineHealth, EngineState, Health, IdentityProvider, Images,
-    LeaderState, Leadership, LiveNumbers, LoadPoint, LocalImage, LogOptions, LogStream, ModelHost,
-    ModelQuestion, ModelVerdict, Models, Network, NextReconciliation, PartHealth, PendingSignIn,
-    PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
-    RegistryError, RegistryTags, Space, SyncPlan, Usage,
+    CheckStep, ContainerDetails, ContainerExec, ContainerInspect, ContainerLogs, ContainerStats,
+    Directory, DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
+    DirectoryWanted, DryRun, EngineHealth, EngineState, ExecSettings, Execution, Health,
+    IdentityProvider, Images, LeaderState, Leadership, LiveNumbers, LoadPoint, LocalImage,
+    LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
+    NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity, ProviderFailure,
+    Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
@@ -95,6 +95,17 @@ struct Nowhere;
 #[async_trait]
 impl ContainerLogs for Nowhere {
     async fn logs(&self, _: &Uid, _: LogOptions) -> Result<Option<LogStream>, PortError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl ContainerExec for Nowhere {
+    async fn is_running(&self, _: &Uid) -> Result<bool, PortError> {
+        Ok(false)
+    }
+
+    async fn start(&self, _: &Uid, _: &ExecSettings) -> Result<Option<Execution>, PortError> {
         Ok(None)
     }
 }
@@ -452,6 +463,7 @@ pub(crate) async fn world() -> World {
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         logs: Arc::new(Nowhere),
+        exec: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),
         images: Arc::new(Nowhere),

@@ -42,6 +42,21 @@ pub struct LogOptions {
     pub timestamps: bool,
 }
 
+/// A program to run in a container, beside its main process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecSettings {
+    /// The program and its arguments.
+    pub program: Vec<String>,
+    /// Variables as `NAME=value`, beside those of the container.
+    pub environment: Vec<String>,
+    /// It gets input.
+    pub stdin: bool,
+    /// It gets a terminal.
+    pub tty: bool,
+    /// Word by which its processes can be found: value of the variable `AGENTYARD_EXEC`.
+    pub mark: String,
+}
+
 /// One sample of a container's resource use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[schema(as = ContainerUsage)]

@@ -4,8 +4,9 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, api_token, audit, auth, config, describe, diff, events, executor, get, group,
-    image, kinds, logs, model, rollout, skill, status, superadmin, switches, top, user, wait,
+    Result, adapter, api_token, audit, auth, config, copy, describe, diff, events, exec, executor,
+    get, group, image, kinds, logs, model, rollout, skill, status, superadmin, switches, top, user,
+    wait,
 };
 
 /// What to request from the server.
@@ -84,6 +85,16 @@ pub enum Ask {
         after_help = "Only the agents shown are asked, one sample each; they are sorted among each other.\n\nExamples:\n  agentyard top\n  agentyard top containers --limit 100 --sort-by memory\n  agentyard top container/alice container/bob --watch"
     )]
     Top(top::TopArgs),
+    /// Run a program in a user's container (on the server's machine); exits with its code
+    #[command(
+        after_help = "The audit trail names the program, without its arguments. The program ends with this command.\n\nExamples:\n  agentyard exec -it alice -- sh\n  agentyard exec alice -- ls -l /root\n  echo 'select 1' | agentyard exec -i alice -- sqlite3 notes.db"
+    )]
+    Exec(exec::ExecArgs),
+    /// Copy files and folders to and from a user's workspace (on the server's machine)
+    #[command(
+        after_help = "Paths in a workspace are NAME:PATH, relative to its top. Limits and quotas of users' files hold: 32 MiB a file.\nLinks are not copied. A folder that exists gets the copy inside.\n\nExamples:\n  agentyard cp report.pdf alice:notes/\n  agentyard cp alice:notes ./notes\n  agentyard cp ./templates alice:templates --overwrite"
+    )]
+    Cp(copy::CopyArgs),
     /// Read, change, roll back and apply the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -161,6 +172,8 @@ impl Ask {
             Self::Debug(args) => switches::debug(server, args).await,
             Self::Logs(args) => logs::logs(server, args).await,
             Self::Top(args) => top::top(server, args).await,
+            Self::Exec(args) => exec::exec(server, args).await,
+            Self::Cp(args) => copy::copy(server, args).await,
             Self::Config(command) => config::config(server, command).await,
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,

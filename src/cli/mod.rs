@@ -9,13 +9,17 @@ mod audit;
 mod auth;
 mod bulk;
 mod compare;
+pub mod complete;
 mod config;
 mod confirm;
 mod context;
+mod copy;
 mod describe;
 mod diff;
+mod doctor;
 mod effect;
 mod events;
+mod exec;
 mod executor;
 mod follow;
 mod get;
@@ -68,6 +72,7 @@ Exit codes:
   78   invalid setting or stored data; nothing was changed
   124  timeout (wait)
   130  interrupted by Ctrl-C
+  else the code of the program (exec)
 
 Colours are used on a terminal only, unless NO_COLOR is set.";
 
@@ -108,6 +113,11 @@ enum Command {
         after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random\n  agentyard reset-password alice --password - < password.txt"
     )]
     ResetPassword(reset_password::ResetArgs),
+    /// Check everything that the service needs, with a remedy for each fault; exits 1 if one fails
+    #[command(
+        after_help = "Give it the options of `serve`, or the same settings file. Without a server the checks of the machine are made.\n\nExamples:\n  agentyard doctor\n  agentyard doctor --config /etc/agentyard.yml -o json"
+    )]
+    Doctor(Box<doctor::DoctorArgs>),
     /// List, show and restore the directories of deleted users (on the server's machine)
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -155,6 +165,9 @@ pub enum Failure {
     /// There is no such thing: 1.
     #[error("{0}")]
     NotFound(String),
+    /// A program that was run in a container has ended with this code, which is passed on.
+    #[error("the program ended with code {0}")]
+    Program(u8),
     /// Arguments that do not go together: 2, as for those that are not valid.
     #[error("{0}")]
     Usage(String),
@@ -183,6 +196,7 @@ impl Failure {
         match self {
             Self::PipeClosed => 0,
             Self::Failed(_) | Self::NotFound(_) | Self::Different | Self::Reported => 1,
+            Self::Program(code) => *code,
             Self::Usage(_) => 2,
             Self::Unavailable(_) => 69,
             Self::Refused(_) => 78,
@@ -194,7 +208,11 @@ impl Failure {
     fn is_silent(&self) -> bool {
         matches!(
             self,
-            Self::PipeClosed | Self::Different | Self::Reported | Self::Interrupted
+            Self::PipeClosed
+                | Self::Different
+                | Self::Reported
+                | Self::Program(_)
+                | Self::Interrupted
         )
     }
 }
@@ -261,6 +279,7 @@ fn try_run(cli: Cli) -> Result {
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(reset_password::reset_password(settings, args))
         }
+        Command::Doctor(args) => block_on(doctor::doctor(&common, *args)),
         Command::Archive(command) => {
             context::refuse("archive", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;

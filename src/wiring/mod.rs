@@ -3,13 +3,14 @@
 mod agent_listener;
 mod data_watch;
 mod directory;
+mod exec;
 pub mod health;
 mod identity_provider;
 mod listeners;
 mod metrics;
 mod ports;
 mod reload;
-mod storage;
+pub(crate) mod storage;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -271,6 +272,7 @@ pub async fn build(
             Own::listening(listeners.addresses(settings)),
         )?,
         logs: ports.clone(),
+        exec: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
         images: ports.clone(),
@@ -315,7 +317,8 @@ pub async fn build(
         Ok(())
     });
     watch_data(&mut supervisor, data_watch, prepared.db.clone());
-    let api = Api::new(api::routes::all(), deps)?;
+    let routes = [api::routes::all(), api::routes::on_machine()];
+    let api = Api::new(routes.into_iter().flatten().collect(), deps)?;
     let server = Server::new(api, limits());
 
     let Listeners {

@@ -42,7 +42,7 @@ pub struct Ports {
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
 }
 
-fn port_error(error: EngineError) -> PortError {
+pub(super) fn port_error(error: EngineError) -> PortError {
     match error {
         EngineError::Unavailable(_) | EngineError::Timeout(_) => {
             PortError::EngineUnavailable(Box::new(error))
@@ -55,7 +55,9 @@ fn port_error(error: EngineError) -> PortError {
 const LIVE: Duration = Duration::from_secs(5);
 
 /// A live read: an engine that does not answer in time is as good as away.
-async fn live<T>(read: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+pub(super) async fn live<T>(
+    read: impl Future<Output = Result<T, PortError>>,
+) -> Result<T, PortError> {
     match tokio::time::timeout(LIVE, read).await {
         Ok(result) => result,
         Err(_) => Err(PortError::EngineUnavailable(
@@ -66,7 +68,7 @@ async fn live<T>(read: impl Future<Output = Result<T, PortError>>) -> Result<T, 
 
 impl Ports {
     /// The container that a person means: the one that runs, else the one in use.
-    async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
+    pub(super) async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
         match self.view.peek(user).await.map_err(port_error)? {
             Observed::Unavailable(_, why) => Err(PortError::EngineUnavailable(why.into())),
             Observed::Containers { containers, .. } => {

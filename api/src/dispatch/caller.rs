@@ -77,6 +77,8 @@ fn socket_label(uid: Option<u32>) -> String {
 pub trait Caller: Sized + Send + 'static {
     /// The access of a route with such a handler.
     const ACCESS: Access;
+    /// The route exists on the admin socket only.
+    const ON_MACHINE: bool = false;
 
     /// Makes one of what was found; `None` if that is not enough, which the dispatcher has ruled
     /// out before.
@@ -207,6 +209,25 @@ impl Caller for Superadmin {
             Identity::Socket(uid) => Some(Self(Actor::Socket { uid })),
             Identity::ApiToken(token) => Some(Self(Actor::ApiToken(token))),
             Identity::Session(_) | Identity::Nobody | Identity::Bearer(_) => None,
+        }
+    }
+}
+
+/// A process on the server's machine, through the admin socket.
+#[derive(Debug, Clone, Copy)]
+pub struct OnMachine;
+
+impl Caller for OnMachine {
+    const ACCESS: Access = Access::Superadmin;
+    const ON_MACHINE: bool = true;
+
+    fn from_identity(identity: Identity) -> Option<Self> {
+        match identity {
+            Identity::Socket(_) => Some(Self),
+            Identity::Nobody
+            | Identity::Session(_)
+            | Identity::Bearer(_)
+            | Identity::ApiToken(_) => None,
         }
     }
 }

@@ -24,13 +24,15 @@ use tokio::time::Instant;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 
-pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
+pub use caller::{
+    Actor, Anyone, Caller, Identity, OnMachine, OrdinaryUser, Session, Superadmin, Visitor,
+};
 pub use router::AddressTwice;
 
 use crate::auth::api_token::TokenBearer;
 use crate::auth::login_limit::Sender;
 use crate::auth::unknown_proxy::is_behind_unknown_proxy;
-use crate::auth::{api_token, client_address, cors, csrf, mcp_token, origin};
+use crate::auth::{Account, api_token, client_address, cors, csrf, mcp_token, origin};
 use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
 use crate::console::{self, Asked, Console, Place, Viewer};
 use crate::deps::Deps;
@@ -42,7 +44,7 @@ use crate::input::{
 use crate::mcp;
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route, Tokens};
-use crate::routes::{HEALTH, LIVENESS, READINESS};
+use crate::routes::{HEALTH, LIVENESS, READINESS, USERNAME, find_account};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router, merge_slashes};
@@ -292,10 +294,12 @@ impl Api {
         }
         self.check_database(head)?;
         let agents_only = head.context.peer.surface == Surface::Agent;
+        let is_on_machine = head.context.peer.surface == Surface::AdminSocket;
         let Found { node, params } = self
             .router
             .find(&head.path)
             .filter(|found| !agents_only || found.node.for_agents())
+            .filter(|found| is_on_machine || !found.node.is_on_machine())
             .ok_or(ApiError::NoSuchRoute)?;
         if head.method == Method::OPTIONS {
             let allow = http::HeaderValue::from_static(node.allow());
@@ -335,11 +339,15 @@ impl Api {
                 read_spooled(&head.headers, body, route.body_limit, spool).await?
             }
             BodyKind::Files => {
-                let Identity::Session(session) = &identity else {
-                    return Err(ApiError::NotSignedIn);
+                let account = match &identity {
+                    Identity::Session(session) => session.account.clone(),
+                    Identity::Socket(_) => account_in_path(&self.deps, &params).await?,
+                    Identity::Nobody | Identity::Bearer(_) | Identity::ApiToken(_) => {
+                        return Err(ApiError::NotSignedIn);
+                    }
                 };
-                let (deps, account) = (&self.deps, &session.account);
-                read_into_workspace(&head.headers, body, route.body_limit, deps, account).await?
+                let deps = &self.deps;
+                read_into_workspace(&head.headers, body, route.body_limit, deps, &account).await?
             }
             BodyKind::Message => {
                 let begun = Instant::now();
@@ -583,6 +591,15 @@ fn check_mode(route: &Route, settings: &WebSettings) -> Result<()> {
             "accounts and passwords are managed by a directory or an identity provider",
         )),
     }
+}
+
+/// Finds the user whose workspace a request on the admin socket is for.
+async fn account_in_path(deps: &Deps, params: &[(String, String)]) -> Result<Account> {
+    let mut named = params.iter().filter(|(name, _)| name == USERNAME);
+    let (_, raw) = named.next().ok_or(ApiError::NoSuchRoute)?;
+    let name = decode_segment(raw)?.parse();
+    let name = name.map_err(|_| ApiError::not_found("the user"))?;
+    find_account(deps, &name).await
 }
 
 fn add_path_params(fields: &mut Fields, params: &[(String, String)]) -> Result<()> {

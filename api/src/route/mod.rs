@@ -124,6 +124,8 @@ pub struct Route {
     pub(crate) body_limit: u64,
     /// Whether the listener for agents serves it, too.
     pub(crate) for_agents: bool,
+    /// Whether it exists on the admin socket only.
+    pub(crate) on_machine: bool,
     /// Whether browser extensions use it with a token.
     pub(crate) for_extensions: bool,
     /// Whether people open it in a browser: its failures are pages there.
@@ -159,6 +161,7 @@ impl Route {
             body: BodyKind::None,
             body_limit: 0,
             for_agents: false,
+            on_machine: handler.is_on_machine(),
             for_extensions: false,
             for_browsers: false,
             area: Area::Service,

@@ -18,6 +18,7 @@ mod images;
 mod live;
 mod log_lines;
 mod login;
+mod machine;
 mod mcp;
 mod mcp_token;
 mod own_account;
@@ -43,6 +44,7 @@ mod yard;
 
 pub(crate) use self::basic::{HEALTH, LIVENESS};
 pub(crate) use self::health::READINESS;
+pub(crate) use self::machine::{USERNAME, find_account};
 use crate::openapi;
 use crate::route::Route;
 
@@ -81,6 +83,11 @@ pub fn all() -> Vec<Route> {
         audit::routes(),
     ];
     files.into_iter().flatten().collect()
+}
+
+/// Routes that exist on the admin socket only.
+pub fn on_machine() -> Vec<Route> {
+    machine::routes()
 }
 
 #[cfg(test)]

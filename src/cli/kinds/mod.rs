@@ -63,7 +63,7 @@ static RECONCILED: LazyLock<Vec<KindInfo>> = LazyLock::new(|| {
 pub static OBJECTS: LazyLock<KindInfo> = LazyLock::new(KindInfo::objects);
 
 /// All kinds, in the order of the help.
-fn all() -> impl Iterator<Item = &'static KindInfo> {
+pub fn all() -> impl Iterator<Item = &'static KindInfo> {
     RECONCILED.iter().chain([&*OBJECTS]).chain(OTHERS)
 }
 

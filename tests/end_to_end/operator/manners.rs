@@ -212,7 +212,12 @@ async fn completions_load_and_name_the_commands() {
     let stage = Stage::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = ends(&stage, &format!("completions {shell}"), 0).await;
-        for word in ["describe", "fail-fast"] {
+        // Scripts of these shells ask the program.
+        let words = match shell {
+            "bash" | "zsh" | "fish" => ["AGENTYARD_COMPLETE", "agentyard"],
+            _ => ["AGENTYARD_COMPLETE", "--"],
+        };
+        for word in words {
             assert!(script.stdout.contains(word), "{shell}: {word}");
         }
         if shell == "bash" {
@@ -230,6 +235,84 @@ async fn completions_load_and_name_the_commands() {
         }
     }
     ends(&stage, "completions tcsh", 2).await;
+}
+
+/// What bash proposes for a line, by the script that the program prints.
+async fn proposed(stage: &Stage, line: &str) -> Vec<String> {
+    let script = ends(stage, "completions bash", 0).await;
+    let file = stage.path().join("completions.bash");
+    std::fs::write(&file, &script.stdout).unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_agentyard"));
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "source {}; COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); COMP_TYPE=9; \
+         _clap_complete_agentyard agentyard \"${{COMP_WORDS[COMP_CWORD]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        file.display(),
+        words.join(" ")
+    );
+    let output = tokio::process::Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .env("PATH", path)
+        .env("AGENTYARD_DATA_DIR", stage.data())
+        .output()
+        .await
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.lines().map(|word| word.trim_end().to_owned());
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+#[tokio::test]
+async fn bash_completes_what_the_server_has() {
+    let stage = Stage::new();
+    // Without a server: words of this program, and no complaint.
+    let containers = proposed(&stage, "agentyard get conta").await;
+    assert_eq!(containers, ["containers"]);
+    assert_eq!(
+        proposed(&stage, "agentyard describe container/al").await,
+        [""; 0]
+    );
+    let (_service, admin) = super::with_users(&stage, &["alice", "albert", "bob"]).await;
+    let form = [("name", "alps")];
+    admin
+        .post("/api/admin/groups/create", &form)
+        .await
+        .expect(200);
+    for (line, expected) in [
+        (
+            "agentyard describe container/al",
+            &["container/albert", "container/alice"][..],
+        ),
+        ("agentyard get users al", &["albert", "alice"]),
+        ("agentyard exec al", &["albert", "alice"]),
+        ("agentyard group delete al", &["alps"]),
+        ("agentyard config get web.auth", &["web.auth_mode"]),
+        ("agentyard config set web.auth", &["web.auth_mode="]),
+        ("agentyard restart container/b", &["container/bob"]),
+        ("agentyard mo", &["model"]),
+    ] {
+        let mut found = proposed(&stage, line).await;
+        found.sort_unstable();
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn doctor_checks_a_running_server() {
+    let stage = Stage::new();
+    let (_service, _admin) = super::with_users(&stage, &[]).await;
+    let doctor = super::run(&stage, "doctor -o json").await;
+    let found: serde_json::Value = serde_json::from_str(&doctor.stdout).unwrap();
+    let checks = found["checks"].as_array().unwrap();
+    let of = |name: &str| checks.iter().find(|one| one["check"] == name).unwrap();
+    assert_eq!(of("engine")["result"], "failed", "{found}");
+    assert_eq!(of("database")["result"], "ok", "{found}");
+    assert_eq!(doctor.status.code(), Some(1));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod engine;
 mod executors;
 mod following;
 mod life;
+mod machine;
 mod manners;
 mod remote;
 mod scripted;

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Image, LogChunk, LogOptions, Network, NetworkSettings, PullEvent,
-    RegistryCredentials, Sample, Stats,
+    EngineInfo, EngineStream, Exec, ExecSettings, Image, LogChunk, LogOptions, Network,
+    NetworkSettings, PullEvent, RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.
@@ -24,7 +24,7 @@ impl std::fmt::Debug for MeteredEngine {
 }
 
 /// Names of all calls, as metrics have them.
-const OPERATIONS: [&str; 22] = [
+const OPERATIONS: [&str; 25] = [
     "ping",
     "info",
     "list",
@@ -44,6 +44,9 @@ const OPERATIONS: [&str; 22] = [
     "read_file",
     "read_tree",
     "logs",
+    "exec",
+    "resize_exec",
+    "exec_exit_code",
     "stats",
     "sample",
     "events",
@@ -174,6 +177,18 @@ impl ContainerEngine for MeteredEngine {
         options: &LogOptions,
     ) -> Result<EngineStream<LogChunk>, EngineError> {
         measured("logs", self.0.logs(id, options)).await
+    }
+
+    async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
+        measured("exec", self.0.exec(id, settings)).await
+    }
+
+    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError> {
+        measured("resize_exec", self.0.resize_exec(exec, columns, rows)).await
+    }
+
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
+        measured("exec_exit_code", self.0.exec_exit_code(exec)).await
     }
 
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
