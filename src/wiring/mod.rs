@@ -1,6 +1,7 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
+mod backup;
 mod data_watch;
 mod directory;
 pub mod health;
@@ -66,6 +67,7 @@ use self::data_watch::DataWatch;
 use self::health::Health;
 pub use self::listeners::Listeners;
 use self::storage::Gauge;
+use crate::backup::Installation;
 use crate::logging::LogFilter;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
@@ -198,7 +200,22 @@ pub async fn build(
         handles.clone(),
         Gauge::new(places(settings, prepared)),
     );
-    let health = Arc::new(health.with_provider(Arc::clone(&provider)));
+    let backups = Arc::new(backup::Backups::default());
+    let health = health.with_provider(Arc::clone(&provider));
+    let health = Arc::new(health.with_backups(Arc::clone(&backups)));
+    let schedule = backup::Schedule {
+        installation: Installation::new(
+            &settings.data_dir,
+            &prepared.db,
+            &prepared.instance_id,
+            &prepared.master_key,
+        ),
+        master_key: Arc::clone(&prepared.master_key),
+        clock: Arc::clone(&clock),
+        leadership: leadership.clone(),
+        backups,
+        shutdown: shutdown.clone(),
+    };
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
@@ -293,6 +310,11 @@ pub async fn build(
         Ok(())
     });
     watch_data(&mut supervisor, data_watch, prepared.db.clone());
+    let backing_up = shutdown.clone();
+    supervisor.spawn("backup", async move {
+        let _ = backing_up.run_until_cancelled(schedule.run()).await;
+        Ok(())
+    });
     let api = Api::new(api::routes::all(), deps)?;
     let server = Server::new(api, limits());
 

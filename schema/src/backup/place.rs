@@ -133,7 +133,7 @@ impl Backup {
     }
 
     /// The lines of the section that a path is in.
-    fn lines_under(&self, path: &Path) -> Result<super::manifest::Lines, BackupError> {
+    pub(super) fn lines_under(&self, path: &Path) -> Result<super::manifest::Lines, BackupError> {
         let names: PathBuf = path.components().take(2).collect();
         let known = self.head.sections.iter().any(|section| section.path == escape(&names));
         match known && names.components().count() == 2 {

@@ -99,6 +99,20 @@ impl Backup {
         Lines::new(file, &self.path, offset, lines).map_err(failed())
     }
 
+    /// Whether an entry is listed.
+    ///
+    /// # Errors
+    /// When the list is damaged.
+    pub fn has(&self, path: &Path) -> Result<bool, BackupError> {
+        let escaped = escape(path);
+        for line in self.lines_under(path)? {
+            if line?.path == escaped {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether this is the master key that the backup needs.
     pub fn is_key(&self, key: &MasterKey) -> bool {
         key.fingerprint() == self.head.key.fingerprint
