@@ -470,7 +470,9 @@ impl Db {
     pub async fn copy_to(&self, path: &Path) -> Result<(), DbError> {
         let failed = |error| DbError::from(sqlx::Error::Io(error));
         let (Backend::Sqlite(_), Some(name)) = (&self.backend, path.to_str()) else {
-            return Err(DbError::WrongState("only a SQLite database is copied to a file with a name in UTF-8"));
+            return Err(DbError::WrongState(
+                "only a SQLite database is copied to a file with a name in UTF-8",
+            ));
         };
         let made = tokio::fs::OpenOptions::new()
             .write(true)

@@ -128,7 +128,12 @@ pub async fn transfer(
     run(&mut source, begin(from), "reading the database").await?;
     if let Backend::Sqlite(_) = to {
         // Checked as a whole at the end: the order of tables is free then.
-        run(&mut target, "PRAGMA foreign_keys = OFF", "opening the target").await?;
+        run(
+            &mut target,
+            "PRAGMA foreign_keys = OFF",
+            "opening the target",
+        )
+        .await?;
     }
     run(&mut target, "BEGIN", "opening the target").await?;
     let sqlite = match from {
@@ -241,8 +246,12 @@ async fn read_tables(sqlite: &mut AnyConnection) -> Result<Vec<Table>, TransferE
         .await
         .map_err(sql("listing the tables"))?;
     let mut tables = Vec::new();
-    for name in names.into_iter().filter(|name| !OWN.contains(&name.as_str())) {
-        let columns = format!("SELECT name, type, pk FROM pragma_table_info('{name}') ORDER BY cid");
+    for name in names
+        .into_iter()
+        .filter(|name| !OWN.contains(&name.as_str()))
+    {
+        let columns =
+            format!("SELECT name, type, pk FROM pragma_table_info('{name}') ORDER BY cid");
         let rows: Vec<(String, String, i64)> = sqlx::query_as(AssertSqlSafe(columns))
             .fetch_all(&mut *sqlite)
             .await
@@ -282,7 +291,9 @@ async fn drop_foreign_keys(target: &mut AnyConnection) -> Result<Vec<String>, Tr
     for (table, name, definition) in keys {
         let drop = format!("ALTER TABLE {table} DROP CONSTRAINT {name}");
         run(target, &drop, "copying").await?;
-        back.push(format!("ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"));
+        back.push(format!(
+            "ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"
+        ));
     }
     Ok(back)
 }
@@ -293,7 +304,12 @@ async fn copy_table(
     (target, to): (&mut AnyConnection, &Backend),
 ) -> Result<Copied, TransferError> {
     // What migrations have put there is in the source, too.
-    run(target, &format!("DELETE FROM {}", table.name), "emptying the target").await?;
+    run(
+        target,
+        &format!("DELETE FROM {}", table.name),
+        "emptying the target",
+    )
+    .await?;
     let mut read = TableDigest::default();
     let mut reader = Pages::new(table, from);
     while let Some(rows) = reader.next(source).await? {
@@ -317,7 +333,11 @@ async fn insert(
     target: &mut AnyConnection,
     rows: Vec<Vec<Value>>,
 ) -> Result<(), TransferError> {
-    let names: Vec<&str> = table.columns.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = table
+        .columns
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
     let width = names.len();
     let row = |number: usize| {
         let values = (1..=width).map(|at| format!("${}", number * width + at));
@@ -376,7 +396,11 @@ impl<'a> Pages<'a> {
                 _ => name.clone(),
             })
             .collect();
-        let names: Vec<&str> = table.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = table
+            .columns
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
         let marks: Vec<String> = (1..=key.len()).map(|at| format!("${at}")).collect();
         let (names, key, marks) = (names.join(", "), key.join(", "), marks.join(", "));
         let name = &table.name;
@@ -417,7 +441,8 @@ impl<'a> Pages<'a> {
             };
         }
         let rows = query.fetch_all(connection).await.map_err(failed)?;
-        let read: Result<Vec<Vec<Value>>, _> = rows.iter().map(|row| values(self.table, row)).collect();
+        let read: Result<Vec<Vec<Value>>, _> =
+            rows.iter().map(|row| values(self.table, row)).collect();
         let rows = read.map_err(failed)?;
         self.ended = rows.len() < BATCH;
         self.after = rows.last().map(|row| {

@@ -121,9 +121,7 @@ impl Installation {
             },
             release: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let made = spawn_blocking(move || {
-            making.finish(&origin, || SystemClock.now(), &mut watch)
-        });
+        let made = spawn_blocking(move || making.finish(&origin, || SystemClock.now(), &mut watch));
         let made = made.await??;
         drop(scratch);
         Ok(made)

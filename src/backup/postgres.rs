@@ -40,7 +40,13 @@ pub enum ToolError {
 pub async fn dump(url: &str, to: &Path) -> Result<(), ToolError> {
     let mut command = tool("pg_dump", Some(url));
     command
-        .args(["--format=custom", "--no-owner", "--no-privileges", "--no-password", "--file"])
+        .args([
+            "--format=custom",
+            "--no-owner",
+            "--no-privileges",
+            "--no-password",
+            "--file",
+        ])
         .arg(to);
     run("pg_dump", command).await
 }
@@ -52,7 +58,14 @@ pub async fn dump(url: &str, to: &Path) -> Result<(), ToolError> {
 pub async fn restore(url: &str, from: &Path) -> Result<(), ToolError> {
     let mut command = tool("pg_restore", Some(url));
     command
-        .args(["--no-owner", "--no-privileges", "--no-password", "--exit-on-error", "--single-transaction", "--dbname"])
+        .args([
+            "--no-owner",
+            "--no-privileges",
+            "--no-password",
+            "--exit-on-error",
+            "--single-transaction",
+            "--dbname",
+        ])
         .arg(database_of(url))
         .arg(from);
     run("pg_restore", command).await
@@ -89,9 +102,16 @@ async fn run(name: &'static str, mut command: Command) -> Result<(), ToolError> 
     if output.status.success() {
         return Ok(());
     }
-    let said = output.stderr.get(..LONGEST_COMPLAINT).unwrap_or(&output.stderr);
+    let said = output
+        .stderr
+        .get(..LONGEST_COMPLAINT)
+        .unwrap_or(&output.stderr);
     let said = String::from_utf8_lossy(said);
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     Err(ToolError::Failed {
         tool: name,
         complaint: match lines.is_empty() {
@@ -109,7 +129,10 @@ fn database_of(url: &str) -> String {
     let variables = environment(url);
     let given = variables.iter().find(|(name, _)| *name == "PGDATABASE");
     let user = variables.iter().find(|(name, _)| *name == "PGUSER");
-    given.or(user).map(|(_, value)| value.clone()).unwrap_or_default()
+    given
+        .or(user)
+        .map(|(_, value)| value.clone())
+        .unwrap_or_default()
 }
 
 /// The address of a server as variables of PostgreSQL's programs.
@@ -124,10 +147,19 @@ fn environment(url: &str) -> Vec<(&'static str, String)> {
         }
     };
     let host = url.host_str().unwrap_or_default();
-    add("PGHOST", decoded(host.trim_start_matches('[').trim_end_matches(']')));
-    add("PGPORT", url.port().map(|port| port.to_string()).unwrap_or_default());
+    add(
+        "PGHOST",
+        decoded(host.trim_start_matches('[').trim_end_matches(']')),
+    );
+    add(
+        "PGPORT",
+        url.port().map(|port| port.to_string()).unwrap_or_default(),
+    );
     add("PGUSER", decoded(url.username()));
-    add("PGPASSWORD", url.password().map(decoded).unwrap_or_default());
+    add(
+        "PGPASSWORD",
+        url.password().map(decoded).unwrap_or_default(),
+    );
     add("PGDATABASE", decoded(url.path().trim_start_matches('/')));
     for (name, value) in url.query_pairs() {
         let variable = match &*name {
@@ -154,8 +186,14 @@ mod tests {
 
     #[test]
     fn address_becomes_variables() {
-        let all = environment("postgres://app:p%40ss@[::1]:5433/yard%201?sslmode=require&host=/run/pg");
-        let value = |name| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| &**value);
+        let all =
+            environment("postgres://app:p%40ss@[::1]:5433/yard%201?sslmode=require&host=/run/pg");
+        let value = |name| {
+            all.iter()
+                .rev()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| &**value)
+        };
         assert_eq!(value("PGUSER"), Some("app"));
         assert_eq!(value("PGPASSWORD"), Some("p@ss"));
         assert_eq!(value("PGHOST"), Some("/run/pg"));
@@ -168,7 +206,14 @@ mod tests {
 
     #[tokio::test]
     async fn missing_tool_names_the_package() {
-        let error = run("pg_dump", Command::new("/nowhere/pg_dump")).await.unwrap_err();
-        assert!(error.to_string().contains("apt-get install postgresql-client"), "{error}");
+        let error = run("pg_dump", Command::new("/nowhere/pg_dump"))
+            .await
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("apt-get install postgresql-client"),
+            "{error}"
+        );
     }
 }

@@ -58,7 +58,8 @@ fn lead(overview: &Value) -> String {
 fn backup(overview: &Value) -> String {
     let state = at(overview, "backup");
     if state.is_null() {
-        return "backup: no schedule; set backup.directory, or run `agentyard backup DIR`\n".to_owned();
+        return "backup: no schedule; set backup.directory, or run `agentyard backup DIR`\n"
+            .to_owned();
     }
     let newest = match moment(state, "last_success") {
         Some(newest) => relative(SystemClock.now(), newest),

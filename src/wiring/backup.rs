@@ -167,12 +167,16 @@ impl Schedule {
         let Some(known) = known.as_ref() else {
             return false;
         };
-        let waits = |at: Option<Timestamp>, delay| at.is_some_and(|at| now.left_of(at, delay).is_some());
+        let waits =
+            |at: Option<Timestamp>, delay| at.is_some_and(|at| now.left_of(at, delay).is_some());
         let again = known.every.min(AGAIN);
         !waits(known.state.last_success, known.every) && !waits(known.state.last_failure, again)
     }
 
-    fn open(&self, path: PathBuf) -> impl FnOnce() -> Result<(Directory, Vec<Kept>), String> + Send + 'static {
+    fn open(
+        &self,
+        path: PathBuf,
+    ) -> impl FnOnce() -> Result<(Directory, Vec<Kept>), String> + Send + 'static {
         let (data_dir, instance) = (
             self.installation.data_dir.clone(),
             self.installation.instance.clone(),
@@ -221,7 +225,9 @@ impl Schedule {
         let shutdown = self.shutdown.clone();
         let made = self
             .installation
-            .back_up(Destination::Folder(directory), move |_| !shutdown.is_cancelled())
+            .back_up(Destination::Folder(directory), move |_| {
+                !shutdown.is_cancelled()
+            })
             .await;
         let made = match made {
             Ok(made) => made,
@@ -253,7 +259,10 @@ impl Schedule {
         let tx = writer.begin(Author::system(PART, "backup")).await?;
         tx.commit(about).await?;
         match recovered {
-            true => self.record(Reason::Recovered, "a backup was made again").await,
+            true => {
+                self.record(Reason::Recovered, "a backup was made again")
+                    .await
+            }
             false => Ok(()),
         }
     }

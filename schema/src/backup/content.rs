@@ -24,7 +24,9 @@ pub(super) enum CopyError {
 
 /// Whether a file has holes. An agent may make one of eight exabytes: its zeros are not read.
 pub(super) fn has_holes(stat: &Stat) -> bool {
-    let taken = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+    let taken = u64::try_from(stat.st_blocks)
+        .unwrap_or(0)
+        .saturating_mul(512);
     taken < size_of(stat)
 }
 
@@ -58,7 +60,9 @@ pub(super) fn copy(
                 Err(errno) => return Err(CopyError::Read(errno.into())),
             };
         }
-        let wanted = usize::try_from(size.saturating_sub(offset)).unwrap_or(BLOCK).min(BLOCK);
+        let wanted = usize::try_from(size.saturating_sub(offset))
+            .unwrap_or(BLOCK)
+            .min(BLOCK);
         let length = fill(from, buffer.get_mut(..wanted).unwrap_or_default(), offset);
         let length = length.map_err(CopyError::Read)?;
         let block = buffer.get(..length).unwrap_or_default();
@@ -121,7 +125,9 @@ impl<'a> Exactly<'a> {
 
 impl Read for Exactly<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let most = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         let buffer = buffer.get_mut(..most).unwrap_or_default();
         if buffer.is_empty() {
             return Ok(0);

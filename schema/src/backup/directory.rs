@@ -178,9 +178,20 @@ impl Directory {
     }
 
     /// Makes a directory for a new backup; tells its name, and the name that it gets at the end.
-    pub(super) fn make_partial(&self, now: Timestamp) -> Result<(OwnedFd, String, String), BackupError> {
+    pub(super) fn make_partial(
+        &self,
+        now: Timestamp,
+    ) -> Result<(OwnedFd, String, String), BackupError> {
         let base = now.to_basic();
-        let taken = |name: &str| rustix::fs::accessat(&self.fd, name, rustix::fs::Access::EXISTS, rustix::fs::AtFlags::empty()).is_ok();
+        let taken = |name: &str| {
+            rustix::fs::accessat(
+                &self.fd,
+                name,
+                rustix::fs::Access::EXISTS,
+                rustix::fs::AtFlags::empty(),
+            )
+            .is_ok()
+        };
         let name = std::iter::once(base.clone())
             .chain((2_u32..).map(|number| format!("{base}-{number}")))
             .find(|name| !taken(name))
@@ -222,14 +233,18 @@ fn is_dated(name: &str) -> bool {
         && bytes.get(8) == Some(&b'T')
         && digits(9..15)
         && bytes.get(15) == Some(&b'Z')
-        && bytes.get(16).is_none_or(|&byte| byte == b'-' || byte == b'.')
+        && bytes
+            .get(16)
+            .is_none_or(|&byte| byte == b'-' || byte == b'.')
 }
 
 /// A backup in the data directory would be lost with it, and would grow by itself.
 fn refuse_inside(path: &Path, data_dir: &Path) -> Result<(), BackupError> {
     let absolute = std::path::absolute(path).map_err(BackupError::io("finding", path))?;
     // What does not exist yet is below what does.
-    let known = absolute.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
+    let known = absolute
+        .ancestors()
+        .find_map(|above| std::fs::canonicalize(above).ok());
     let known = known.unwrap_or(absolute);
     match known.ancestors().any(|above| is_same(above, data_dir)) {
         true => Err(BackupError::RefusedDirectory {

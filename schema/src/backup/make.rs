@@ -16,8 +16,8 @@ use sha2::{Digest as _, Sha256};
 use super::content::{self, CopyError, Digest, Exactly};
 use super::directory::Directory;
 use super::manifest::{
-    DatabaseHead, EntryKind, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, Line, LineWriter, Section,
-    escape,
+    DatabaseHead, EntryKind, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, Line, LineWriter,
+    Section, escape,
 };
 use super::read::Backup;
 use super::{BackupError, ROOTS, Watch};
@@ -153,7 +153,12 @@ impl Making {
     ///
     /// # Errors
     /// [`BackupError::Stopped`] when `watch` says so, [`BackupError::Io`].
-    pub fn finish(mut self, origin: &Origin, now: impl FnOnce() -> Timestamp, watch: Watch<'_>) -> Result<Made, BackupError> {
+    pub fn finish(
+        mut self,
+        origin: &Origin,
+        now: impl FnOnce() -> Timestamp,
+        watch: Watch<'_>,
+    ) -> Result<Made, BackupError> {
         let place = self.database_dir();
         let lines = match &self.target {
             Target::Folder { top, .. } => create(top, Path::new(LINES)),
@@ -219,7 +224,9 @@ impl Making {
             lines_sha256,
             sections,
         };
-        let path = self.publish(&head, lines).map_err(BackupError::io("completing", place))?;
+        let path = self
+            .publish(&head, lines)
+            .map_err(BackupError::io("completing", place))?;
         Ok(Made { path, head })
     }
 
@@ -242,7 +249,12 @@ impl Making {
                 file.sync_all()?;
                 rustix::fs::fsync(&*top)?;
                 crate::fault::point("backup.before_rename");
-                rustix::fs::renameat(&directory.fd, partial.as_str(), &directory.fd, name.as_str())?;
+                rustix::fs::renameat(
+                    &directory.fd,
+                    partial.as_str(),
+                    &directory.fd,
+                    name.as_str(),
+                )?;
                 rustix::fs::fsync(&directory.fd)?;
                 Some(directory.path().join(name.as_str()))
             }
@@ -251,7 +263,8 @@ impl Making {
                 let length = lines.metadata()?.len();
                 let mut header = tar_header(tar::EntryType::Regular, length, self.started_at);
                 tar.append_data(&mut header, LINES, &mut lines)?;
-                let mut header = tar_header(tar::EntryType::Regular, text.len() as u64, self.started_at);
+                let mut header =
+                    tar_header(tar::EntryType::Regular, text.len() as u64, self.started_at);
                 tar.append_data(&mut header, HEAD, &*text)?;
                 tar.finish()?;
                 tar.get_mut().flush()?;
@@ -282,7 +295,11 @@ fn tar_header(kind: tar::EntryType, size: u64, at: Timestamp) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
     header.set_size(size);
-    header.set_mode(if kind == tar::EntryType::Directory { 0o700 } else { 0o600 });
+    header.set_mode(if kind == tar::EntryType::Directory {
+        0o700
+    } else {
+        0o600
+    });
     header.set_mtime(u64::try_from(at.as_secs()).unwrap_or(0));
     header
 }
@@ -358,20 +375,28 @@ impl Copying<'_> {
         let path = place.join(name);
         let failed = || BackupError::io("reading", &path);
         let file = File::open(&path).map_err(failed())?;
-        let stat = rustix::fs::fstat(&file).map_err(io::Error::from).map_err(failed())?;
+        let stat = rustix::fs::fstat(&file)
+            .map_err(io::Error::from)
+            .map_err(failed())?;
         self.begin_section(Path::new(name));
         let size = content::size_of(&stat);
         let digest = match &mut *self.target {
             Target::Folder { .. } => {
                 let copied = content::copy(&file, size, false, |_, _| Ok(()), &mut |_| true);
-                copied.map(|(_, digest)| digest).map_err(|error| match error {
-                    CopyError::Read(error) | CopyError::Write(error) => failed()(error),
-                    CopyError::Stopped => BackupError::Stopped,
-                })?
+                copied
+                    .map(|(_, digest)| digest)
+                    .map_err(|error| match error {
+                        CopyError::Read(error) | CopyError::Write(error) => failed()(error),
+                        CopyError::Stopped => BackupError::Stopped,
+                    })?
             }
             Target::Stream { tar, .. } => {
                 let mut exactly = Exactly::new(&file, size);
-                let mut header = tar_header(tar::EntryType::Regular, size, Timestamp::from_secs(stat.st_mtime));
+                let mut header = tar_header(
+                    tar::EntryType::Regular,
+                    size,
+                    Timestamp::from_secs(stat.st_mtime),
+                );
                 tar.append_data(&mut header, name, &mut exactly)
                     .map_err(BackupError::io("writing", name))?;
                 exactly.digest()
@@ -404,7 +429,10 @@ impl Copying<'_> {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             match name.as_bytes() {
                 b"." | b".." | b".restoring" | b".git" => {}
-                hidden if hidden.starts_with(b".") || matches!(root, "skills" | "skill-repositories") => {
+                hidden
+                    if hidden.starts_with(b".")
+                        || matches!(root, "skills" | "skill-repositories") =>
+                {
                     own.push(name.to_owned());
                 }
                 _ => {
@@ -459,7 +487,12 @@ impl Copying<'_> {
         };
         self.before_is_older_than = before.head.started_at.as_secs() - COARSE_SECONDS;
         // What cannot be read of the backup before is copied again.
-        for line in before.lines_of(path).into_iter().flatten().take(MOST_BEFORE) {
+        for line in before
+            .lines_of(path)
+            .into_iter()
+            .flatten()
+            .take(MOST_BEFORE)
+        {
             let Ok(line) = line else { break };
             let parse = || {
                 let mut before = Before {
@@ -488,7 +521,9 @@ impl Copying<'_> {
     }
 
     fn write(&mut self, line: &Line) -> Result<(), BackupError> {
-        self.lines.write(line).map_err(BackupError::io("writing", LINES))?;
+        self.lines
+            .write(line)
+            .map_err(BackupError::io("writing", LINES))?;
         self.progress.entries += 1;
         match (self.watch)(&self.progress) {
             true => Ok(()),
@@ -596,7 +631,11 @@ impl Copying<'_> {
         let failed = || BackupError::io("making", path);
         let to = match (&mut *self.target, to) {
             (Target::Stream { tar, .. }, _) => {
-                let mut header = tar_header(tar::EntryType::Directory, 0, Timestamp::from_secs(stat.st_mtime));
+                let mut header = tar_header(
+                    tar::EntryType::Directory,
+                    0,
+                    Timestamp::from_secs(stat.st_mtime),
+                );
                 tar.append_data(&mut header, path, io::empty())
                     .map_err(failed())?;
                 None
@@ -751,10 +790,16 @@ impl Copying<'_> {
         match (&mut *self.target, to) {
             (Target::Stream { tar, .. }, _) => {
                 if content::has_holes(stat) && size > LARGEST_STREAMED {
-                    return Err(Skip::Entry("a large file with holes, which a stream cannot hold"));
+                    return Err(Skip::Entry(
+                        "a large file with holes, which a stream cannot hold",
+                    ));
                 }
                 let mut exactly = Exactly::new(original, size);
-                let mut header = tar_header(tar::EntryType::Regular, size, Timestamp::from_secs(stat.st_mtime));
+                let mut header = tar_header(
+                    tar::EntryType::Regular,
+                    size,
+                    Timestamp::from_secs(stat.st_mtime),
+                );
                 tar.append_data(&mut header, path, &mut exactly)
                     .map_err(failed())?;
                 self.progress.bytes += size;

@@ -3,14 +3,16 @@
 //! The lines are in post-order: a directory follows what is in it, so that one pass restores owners, modes and times. The lines
 //! of a section (a home, an archive, a root) lie together, and the head says where.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::collections::BTreeMap;
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode, utf8_percent_encode};
+use percent_encoding::{
+    AsciiSet, CONTROLS, percent_decode_str, percent_encode, utf8_percent_encode,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -171,7 +173,10 @@ pub struct Line {
     pub stamp: Option<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(size: &u64) -> bool {
     *size == 0
 }
@@ -242,7 +247,10 @@ impl LineWriter {
 
     /// The file, written, and the digest of the lines.
     pub(super) fn end(self) -> io::Result<(File, String)> {
-        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let file = self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
         Ok((file, hex::encode(self.hash.finalize())))
     }
 }
@@ -297,7 +305,9 @@ impl Iterator for Lines {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let mut text = Vec::new();
-        let read = (&mut self.from).take(LONGEST_LINE).read_until(b'\n', &mut text);
+        let read = (&mut self.from)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut text);
         let line = read
             .map_err(|error| error.to_string())
             .and_then(|_| serde_json::from_slice(&text).map_err(|error| error.to_string()));

@@ -135,7 +135,11 @@ impl Backup {
     /// The lines of the section that a path is in.
     pub(super) fn lines_under(&self, path: &Path) -> Result<super::manifest::Lines, BackupError> {
         let names: PathBuf = path.components().take(2).collect();
-        let known = self.head.sections.iter().any(|section| section.path == escape(&names));
+        let known = self
+            .head
+            .sections
+            .iter()
+            .any(|section| section.path == escape(&names));
         match known && names.components().count() == 2 {
             true => self.lines_of(&names),
             false => self.lines(),
@@ -333,10 +337,21 @@ impl Placing<'_> {
         rustix::fs::symlinkat(&target, to, name)?;
         if let Some((user, group)) = owner {
             let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-            tolerate(rustix::fs::chownat(to, name, user, group, AtFlags::SYMLINK_NOFOLLOW))?;
+            tolerate(rustix::fs::chownat(
+                to,
+                name,
+                user,
+                group,
+                AtFlags::SYMLINK_NOFOLLOW,
+            ))?;
         }
         let times = times(line);
-        Ok(rustix::fs::utimensat(to, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+        Ok(rustix::fs::utimensat(
+            to,
+            name,
+            &times,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
     }
 
     fn owner(&self, line: &Line) -> Option<(u32, u32)> {

@@ -94,7 +94,9 @@ impl Backup {
 
     fn lines_at(&self, offset: u64, lines: u64) -> Result<Lines, BackupError> {
         let failed = || BackupError::io("reading", self.path.join(LINES));
-        let file = self.open_file(Path::new(LINES)).map_err(std::io::Error::from);
+        let file = self
+            .open_file(Path::new(LINES))
+            .map_err(std::io::Error::from);
         let file = file.map_err(failed())?;
         Lines::new(file, &self.path, offset, lines).map_err(failed())
     }

@@ -20,7 +20,12 @@ impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let fixture = Self { root };
-        for path in ["users/.owners", "users/alice/.agent/workspace", "archive", "skills/abc"] {
+        for path in [
+            "users/.owners",
+            "users/alice/.agent/workspace",
+            "archive",
+            "skills/abc",
+        ] {
             std::fs::create_dir_all(fixture.data().join(path)).unwrap();
         }
         fixture.write("users/.owners/alice", b"{}");
@@ -68,12 +73,16 @@ impl Fixture {
 
     /// Makes a backup as of `at`, in seconds from now.
     fn back_up(&self, at: i64) -> Backup {
-        let now = Timestamp::from_secs(crate::clock::Clock::now(&crate::clock::SystemClock).as_secs() + at);
+        let now = Timestamp::from_secs(
+            crate::clock::Clock::now(&crate::clock::SystemClock).as_secs() + at,
+        );
         let making = Making::in_folder(self.directory(), "here", now).unwrap();
         let database = making.database_dir().join("database.sqlite");
         std::fs::write(&database, b"rows").unwrap();
         std::fs::set_permissions(database, PermissionsExt::from_mode(0o600)).unwrap();
-        let made = making.finish(&self.origin(), || now, &mut |_| true).unwrap();
+        let made = making
+            .finish(&self.origin(), || now, &mut |_| true)
+            .unwrap();
         Backup::open(&made.path.unwrap()).unwrap()
     }
 }
@@ -86,7 +95,9 @@ fn open(path: &Path) -> OwnedFd {
 fn restore(backup: &Backup, to: &Path) -> Placed {
     std::fs::create_dir(to).unwrap();
     backup
-        .place(&Selection::all(), &open(to), Owners::Originals, &mut |_| true)
+        .place(&Selection::all(), &open(to), Owners::Originals, &mut |_| {
+            true
+        })
         .unwrap()
 }
 
@@ -108,12 +119,22 @@ fn listing(top: &Path) -> BTreeSet<(PathBuf, String)> {
             let meta = path.symlink_metadata().unwrap();
             let what = if meta.is_dir() {
                 open.push(path.clone());
-                format!("dir {:o} {} {}", meta.mode(), meta.mtime(), meta.mtime_nsec())
+                format!(
+                    "dir {:o} {} {}",
+                    meta.mode(),
+                    meta.mtime(),
+                    meta.mtime_nsec()
+                )
             } else if meta.is_symlink() {
                 format!("link {:?}", std::fs::read_link(&path).unwrap())
             } else if meta.is_file() {
                 let content = std::fs::read(&path).unwrap();
-                format!("file {:o} {} {} {content:?}", meta.mode(), meta.uid(), meta.mtime_nsec())
+                format!(
+                    "file {:o} {} {} {content:?}",
+                    meta.mode(),
+                    meta.uid(),
+                    meta.mtime_nsec()
+                )
             } else {
                 continue;
             };
@@ -167,14 +188,28 @@ fn hostile_home_is_restored_as_it_was() {
     std::fs::remove_file(home.join("huge")).unwrap();
     let copy = fixture.root.path().join("copy");
     let placed = restore(&backup, &copy);
-    assert_eq!((placed.damaged, placed.entries), (0, backup.head.entries - 1));
-    assert_eq!(std::fs::metadata(copy.join("users/alice/huge")).unwrap().len(), 1 << 40);
+    assert_eq!(
+        (placed.damaged, placed.entries),
+        (0, backup.head.entries - 1)
+    );
+    assert_eq!(
+        std::fs::metadata(copy.join("users/alice/huge"))
+            .unwrap()
+            .len(),
+        1 << 40
+    );
     std::fs::remove_file(copy.join("users/alice/huge")).unwrap();
     for root in ["users", "archive", "skills"] {
-        let (was, is) = (listing(&fixture.data().join(root)), listing(&copy.join(root)));
+        let (was, is) = (
+            listing(&fixture.data().join(root)),
+            listing(&copy.join(root)),
+        );
         let changed: Vec<_> = was.symmetric_difference(&is).collect();
         // The directory has lost `huge` since.
-        assert!(changed.iter().all(|(path, _)| path == Path::new("alice")), "{changed:?}");
+        assert!(
+            changed.iter().all(|(path, _)| path == Path::new("alice")),
+            "{changed:?}"
+        );
     }
     let again = std::fs::metadata(copy.join("users/alice/again")).unwrap();
     assert_eq!(again.nlink(), 2);
@@ -196,7 +231,10 @@ fn unchanged_files_are_shared_with_the_backup_before() {
     // Of the same size and time, under the name of another file.
     let moved = std::fs::metadata(fixture.home().join("moved")).unwrap();
     fixture.write("users/alice/other", b"2222");
-    let other = std::fs::File::options().write(true).open(fixture.home().join("other")).unwrap();
+    let other = std::fs::File::options()
+        .write(true)
+        .open(fixture.home().join("other"))
+        .unwrap();
     other.set_modified(moved.modified().unwrap()).unwrap();
     std::fs::rename(fixture.home().join("other"), fixture.home().join("moved")).unwrap();
     let second = fixture.back_up(20);
@@ -229,7 +267,10 @@ fn flipped_byte_is_found_and_the_rest_is_restored() {
     std::fs::write(&notes, b"rememBer").unwrap();
     let differences = verify(&fixture, &backup);
     assert_eq!(differences.len(), 1, "{differences:?}");
-    assert_eq!(differences[0].path, "users/alice/.agent/workspace/notes.txt");
+    assert_eq!(
+        differences[0].path,
+        "users/alice/.agent/workspace/notes.txt"
+    );
     let copy = fixture.root.path().join("copy");
     let placed = restore(&backup, &copy);
     assert_eq!(placed.damaged, 1);
@@ -242,9 +283,17 @@ fn flipped_byte_is_found_and_the_rest_is_restored() {
     // The manifest.
     let lines = backup.path().join(LINES);
     let text = std::fs::read_to_string(&lines).unwrap();
-    std::fs::write(&lines, text.replace("\"0600\"", "\"0666\"").replace("\"0644\"", "\"0666\"")).unwrap();
+    std::fs::write(
+        &lines,
+        text.replace("\"0600\"", "\"0666\"")
+            .replace("\"0644\"", "\"0666\""),
+    )
+    .unwrap();
     let refused = backup.check_lines().unwrap_err();
-    assert!(refused.to_string().contains("was changed or is damaged"), "{refused}");
+    assert!(
+        refused.to_string().contains("was changed or is damaged"),
+        "{refused}"
+    );
     // What is left of a verification is removed.
     let left: Vec<_> = std::fs::read_dir(fixture.backups()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -260,7 +309,9 @@ fn interrupted_backup_looks_like_none() {
         Err(BackupError::Busy(_))
     ));
     std::fs::write(making.database_dir().join("database.sqlite"), b"rows").unwrap();
-    let stopped = making.finish(&fixture.origin(), || now, &mut |_| false).unwrap_err();
+    let stopped = making
+        .finish(&fixture.origin(), || now, &mut |_| false)
+        .unwrap_err();
     assert!(matches!(stopped, BackupError::Stopped), "{stopped}");
     assert_eq!(std::fs::read_dir(fixture.backups()).unwrap().count(), 0);
     // One that was killed.
@@ -306,18 +357,29 @@ fn old_backups_are_removed_but_never_the_newest() {
 #[test]
 fn stream_holds_a_backup() {
     let fixture = Fixture::new();
-    std::fs::hard_link(fixture.home().join(".agent/workspace/notes.txt"), fixture.home().join("again")).unwrap();
+    std::fs::hard_link(
+        fixture.home().join(".agent/workspace/notes.txt"),
+        fixture.home().join("again"),
+    )
+    .unwrap();
     fixture.write(&format!("users/alice/{}", "y".repeat(200)), b"long");
-    let (scratch, out) = (fixture.root.path().join("scratch"), fixture.root.path().join("out.tar"));
+    let (scratch, out) = (
+        fixture.root.path().join("scratch"),
+        fixture.root.path().join("out.tar"),
+    );
     std::fs::create_dir(&scratch).unwrap();
     std::fs::write(scratch.join("database.sqlite"), b"rows").unwrap();
     let now = Timestamp::from_secs(1_000_000_000);
     let file = std::fs::File::create(&out).unwrap();
     let making = Making::in_stream(Box::new(file), &scratch, now);
-    let made = making.finish(&fixture.origin(), || now, &mut |_| true).unwrap();
+    let made = making
+        .finish(&fixture.origin(), || now, &mut |_| true)
+        .unwrap();
     assert_eq!(made.path, None);
     let unpacked = fixture.root.path().join("unpacked");
-    tar::Archive::new(std::fs::File::open(&out).unwrap()).unpack(&unpacked).unwrap();
+    tar::Archive::new(std::fs::File::open(&out).unwrap())
+        .unpack(&unpacked)
+        .unwrap();
     let backup = Backup::open(&unpacked).unwrap();
     assert_eq!(backup.head, made.head);
     assert_eq!(verify(&fixture, &backup), []);
@@ -339,7 +401,10 @@ fn one_folder_is_selected() {
     assert_eq!((placed.kind, placed.entries), (Some(EntryKind::Dir), 3));
     assert!(to.path().join("entry/workspace/notes.txt").exists());
     for missing in ["users/alice/.agen", "users/bob", "database.sqlite"] {
-        assert!(matches!(place(missing), Err(BackupError::NoEntry(_))), "{missing}");
+        assert!(
+            matches!(place(missing), Err(BackupError::NoEntry(_))),
+            "{missing}"
+        );
     }
 }
 
@@ -347,7 +412,9 @@ fn one_folder_is_selected() {
 fn directories_that_are_not_safe_for_backups_are_refused() {
     let fixture = Fixture::new();
     let open = |path: &Path| Directory::make(path, &fixture.data()).map(drop);
-    let inside = open(&fixture.data().join("users/backups")).unwrap_err().to_string();
+    let inside = open(&fixture.data().join("users/backups"))
+        .unwrap_err()
+        .to_string();
     assert!(inside.contains("lies in the data directory"), "{inside}");
     std::fs::create_dir(fixture.backups()).unwrap();
     std::fs::set_permissions(fixture.backups(), PermissionsExt::from_mode(0o777)).unwrap();

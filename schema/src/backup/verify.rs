@@ -93,7 +93,11 @@ impl Backup {
             let path = line.to_path();
             if let Some(detail) = difference(top, &path, &line, line.path == *database) {
                 // A damaged file is missing, which was told.
-                if !placed.damaged_names.iter().any(|name| name.starts_with(&line.path)) {
+                if !placed
+                    .damaged_names
+                    .iter()
+                    .any(|name| name.starts_with(&line.path))
+                {
                     differs(&line.path, detail);
                 }
             }

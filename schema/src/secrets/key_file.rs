@@ -40,7 +40,9 @@ impl MasterKey {
     /// # Errors
     /// [`SecretsError::Unusable`] when the file exists and is another, [`SecretsError::Io`].
     pub fn save_file(&self, path: &Path) -> Result<(), SecretsError> {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         match create(directory.unwrap_or(Path::new(".")), path, &self.0) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

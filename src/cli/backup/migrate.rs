@@ -13,9 +13,9 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::cli::local::{blocking, db_failed};
+use crate::cli::output::cell::Cell;
 use crate::cli::output::screen;
 use crate::cli::output::table::Table;
-use crate::cli::output::cell::Cell;
 use crate::cli::{Failure, Result, failed};
 use crate::settings::Settings;
 
@@ -49,7 +49,9 @@ pub async fn migrate(settings: Settings, args: MigrateArgs) -> Result {
     let mut locks = vec![lock(&settings.data_dir)?];
     for backend in [&from, &to] {
         if let Backend::Sqlite(file) = backend
-            && let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty())
+            && let Some(parent) = file
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
             && *parent != settings.data_dir
         {
             locks.push(lock(parent)?);
@@ -67,7 +69,9 @@ pub async fn migrate(settings: Settings, args: MigrateArgs) -> Result {
         .iter()
         .map(|copied| {
             let digest = copied.digest.get(..16).unwrap_or(&copied.digest);
-            [&*copied.table, &*copied.rows.to_string(), digest].map(Cell::new).to_vec()
+            [&*copied.table, &*copied.rows.to_string(), digest]
+                .map(Cell::new)
+                .to_vec()
         })
         .collect();
     let table = Table::new(vec!["TABLE", "ROWS", "SHA-256"], true).rows(&rows);
@@ -104,9 +108,9 @@ async fn read_url(given: String) -> Result<String> {
 
 fn lock(directory: &Path) -> Result<reconcilers::runtime::leader::Leadership> {
     file_lock::acquire(directory, Arc::new(SystemClock)).map_err(|error| match error {
-        LockError::InUse(_) => Failure::Unavailable(format!(
-            "{error}; stop the server, then repeat the command"
-        )),
+        LockError::InUse(_) => {
+            Failure::Unavailable(format!("{error}; stop the server, then repeat the command"))
+        }
         error => Failure::Failed(chain(&error)),
     })
 }

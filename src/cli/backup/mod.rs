@@ -1,8 +1,8 @@
 //! `agentyard backup`: what is at rest, copied while the server runs.
 
 pub mod migrate;
-pub mod restore;
 mod report;
+pub mod restore;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,9 @@ pub async fn backup(settings: impl FnOnce() -> Result<Settings>, args: BackupArg
         (Some(BackupCommand::List { directory, output }), _) => list(directory, output).await,
         (Some(BackupCommand::Verify { backup, scratch }), _) => verify(backup, scratch).await,
         (None, Some(directory)) => create(&settings()?, directory, args.key_file.as_deref()).await,
-        (None, None) => Err(Failure::Usage("name the directory that keeps backups".to_owned())),
+        (None, None) => Err(Failure::Usage(
+            "name the directory that keeps backups".to_owned(),
+        )),
     }
 }
 
@@ -97,10 +99,14 @@ async fn create(settings: &Settings, directory: PathBuf, key_file: Option<&Path>
         true => {
             if std::io::stdout().is_terminal() {
                 return Err(Failure::Usage(
-                    "standard output is a terminal; redirect the stream to a file or a program".to_owned(),
+                    "standard output is a terminal; redirect the stream to a file or a program"
+                        .to_owned(),
                 ));
             }
-            Destination::Stream(Box::new(std::io::BufWriter::with_capacity(1 << 20, std::io::stdout())))
+            Destination::Stream(Box::new(std::io::BufWriter::with_capacity(
+                1 << 20,
+                std::io::stdout(),
+            )))
         }
         false => {
             let (path, data_dir) = (directory.clone(), settings.data_dir.clone());
@@ -118,7 +124,7 @@ async fn create(settings: &Settings, directory: PathBuf, key_file: Option<&Path>
     local.db.close().await;
     let text = format!(
         "backed up {}, {}{} to {}",
-        counted(made.head.entries, "entry"),
+        report::entries(made.head.entries),
         report::size(made.head.bytes),
         match made.head.shared {
             0 => String::new(),
@@ -141,7 +147,11 @@ async fn create(settings: &Settings, directory: PathBuf, key_file: Option<&Path>
             made.head.key.file
         ),
     });
-    recorded.map_err(|failure| Failure::Failed(format!("the backup is complete, but the audit trail could not be written: {failure}")))
+    recorded.map_err(|failure| {
+        Failure::Failed(format!(
+            "the backup is complete, but the audit trail could not be written: {failure}"
+        ))
+    })
 }
 
 /// The key opens what is in a backup: together in one place they are as good as the plain secrets.
@@ -149,7 +159,8 @@ fn refuse_beside(file: &Path, directory: &Path) -> Result {
     let absolute = |path: &Path| std::path::absolute(path).map_err(super::failed);
     match absolute(file)?.starts_with(absolute(directory)?) {
         true => Err(Failure::Usage(
-            "--key-file lies in the directory of the backups; keep the key apart from them".to_owned(),
+            "--key-file lies in the directory of the backups; keep the key apart from them"
+                .to_owned(),
         )),
         false => Ok(()),
     }
@@ -159,7 +170,12 @@ async fn installation(settings: &Settings, local: &Local, key: &MasterKey) -> Re
     let mut connection = local.db.read().await.map_err(db_failed)?;
     let instance = meta::get(&mut connection, "instance_id").await;
     let instance = instance.map_err(db_failed)?.unwrap_or_default();
-    Ok(Installation::new(&settings.data_dir, &local.db, &instance, key))
+    Ok(Installation::new(
+        &settings.data_dir,
+        &local.db,
+        &instance,
+        key,
+    ))
 }
 
 async fn record(writer: &Writer, place: &str) -> Result {
@@ -210,7 +226,9 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
             handle.block_on(async {
                 match &*kind {
                     "sqlite" => Db::check_copy(copy).await,
-                    _ => postgres::check(copy).await.map_err(|error| error.to_string()),
+                    _ => postgres::check(copy)
+                        .await
+                        .map_err(|error| error.to_string()),
                 }
             })
         };
@@ -221,7 +239,7 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
     });
     let (backup, (placed, differences)) = verified.await?;
     if differences.is_empty() && placed.damaged == 0 {
-        let entries = counted(backup.head.entries, "entry");
+        let entries = report::entries(backup.head.entries);
         let text = format!(
             "{} is whole: {entries}, {} as its manifest says; it needs the master key {}\n",
             backup.path().display(),
@@ -255,7 +273,10 @@ fn not_created(error: CreateError) -> Failure {
         CreateError::Backup(BackupError::Io { ref source, .. })
             if source.kind() == std::io::ErrorKind::StorageFull =>
         {
-            Failure::Failed(format!("{}; free some space there, then repeat the command", chain(&error)))
+            Failure::Failed(format!(
+                "{}; free some space there, then repeat the command",
+                chain(&error)
+            ))
         }
         CreateError::Backup(error) => backup_failed(error),
         CreateError::Db(error) => db_failed(error),

@@ -46,7 +46,7 @@ impl Reporter {
             "{} {}: {} so far, {} read",
             self.action,
             clean(&progress.section),
-            counted(progress.entries, "entry"),
+            entries(progress.entries),
             size(progress.bytes)
         );
         match &self.bar {
@@ -70,15 +70,26 @@ pub fn left_out(left: &LeftOut) {
     if left.total() == 0 {
         return;
     }
-    let counts = left.counts.iter().map(|(reason, count)| format!("{count} {reason}"));
+    let counts = left
+        .counts
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"));
     let counts: Vec<String> = counts.collect();
     screen::note(&format!(
         "left out: {} ({}); the manifest names the first hundred",
-        counted(left.total(), "entry"),
+        entries(left.total()),
         counts.join(", ")
     ));
     for name in left.names.iter().take(NAMED) {
         screen::note(&format!("  {}", clean(name)));
+    }
+}
+
+/// A number of entries for people.
+pub fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        count => format!("{count} entries"),
     }
 }
 

@@ -17,8 +17,8 @@ use schema::ids::UserName;
 use schema::secrets::{MASTER_KEY_FILE, MasterKey};
 use schema::usage;
 
-use super::report::{self, Reporter};
 use super::backup_failed;
+use super::report::{self, Reporter};
 use crate::backup::postgres;
 use crate::cli::archive::restore as archived;
 use crate::cli::local::{Local, blocking, db_failed, home_failed};
@@ -82,7 +82,9 @@ fn load_key(backup: &Backup, file: Option<&Path>) -> Result<MasterKey> {
         let from = &backup.head.key.file;
         return Err(without_key(
             backup,
-            &format!("the master key is not in a backup; name the file that holds it with --key-file (it was {from})"),
+            &format!(
+                "the master key is not in a backup; name the file that holds it with --key-file (it was {from})"
+            ),
         ));
     };
     let key = MasterKey::load_file(file).map_err(|error| without_key(backup, &chain(&error)))?;
@@ -90,7 +92,11 @@ fn load_key(backup: &Backup, file: Option<&Path>) -> Result<MasterKey> {
         true => Ok(key),
         false => Err(without_key(
             backup,
-            &format!("{} holds another master key, {}", file.display(), key.fingerprint()),
+            &format!(
+                "{} holds another master key, {}",
+                file.display(),
+                key.fingerprint()
+            ),
         )),
     }
 }
@@ -154,13 +160,18 @@ async fn restore_all(settings: &Settings, backup: Backup, key_file: Option<&Path
 }
 
 fn not_empty(place: &str) -> Failure {
-    Failure::Refused(format!("{place} is not empty; a backup is restored into an empty one only"))
+    Failure::Refused(format!(
+        "{place} is not empty; a backup is restored into an empty one only"
+    ))
 }
 
 /// Opens an empty directory, making it if it is missing.
 fn make_empty(path: &Path) -> Result<OwnedFd> {
     schema::home::check_data_dir(path, true).map_err(home_failed)?;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
     made.map_err(|error| Failure::Failed(format!("{} cannot be made: {error}", path.display())))?;
     let mut entries = std::fs::read_dir(path).map_err(failed)?;
     if entries.next().is_some() {
@@ -189,7 +200,9 @@ fn place_database(
         backup.place_database(top, name).map_err(backup_failed)?;
         return Ok(Some(data_dir.join(name)));
     };
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(CWD, parent, flags, Mode::empty());
@@ -210,7 +223,11 @@ fn give_to_service(data_dir: &Path, database: &Backend, (user, group): (u32, u32
         places.push(file.clone());
     }
     for place in places {
-        let given = rustix::fs::chown(&place, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+        let given = rustix::fs::chown(
+            &place,
+            Some(Uid::from_raw(user)),
+            Some(Gid::from_raw(group)),
+        );
         given.map_err(|error| Failure::Failed(format!("{}: {error}", place.display())))?;
     }
     Ok(())
@@ -243,9 +260,19 @@ async fn place_files(backup: Backup, one: Option<(String, PathBuf)>, to: PathBuf
 
 /// The path of an entry in a home: as it is given, or in the workspace.
 fn find(backup: &Backup, user: &UserName, path: &Path) -> Result<PathBuf> {
-    let given: PathBuf = path.components().filter(|part| *part != std::path::Component::CurDir).collect();
-    if given.is_absolute() || given.components().any(|part| part == std::path::Component::ParentDir) {
-        return Err(Failure::Usage("--path must be a path inside the user's home, such as .agent/workspace/notes.txt".to_owned()));
+    let given: PathBuf = path
+        .components()
+        .filter(|part| *part != std::path::Component::CurDir)
+        .collect();
+    if given.is_absolute()
+        || given
+            .components()
+            .any(|part| part == std::path::Component::ParentDir)
+    {
+        return Err(Failure::Usage(
+            "--path must be a path inside the user's home, such as .agent/workspace/notes.txt"
+                .to_owned(),
+        ));
     }
     let home = Path::new("users").join(user.as_str());
     let candidates = [given.clone(), Path::new(WORKSPACE_DIR).join(&given)];
@@ -278,7 +305,8 @@ async fn bring_back(
     let relative = find(&backup, &name, path)?;
     if relative.as_os_str().is_empty() {
         return Err(Failure::Usage(
-            "a whole home does not fit into one that is in use; restore it elsewhere with --to DIR".to_owned(),
+            "a whole home does not fit into one that is in use; restore it elsewhere with --to DIR"
+                .to_owned(),
         ));
     }
     archived::ensure_home(&local, &account).await?;
@@ -294,11 +322,16 @@ async fn bring_back(
     let shown = clean(&schema::backup::escape(&back.path));
     let author = Author::local(rustix::process::getuid().as_raw(), "backup_restore");
     let mut tx = writer.begin(author).await.map_err(db_failed)?;
-    usage::changed(&mut tx, &account.uid).await.map_err(db_failed)?;
+    usage::changed(&mut tx, &account.uid)
+        .await
+        .map_err(db_failed)?;
     let about = About::object(account.role, &account.name).detail(format!("{shown} from {source}"));
     tx.commit(about).await.map_err(db_failed)?;
     local.db.close().await;
-    screen::print(&format!("restored {} to {shown} in {name}'s home\n", said(&back.placed)))?;
+    screen::print(&format!(
+        "restored {} to {shown} in {name}'s home\n",
+        said(&back.placed)
+    ))?;
     tell_damaged(&back.placed)
 }
 
@@ -319,7 +352,7 @@ fn not_back(error: BringBackError, user: &UserName) -> Failure {
 fn said(placed: &Placed) -> String {
     format!(
         "{}, {}",
-        counted(placed.entries, "entry"),
+        report::entries(placed.entries),
         report::size(placed.bytes)
     )
 }

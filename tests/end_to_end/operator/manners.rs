@@ -155,6 +155,7 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
             "user" => vec!["user token rotate"],
             "executor" => vec!["executor disconnect"],
             "model" => vec!["model show", "model set", "model try"],
+            "backup" => vec!["backup", "backup list", "backup verify"],
             "archive" => vec!["archive list", "archive show", "archive restore"],
             "auth" => vec!["auth test", "auth sync", "auth whitelist", "auth switch"],
             other => vec![other],
