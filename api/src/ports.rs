@@ -160,12 +160,27 @@ pub struct Space {
     pub total: u64,
 }
 
+/// Scheduled backups.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct BackupState {
+    /// When the newest complete backup was begun; null when there is none.
+    pub last_success: Option<Timestamp>,
+    /// When a backup last failed; null when none has failed since the newest complete one.
+    pub last_failure: Option<Timestamp>,
+    /// Reason of that failure; empty without one.
+    pub why: String,
+}
+
 /// Knows how the parts of the service are, besides database, engine and leadership.
 pub trait Health: Send + Sync + 'static {
     /// All parts, in a fixed order.
     fn parts(&self) -> Vec<PartHealth>;
     /// The space of the data directory's file system, as last measured; `None` before that, and when it cannot be.
     fn disk(&self) -> Option<Space>;
+    /// Scheduled backups, as last seen; `None` while there is no schedule.
+    fn backup(&self) -> Option<BackupState> {
+        None
+    }
 }
 
 /// Whether the engine was reachable at the last attempt.

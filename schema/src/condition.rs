@@ -281,6 +281,9 @@ reasons! {
         "the service is restarted by its supervisor";
     /// The storage of the data directory or of the database is nearly full.
     StorageLow => AUTOMATIC, "Free space on the storage of the data directory and the database.", "";
+    /// The newest scheduled backup has failed, or none was made for too long.
+    BackupFailed => AUTOMATIC, "See `agentyard events` for the cause, mend it, and make a backup with `agentyard backup DIR`.",
+        "the backup is tried again";
     /// The database cannot read or write its storage.
     StorageFailed => AUTOMATIC, "Check the storage of the database: the disk, and whether it is mounted read-only.",
         "each change is tried again";

@@ -7,6 +7,7 @@ mod archive;
 mod ask;
 mod audit;
 mod auth;
+mod backup;
 mod bulk;
 mod compare;
 pub mod complete;
@@ -121,6 +122,21 @@ enum Command {
     /// List, show and restore the directories of deleted users (on the server's machine)
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    /// Back up the installation while it runs (on the server's machine)
+    #[command(
+        after_help = "Makes a dated folder in DIR with the database, the skills, users' files, archives and a manifest of digests; files that did not change are shared with the backup before. The master key is not in it.\n\nExamples:\n  agentyard backup /mnt/backup --key-file /root/agentyard.key\n  agentyard backup - | ssh host 'cat > agentyard.tar'\n  agentyard backup verify /mnt/backup/20261127T195003Z"
+    )]
+    Backup(backup::BackupArgs),
+    /// Restore a backup to an empty data directory, or files of one user (on the server's machine)
+    #[command(
+        after_help = "Digests are compared while files are copied; damaged files are left out and named. Without --force, a file that exists stays, and what is restored goes beside it.\n\nExamples:\n  agentyard restore /mnt/backup/20261127T195003Z --key-file agentyard.key --data-dir /srv/agentyard\n  agentyard restore /mnt/backup/20261127T195003Z --user alice --path notes.txt\n  agentyard restore /mnt/backup/20261127T195003Z --to /srv/files"
+    )]
+    Restore(backup::restore::RestoreArgs),
+    /// Move the database from SQLite to PostgreSQL or back, while no server runs
+    #[command(
+        after_help = "Copies all tables in one transaction, and compares their digests. The database that the settings name stays as it is.\n\nExamples:\n  agentyard migrate-database postgres://agentyard@db.example.com/agentyard\n  agentyard migrate-database - < url-with-password"
+    )]
+    MigrateDatabase(backup::migrate::MigrateArgs),
     #[command(flatten)]
     Ask(ask::Ask),
     /// Sign in to a server elsewhere; commands are for it from then on
@@ -284,6 +300,18 @@ fn try_run(cli: Cli) -> Result {
             context::refuse("archive", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(archive::archive(settings, command))
+        }
+        Command::Backup(args) => {
+            let settings = || Ok(Settings::resolve(&common, &InitArgs::default(), &none)?);
+            block_on(backup::backup(settings, args))
+        }
+        Command::Restore(args) => {
+            let settings = || Ok(Settings::resolve(&common, &InitArgs::default(), &none)?);
+            block_on(backup::restore::restore(settings, args))
+        }
+        Command::MigrateDatabase(args) => {
+            let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
+            block_on(backup::migrate::migrate(settings, args))
         }
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -9,6 +9,7 @@ use super::output::cell::{Cell, at, cleaned, counted, number};
 use super::output::clean::clean_lines;
 use super::output::screen;
 use super::output::table::Table;
+use super::output::time::{moment, relative};
 use super::server::Server;
 use super::{Failure, Result};
 
@@ -27,6 +28,7 @@ pub async fn status(server: &Server) -> Result {
     if let Some(overview) = &overview {
         screen::print(&warnings(overview))?;
         screen::print(&lead(overview))?;
+        screen::print(&backup(overview))?;
     }
     let path = format!("/api/admin/reconcile/objects?not_ready=true&page=1&page_size={NAMED}");
     let unready = known("objects that are not ready", server.get(&path).await)?;
@@ -114,6 +116,28 @@ fn lead(overview: &Value) -> String {
         text += "paused: all objects; resume them with `agentyard resume --all`\n";
     }
     text
+}
+
+/// The age of the newest scheduled backup, and what to do when there is none.
+fn backup(overview: &Value) -> String {
+    let state = at(overview, "backup");
+    if state.is_null() {
+        return "backup: no schedule; set backup.directory, or run `agentyard backup DIR`\n"
+            .to_owned();
+    }
+    let newest = match moment(state, "last_success") {
+        Some(newest) => relative(SystemClock.now(), newest),
+        None => "none yet".to_owned(),
+    };
+    let failure = match moment(state, "last_failure") {
+        Some(failed) => format!(
+            "; the one of {} failed: {}",
+            failed.to_rfc3339(),
+            cleaned(state, "why")
+        ),
+        None => String::new(),
+    };
+    format!("backup: {newest}{failure}\n")
 }
 
 fn table(kind: &'static KindInfo, overview: &Value) -> String {

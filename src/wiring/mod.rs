@@ -1,6 +1,7 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
+mod backup;
 mod data_watch;
 mod directory;
 mod exec;
@@ -74,6 +75,7 @@ use self::health::Health;
 pub use self::listeners::Listeners;
 use self::metrics::Exporter;
 use self::storage::Gauge;
+use crate::backup::Installation;
 use crate::logging::LogFilter;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
@@ -211,7 +213,22 @@ pub async fn build(
         handles.clone(),
         Gauge::new(places(settings, prepared)),
     );
-    let health = Arc::new(health.with_provider(Arc::clone(&provider)));
+    let backups = Arc::new(backup::Backups::default());
+    let health = health.with_provider(Arc::clone(&provider));
+    let health = Arc::new(health.with_backups(Arc::clone(&backups)));
+    let schedule = backup::Schedule {
+        installation: Installation::new(
+            &settings.data_dir,
+            &prepared.db,
+            &prepared.instance_id,
+            &prepared.master_key,
+        ),
+        master_key: Arc::clone(&prepared.master_key),
+        clock: Arc::clone(&clock),
+        leadership: leadership.clone(),
+        backups,
+        shutdown: shutdown.clone(),
+    };
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
@@ -317,6 +334,11 @@ pub async fn build(
         Ok(())
     });
     watch_data(&mut supervisor, data_watch, prepared.db.clone());
+    let backing_up = shutdown.clone();
+    supervisor.spawn("backup", async move {
+        let _ = backing_up.run_until_cancelled(schedule.run()).await;
+        Ok(())
+    });
     let routes = [api::routes::all(), api::routes::on_machine()];
     let api = Api::new(routes.into_iter().flatten().collect(), deps)?;
     let server = Server::new(api, limits());

@@ -37,6 +37,7 @@ mod adapter;
 mod agent_config;
 mod archive;
 mod audit;
+mod backup;
 mod broken_users;
 mod chat;
 mod clock;

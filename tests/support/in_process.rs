@@ -48,6 +48,11 @@ impl InProcess {
         Self::start_set(dir, engine, &[]).await
     }
 
+    /// Starts a service in this directory with these settings.
+    pub async fn start_with_in(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
+        Self::start_set(dir, engine, set).await
+    }
+
     async fn start_set(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
         let usual = ["image.name=echo", "image.tag=1"];
         let common = CommonArgs {

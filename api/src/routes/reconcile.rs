@@ -21,7 +21,7 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events, explained_owned};
 use crate::input::{Input, Nothing, Paging};
-use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
+use crate::ports::{BackupState, EngineState, LeaderState, LiveNumbers, PartHealth};
 use crate::route::{Area, Route, Tokens};
 
 mod detail;
@@ -85,6 +85,8 @@ pub struct Overview {
     conditions: Vec<Explained>,
     /// Warnings while the parts of the service are ready, each with its remedy.
     warnings: Vec<String>,
+    /// Scheduled backups; null while there is no schedule.
+    backup: Option<BackupState>,
     /// All reconcilers are paused.
     paused: bool,
     /// All reconcilers.
@@ -129,6 +131,7 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
         conditions: observed.conditions,
         health: observed.health,
         warnings: observed.warnings,
+        backup: deps.health.backup(),
         paused: paused.iter().any(|name| name == ALL),
         reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
     };

@@ -25,6 +25,43 @@ impl MasterKey {
         read(&path)?.ok_or(SecretsError::Missing { path })
     }
 
+    /// Reads the key in a file that is kept apart from its installation.
+    ///
+    /// # Errors
+    /// As [`MasterKey::load`].
+    pub fn load_file(path: &Path) -> Result<Self, SecretsError> {
+        read(path)?.ok_or_else(|| SecretsError::Missing {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Writes the key to a new private file; one that holds this key already stays.
+    ///
+    /// # Errors
+    /// [`SecretsError::Unusable`] when the file exists and is another, [`SecretsError::Io`].
+    pub fn save_file(&self, path: &Path) -> Result<(), SecretsError> {
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        match create(directory.unwrap_or(Path::new(".")), path, &self.0) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match Self::load_file(path)?.fingerprint() == self.fingerprint() {
+                    true => Ok(()),
+                    false => Err(SecretsError::Unusable {
+                        path: path.to_owned(),
+                        problem: "it holds another key, and is not overwritten".to_owned(),
+                    }),
+                }
+            }
+            Err(source) => Err(SecretsError::Io {
+                path: path.to_owned(),
+                action: "created",
+                source,
+            }),
+        }
+    }
+
     /// Reads the key of the installation in `data_dir`, or makes one when there is none yet.
     ///
     /// The file appears complete and on disk, or not at all; an existing one is never overwritten,

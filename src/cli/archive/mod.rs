@@ -1,7 +1,7 @@
 //! `agentyard archive`: the way back after a user was deleted or the authentication mode changed.
 
 mod delete;
-mod restore;
+pub(in crate::cli) mod restore;
 mod restore_all;
 mod show;
 

@@ -244,6 +244,26 @@ pub static CONTEXTS: KindInfo = listed(
     ],
 );
 
+/// Backups in a directory. Not a kind: no server lists them.
+pub static BACKUPS: KindInfo = listed(
+    "backup",
+    "backups",
+    &[],
+    ("", Paging::Whole),
+    ("backups", "backup"),
+    &[
+        Column::text("BACKUP", "backup"),
+        Column::age("AGE", "started_at"),
+        Column::text("DATABASE", "database"),
+        Column::text("ENTRIES", "entries"),
+        Column::text("SIZE", "size"),
+        Column::text("LEFT OUT", "left_out"),
+        Column::text("KEY", "key").wide(),
+        Column::text("RELEASE", "release").wide(),
+        Column::text("PATH", "path").wide(),
+    ],
+);
+
 /// Changes of the configuration. Not a kind: nobody reconciles the past.
 pub static CONFIG_HISTORY: KindInfo = listed(
     "revision",

@@ -191,6 +191,7 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
             "model" => vec!["model show", "model set", "model try"],
             "api-token" => vec!["api-token create", "api-token list", "api-token revoke"],
             "context" => vec!["context list", "context use"],
+            "backup" => vec!["backup", "backup list", "backup verify"],
             "archive" => vec!["archive list", "archive show", "archive restore"],
             "auth" => vec!["auth test", "auth sync", "auth whitelist", "auth switch"],
             other => vec![other],
