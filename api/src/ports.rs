@@ -15,9 +15,9 @@ use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryListing,
-    DirectoryPerson, DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelHost,
-    ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn, ProvidedIdentity,
-    ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
+    DirectoryPerson, DirectoryUser, DryRun, LiveNumbers, LoadPoint, LocalImage, LogOptions,
+    ModelHost, ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn,
+    ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -137,6 +137,8 @@ pub trait EngineHealth: Send + Sync + 'static {
     fn cpus(&self) -> Option<u32>;
     /// The agents' network as last seen; `None` when there is none.
     fn network(&self) -> Option<Network>;
+    /// Processors and memory of all agents over the last hour, the oldest first.
+    fn load(&self) -> Vec<LoadPoint>;
 }
 
 /// Who runs the reconcilers.

@@ -47,7 +47,7 @@ use crate::ports::{
     CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
     DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
     DirectoryWanted, DryRun, EngineHealth, EngineState, Health, IdentityProvider, Images,
-    LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions, LogStream, ModelHost,
+    LeaderState, Leadership, LiveNumbers, LoadPoint, LocalImage, LogOptions, LogStream, ModelHost,
     ModelQuestion, ModelVerdict, Models, Network, NextReconciliation, PartHealth, PendingSignIn,
     PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
     RegistryError, RegistryTags, Space, SyncPlan, Usage,
@@ -307,6 +307,10 @@ impl EngineHealth for Nowhere {
 
     fn network(&self) -> Option<Network> {
         None
+    }
+
+    fn load(&self) -> Vec<LoadPoint> {
+        Vec::new()
     }
 }
 

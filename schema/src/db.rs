@@ -227,6 +227,15 @@ impl Db {
         pools.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Connections of the pools for reading and for writing: idle and in use.
+    pub fn connections(&self) -> [(&'static str, usize, usize); 2] {
+        let Pools { writer, readers } = self.pools();
+        [("read", readers), ("write", writer)].map(|(name, pool)| {
+            let (size, idle) = (pool.size() as usize, pool.num_idle());
+            (name, idle, size.saturating_sub(idle))
+        })
+    }
+
     /// A connection for reads outside a transaction.
     pub async fn read(&self) -> Result<Reading, DbError> {
         Connection::of(&self.pools().readers, &self.link)

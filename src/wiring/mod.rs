@@ -6,10 +6,12 @@ mod directory;
 pub mod health;
 mod identity_provider;
 mod listeners;
+mod metrics;
 mod ports;
 mod reload;
 mod storage;
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +35,9 @@ use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::agent_probe::HttpProbe;
-use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
+use reconcilers::drivers::docker::{
+    ContainerEngine, DockerEngine, DockerHost, MeteredEngine, TlsFiles,
+};
 use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::ldap::LdapDirectory;
@@ -45,6 +49,7 @@ use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::Supervisor;
 use reconcilers::runtime::{Context, Controllers, Settings as ControllerSettings, Waits};
+use reconcilers::shared::load::{self, Load};
 use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::{Database, LeaseRow, LocalDataDir};
 use rustix::process::{Resource, getrlimit};
@@ -65,6 +70,7 @@ pub use self::data_watch::DataLost;
 use self::data_watch::DataWatch;
 use self::health::Health;
 pub use self::listeners::Listeners;
+use self::metrics::Exporter;
 use self::storage::Gauge;
 use crate::logging::LogFilter;
 use crate::prepare::Prepared;
@@ -83,6 +89,8 @@ pub struct Service {
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
     /// How the parts are.
     pub health: Arc<Health>,
+    /// Where metrics are, if they are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// What a process holds before it touches its data.
@@ -134,6 +142,7 @@ pub async fn build(
     let leadership = lead(prepared, lock, &process, &clock, &mut supervisor);
     let tick = StatusTick::default();
     let waits = Waits::default();
+    let engine: Arc<dyn ContainerEngine> = Arc::new(MeteredEngine::new(engine));
     let database = Arc::new(Database::new(
         prepared.db.clone(),
         Arc::clone(&prepared.master_key),
@@ -177,6 +186,8 @@ pub async fn build(
     };
     register(&database, &shared, &mut controllers);
     let handles = controllers.handles;
+    let load = Arc::new(Load::new(Arc::clone(&shared.view), Arc::clone(&clock)));
+    let sampling = (Arc::clone(&load), leadership.clone());
     let (view, pulls) = (Arc::clone(&shared.view), Arc::clone(&shared.pulls));
 
     // The first answers already obey the stored configuration.
@@ -202,6 +213,7 @@ pub async fn build(
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
+        load,
         pulls,
         leadership,
         health: Arc::clone(&health),
@@ -283,6 +295,14 @@ pub async fn build(
         shutdown: shutdown.clone(),
     });
     supervise_api(&mut supervisor, &deps, prepared);
+    let every = settings.sample.unwrap_or(load::EVERY);
+    supervise_sampling(&mut supervisor, sampling, every);
+    let metrics = listeners.metrics.as_ref();
+    let metrics = metrics.and_then(|listener| listener.local_addr().ok());
+    if let Some(listener) = listeners.metrics {
+        let exporter = Exporter::new(prepared.db.clone(), &deps, &view, &handles);
+        self::metrics::supervise(&mut supervisor, listener, exporter);
+    }
     follow_level(&mut supervisor, log, web_settings);
     let tls = listeners.tls.clone();
     reload::supervise_reload(&mut supervisor, &deps, tls, hangup);
@@ -337,6 +357,7 @@ pub async fn build(
         address,
         handles,
         health,
+        metrics,
     })
 }
 
@@ -455,6 +476,21 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         } else {
             shutdown.cancelled().await;
         }
+        Ok(())
+    });
+}
+
+/// Samples what agents use.
+fn supervise_sampling(
+    supervisor: &mut Supervisor,
+    (load, leadership): (Arc<Load>, Leadership),
+    every: Duration,
+) {
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("load", async move {
+        let _ = shutdown
+            .run_until_cancelled(load.run(leadership, every))
+            .await;
         Ok(())
     });
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
-    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
+    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LoadPoint,
+    LocalImage, LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
     NextReconciliation, PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials,
     RegistryError, RegistryTags, Usage,
 };
@@ -17,6 +17,7 @@ use reconcilers::drivers::model_probe::{self, ModelProbe};
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
+use reconcilers::shared::load::Load;
 use reconcilers::shared::pulls::Pulls;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
 use schema::ids::Uid;
@@ -29,6 +30,8 @@ use super::health::Health;
 pub struct Ports {
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
+    /// What agents use.
+    pub load: Arc<Load>,
     /// Pulls of this process.
     pub pulls: Arc<Pulls>,
     /// Whether this process leads.
@@ -205,6 +208,10 @@ impl EngineHealth for Ports {
 
     fn network(&self) -> Option<Network> {
         self.view.network()
+    }
+
+    fn load(&self) -> Vec<LoadPoint> {
+        self.load.history()
     }
 }
 

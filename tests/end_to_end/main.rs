@@ -66,6 +66,7 @@ mod mcp_isolation;
 mod mcp_policy;
 mod memory;
 mod mode_switch;
+mod monitoring;
 mod network;
 mod oidc;
 mod operator;

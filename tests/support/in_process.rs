@@ -61,7 +61,9 @@ impl InProcess {
         let serve = ServeArgs {
             listen: "127.0.0.1:0".parse().ok(),
             agent_listen: Some(agentyard::settings::AgentListen::Off),
+            metrics_listen: "127.0.0.1:0".parse().ok(),
             verify: Some(NEVER),
+            sample: Some(NEVER),
             ..ServeArgs::default()
         };
         let settings = Settings::resolve(&common, &init, &serve).unwrap();

@@ -122,6 +122,8 @@ impl Launch {
             .arg("--data-dir")
             .arg(&self.data)
             .args(&self.arguments)
+            // Services of several tests run at once.
+            .env("AGENTYARD_METRICS_LISTEN", "off")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());

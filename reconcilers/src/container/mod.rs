@@ -16,6 +16,7 @@
 //! `apply` does, `evidence` says why a container ended, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
+mod count;
 mod evidence;
 mod fixing;
 mod liveness;
@@ -168,6 +169,10 @@ impl Reconciler for ContainerReconciler {
             action,
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_)
         )
+    }
+
+    fn count_step(snapshot: &observe::Snapshot, action: &Action, success: bool) {
+        count::count_step(snapshot, action, success);
     }
 
     fn event_reason(action: &Action) -> Reason {

@@ -33,6 +33,7 @@ use crate::shared::probe::ProbeState;
 use crate::shared::pulls::{self, PullState};
 
 pub use action::{Action, Seed};
+pub(super) use crash::REMOVED;
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
 pub(super) use replacement::failed_to_start;
 pub use schema::container::CRASH_WINDOW;

@@ -110,6 +110,8 @@ pub trait Reconciler: Send + Sync + 'static {
     fn is_event(_action: &Self::Action) -> bool {
         true
     }
+    /// Counts a step that was taken, or failed, in metrics of this reconciler's own.
+    fn count_step(_snapshot: &Self::Snapshot, _action: &Self::Action, _success: bool) {}
     /// The reason that the event of a step gives.
     fn event_reason(_action: &Self::Action) -> Reason {
         Reason::Progressing
@@ -261,6 +263,17 @@ pub enum ErrorClass {
     Conflict,
     /// Trying again changes nothing: wait for a new generation or the resync.
     Terminal,
+}
+
+impl ErrorClass {
+    /// Its name in metrics.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Conflict => "conflict",
+            Self::Terminal => "terminal",
+        }
+    }
 }
 
 /// Maps every error to a class and to the reason shown in the condition.

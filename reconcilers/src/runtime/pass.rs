@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Epoch, Generation, Timestamp, Uid};
-use tokio::time::timeout;
+use schema::metric;
+use tokio::time::{Instant, timeout};
 
 use super::blocking::blocking;
 use super::controller::Core;
@@ -81,6 +82,7 @@ impl<R: Reconciler> Core<R> {
             return;
         };
         let mut progress = Progress::new();
+        let begun = Instant::now();
         let waits = self.waits.begin();
         // A panic leaves `progress` as it was at the last step, which is all that is read of it.
         let pass = AssertUnwindSafe(self.pass(&job, guard.epoch, &mut progress)).catch_unwind();
@@ -92,6 +94,7 @@ impl<R: Reconciler> Core<R> {
             }
             Err(_) => Err(too_long("the pass", self.settings.pass_deadline)),
         };
+        self.count(&result);
         let settle = AssertUnwindSafe(self.settle(&job, guard.epoch, &progress, result));
         let verdict = match settle.catch_unwind().await {
             Ok(verdict) => verdict,
@@ -101,6 +104,7 @@ impl<R: Reconciler> Core<R> {
                 Verdict::BackOff(self.queue.fail(&job.key, self.clock.now()))
             }
         };
+        metric::PASS_DURATION.observe(&[R::NAME], begun.elapsed());
         // A pass without a plan has learnt nothing: what the last one waits for stays.
         if let Some(waits_for) = progress.waits_for.take()
             && waits.register(R::NAME, &job.key.to_string(), waits_for)
@@ -108,6 +112,23 @@ impl<R: Reconciler> Core<R> {
             self.wake(&job.key.to_string(), job.bulk);
         }
         self.queue.done(&job.key, verdict, progress.generation);
+    }
+
+    /// Counts a pass by its result.
+    fn count(&self, result: &Result<Outcome, Failure>) {
+        let word = match result {
+            Ok(Outcome::Gone) => "gone",
+            Ok(Outcome::Converged(_)) => "converged",
+            Ok(Outcome::Progressed) => "progressed",
+            Ok(Outcome::Paused) => "paused",
+            Ok(Outcome::Interrupted) => "interrupted",
+            Ok(Outcome::Failed(class)) => class.word(),
+            Err(failure) => failure.class.word(),
+        };
+        metric::PASSES.increment(&[R::NAME, word]);
+        if matches!(result, Ok(Outcome::Converged(_))) {
+            metric::LAST_SUCCESS.set(&[R::NAME], self.clock.now().as_secs_f64());
+        }
     }
 
     /// Observes, plans and applies.
@@ -176,6 +197,13 @@ impl<R: Reconciler> Core<R> {
                 // Steps survive being cut off; the end of the process does not wait for a slow one.
                 () = self.shutting_down() => return Ok(Outcome::Interrupted),
             };
+            let success = matches!(applied, Ok(Ok(())));
+            metric::STEPS.increment(&[
+                R::NAME,
+                &progress.step,
+                if success { "success" } else { "failure" },
+            ]);
+            R::count_step(&snapshot, action, success);
             match applied {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Err(classified(&error)),

@@ -22,13 +22,15 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::error::chain;
-use schema::ids::Uid;
+use schema::ids::{Timestamp, Uid};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use self::following::Following;
 use self::monitor::Monitor;
-use crate::drivers::docker::{Container, ContainerEngine, EngineError, LABEL_UID, Limits, Network};
+use crate::drivers::docker::{
+    Container, ContainerEngine, ContainerState, EngineError, LABEL_UID, Limits, Network,
+};
 use crate::runtime::WorldEvent;
 use crate::shared::network::NETWORK;
 use crate::stores::{Cache, Marks};
@@ -209,6 +211,20 @@ impl EngineView {
     /// Number of owned containers, as last listed.
     pub fn container_count(&self) -> usize {
         self.containers.sum(Vec::len)
+    }
+
+    /// Owned containers that run, as last listed: their ids, and when they were created.
+    pub fn running(&self) -> Vec<(String, Timestamp)> {
+        let running = |container: &&Container| container.state == ContainerState::Running;
+        let of_user = |containers: &Vec<Container>| {
+            let running = containers.iter().filter(running);
+            Some(
+                running
+                    .map(|container| (container.id.clone(), container.created_at))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        self.containers.collect(of_user).concat()
     }
 
     /// The next observation of this user asks the engine.

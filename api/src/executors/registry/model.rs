@@ -35,6 +35,7 @@ impl Moment {
     Hash,
     strum::Display,
     strum::EnumString,
+    strum::IntoStaticStr,
     serde::Serialize,
     serde::Deserialize,
     utoipa::ToSchema,

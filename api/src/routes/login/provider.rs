@@ -209,10 +209,14 @@ async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirec
                 Some(name) => super::whom(&deps, &name).await?,
                 None => About::object("account", "unknown"),
             };
+            super::count_sign_in("provider", Some(&refused));
             meta.refused(&deps, about.detail(refused.code())).await?;
             return Err(refused);
         }
-        live => live?,
+        live => {
+            super::count_sign_in("provider", live.as_ref().err());
+            live?
+        }
     };
     let next = HeaderValue::try_from(next).map_err(ApiError::internal)?;
     Ok(Redirect::to(next)

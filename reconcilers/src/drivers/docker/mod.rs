@@ -15,17 +15,20 @@ mod connect;
 mod convert;
 mod failure;
 mod frames;
+mod metered;
 mod real;
 mod request;
 mod ssh;
 
 pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
 pub use convert::subnet as parse_subnet;
+pub use metered::MeteredEngine;
 pub use real::{CALL_TIMEOUT, DockerEngine, PING_LIMIT, PULL_IDLE_TIMEOUT};
 pub use request::tagged;
 pub use schema::live::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
-    LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials, Usage as Stats,
+    LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials, Sample,
+    Usage as Stats,
 };
 
 use std::collections::BTreeMap;
@@ -142,6 +145,9 @@ pub trait ContainerEngine: Send + Sync + 'static {
 
     /// One sample of a running container's resource use; `None` when it does not run.
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
+
+    /// What a running container has used so far, in one short call; `None` when it does not run.
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError>;
 
     /// Life-cycle events of owned containers from now on: `create`, `start`, `restart`, `die`,
     /// `oom`, `destroy`, `rename`, `pause`, `unpause`, `update`; never one that a read causes.

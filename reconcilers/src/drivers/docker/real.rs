@@ -27,7 +27,7 @@ use super::frames::FrameDecoder;
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
     EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert, request,
+    NetworkSettings, PullEvent, RegistryCredentials, Sample, Stats, archive, convert, request,
 };
 
 /// How long an engine may take to answer before it counts as unavailable.
@@ -430,6 +430,21 @@ impl ContainerEngine for DockerEngine {
             })
             .await?;
         Ok(sample.and_then(convert::stats))
+    }
+
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
+        let id = request::word(id)?;
+        let options = StatsOptionsBuilder::default()
+            .stream(false)
+            .one_shot(true)
+            .build();
+        let answer = self
+            .call(async |docker| {
+                let mut samples = docker.stats(id, Some(options)).boxed();
+                samples.next().await.transpose()
+            })
+            .await;
+        Ok(found(answer)?.flatten().as_ref().and_then(convert::sample))
     }
 
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {

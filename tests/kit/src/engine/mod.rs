@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use reconcilers::drivers::docker::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
     EngineInfo, EngineStream, Image, Limits, LogChunk, LogOptions, Network, NetworkSettings,
-    PING_LIMIT, PullEvent, RegistryCredentials, Stats,
+    PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats,
 };
 use script::Script;
 pub use script::{
@@ -483,6 +483,21 @@ impl ContainerEngine for FakeEngine {
                 pids: 2,
                 network_rx_bytes: 0,
                 network_tx_bytes: 0,
+            }))
+        })
+        .await
+    }
+
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
+        self.call(Verb::Stats, async {
+            let mut world = self.world();
+            let container = world.get_mut(id)?;
+            let started = container.details.started_at;
+            // A hundredth of a core.
+            let cpu = started.map_or(Duration::ZERO, |at| self.now().since(at) / 100);
+            Ok(container.runs().then_some(Sample {
+                cpu,
+                memory_bytes: 8 << 20,
             }))
         })
         .await

@@ -34,6 +34,13 @@ export const dashboard = {
   'dashboard.changes': 'Recent changes',
   'dashboard.changes.none': 'Nothing was changed yet.',
   'dashboard.changes.all': 'All changes',
+  'load.title': 'Load of all agents',
+  'load.cores': 'Processors',
+  'load.cores.value': '{value} cores',
+  'load.memory': 'Memory',
+  'load.now': '{now} now, at most {peak} in the last hour',
+  'load.sampled':
+    '{sampled} of {running, plural, one {# running agent} other {# running agents}} measured so far.',
   'service.title': 'Service',
   'service.engine': 'Engine',
   'service.engine.there': 'Reachable',
