@@ -135,7 +135,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(serve_metrics(listener, Arc::new(Fixed), shutdown.clone()));
+        let tasks = TaskTracker::new();
+        tasks.spawn(serve_metrics(listener, Arc::new(Fixed), shutdown.clone()));
         for (line, status, end) in [
             ("GET /metrics", "200", "agentyard_leader 1\n"),
             ("GET /api/admin/users", "404", "metrics are at /metrics\n"),
@@ -155,6 +156,7 @@ mod tests {
             assert_eq!(is_text, status == "200", "{answer}");
         }
         shutdown.cancel();
-        serving.await.unwrap();
+        tasks.close();
+        tasks.wait().await;
     }
 }

@@ -198,7 +198,9 @@ async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirec
     let Input { params, meta, .. } = input;
     // Whoever was sent off by somebody else has tried nothing: other pages could lock out a whole network by it.
     let kept = kept(&deps, &meta, params.state.as_deref()).ok_or(ApiError::SignInUnknown)?;
-    deps.login_limit.check(meta.sender())?;
+    deps.login_limit
+        .check(meta.sender())
+        .inspect_err(|error| super::count_sign_in("provider", Some(error)))?;
     let name = name_of(&kept.pending.state).unwrap_or_default();
     let next = kept.next.clone().unwrap_or_else(|| home(&deps));
     let mut whom = None;
