@@ -148,7 +148,7 @@ impl std::str::FromStr for AgentListen {
 /// The address of the metrics, unless another one is chosen.
 pub const METRICS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
 
-/// Where metrics are served.
+/// Address of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MetricsListen {
     /// At [`METRICS_ADDRESS`], if that is free.
@@ -460,7 +460,7 @@ mod tests {
         let lines = "data-dir: /srv/a\ndatabase-url: sqlite:/srv/b\nadmin-socket: /srv/s\nlog-format: json\n\
             set: [image.tag=1]\nadapter: echo\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
             engine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\ntls-cert: /f\ntls-key: /g\n\
-            resync: 5s\nverify: 6s\n";
+            resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n";
         let (_dir, common) = with_file(lines);
         let flags: Vec<_> = File::command()
             .get_arguments()

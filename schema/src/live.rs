@@ -60,7 +60,7 @@ pub struct Usage {
     pub network_tx_bytes: u64,
 }
 
-/// What one container has used, as a cheap sample reports it.
+/// Use of one container so far, as a cheap sample reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Processor time since its start.
@@ -69,7 +69,7 @@ pub struct Sample {
     pub memory_bytes: u64,
 }
 
-/// What all agents used at one moment.
+/// Use of all agents at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[schema(as = AgentLoad)]
 pub struct LoadPoint {

@@ -89,7 +89,7 @@ pub struct Service {
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
     /// How the parts are.
     pub health: Arc<Health>,
-    /// Where metrics are, if they are served.
+    /// Address of the metrics, if they are served.
     pub metrics: Option<SocketAddr>,
 }
 

@@ -30,7 +30,7 @@ use super::health::Health;
 pub struct Ports {
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
-    /// What agents use.
+    /// Processors and memory of agents.
     pub load: Arc<Load>,
     /// Pulls of this process.
     pub pulls: Arc<Pulls>,

@@ -43,14 +43,9 @@ async fn engine_metrics_count_what_has_happened() {
     let prometheus = Client::new(Target::Tcp(address.expect("the log names it")));
     let admin = service.admin().await;
     let names: Vec<String> = (0..USERS).map(|n| format!("user{n}")).collect();
-    let names_list = names.join(",");
-    admin
-        .post(
-            "/api/admin/users/batch-create",
-            &[("usernames", &names_list)],
-        )
-        .await
-        .converged();
+    let form = [("usernames", &*names.join(",")), ("wait", "120")];
+    let created = admin.post("/api/admin/users/batch-create", &form).await;
+    created.converged();
     for name in &names {
         admin.status(name, "running", seconds(60)).await;
     }

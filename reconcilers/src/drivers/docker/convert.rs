@@ -468,7 +468,7 @@ fn used_memory(memory: &ContainerMemoryStats) -> u64 {
     usage.saturating_sub(cache.unwrap_or(0))
 }
 
-/// What a running container has used so far.
+/// Processor time and memory that a running container has used so far; `None` of one that does not run.
 pub(super) fn sample(answer: &ContainerStatsResponse) -> Option<Sample> {
     answer.pids_stats.as_ref()?.current?;
     let usage = answer.cpu_stats.as_ref()?.cpu_usage.as_ref()?;

@@ -146,7 +146,7 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// One sample of a running container's resource use; `None` when it does not run.
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
 
-    /// What a running container has used so far, in one short call; `None` when it does not run.
+    /// Reads what a running container has used so far, in one short call; `None` when it does not run.
     async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError>;
 
     /// Life-cycle events of owned containers from now on: `create`, `start`, `restart`, `die`,
