@@ -171,7 +171,9 @@ impl Exporter {
         metric::AUDIT_ENTRIES.set(&[], signed(census.audit_entries));
         metric::DATABASE_SIZE.set(&[], signed(census.size));
         metric::DIRECTORY_READY.set_flag(&[], census.directory_ready);
-        metric::DIRECTORY_SYNCED.set(&[], seconds(census.synced_at));
+        // The database remembers only those that have changed something; the reconciler knows of the others.
+        let synced = seconds(census.synced_at).max(metric::DIRECTORY_SYNCED.get(&[]));
+        metric::DIRECTORY_SYNCED.set(&[], synced);
     }
 }
 

@@ -114,7 +114,7 @@ metrics! {
     DIRECTORY_IN_USE: Gauge = "agentyard_directory_in_use" [];
     /// 1 if users are as the directory has them.
     DIRECTORY_READY: Gauge = "agentyard_directory_ready" [];
-    /// Time of the last synchronisation with the directory.
+    /// Time of the last synchronisation with the directory; on a standby, of the last that has changed something.
     DIRECTORY_SYNCED: Gauge = "agentyard_directory_synced_timestamp_seconds" [];
 
     /// 1 if the database answers.
