@@ -433,10 +433,7 @@ mod tests {
         for (text, expected) in [
             ("off", Some(MetricsListen::Off)),
             ("", Some(MetricsListen::Off)),
-            (
-                "127.0.0.1:9464",
-                Some(MetricsListen::At(METRICS_ADDRESS)),
-            ),
+            ("127.0.0.1:9464", Some(MetricsListen::At(METRICS_ADDRESS))),
             ("9464", None),
         ] {
             assert_eq!(text.parse().ok(), expected, "{text}");
