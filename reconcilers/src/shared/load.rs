@@ -1,7 +1,7 @@
 //! Processor time and memory of all agents, from samples of their containers.
 //!
-//! The process that leads samples every 30 s: at most [`MOST`] containers in one pass, [`AT_ONCE`] calls at once, and no longer than
-//! [`PASS`]. A pass goes on where the one before ended, so thousands of containers take several passes; each is known by its last
+//! The process that leads samples every 30 s: at most 500 containers in one pass, 6 calls at once, and no longer than
+//! 20 s. A pass goes on where the one before ended, so thousands of containers take several passes; each is known by its last
 //! sample until then. Nothing is asked while nothing runs. What is known is in memory only, and bounded by what runs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
