@@ -169,12 +169,12 @@ mod tests {
         assert_eq!(warn(&none, &known), "");
         let wrong = (
             json!({"model_lst": [], "tools": {"mcp": {}}}),
-            json!({"cokies": {}}),
+            json!({"jar": {}}),
         );
         let text = warn(&none, &wrong);
         assert!(
             text.contains("agent.model_lst")
-                && text.contains("security.cokies")
+                && text.contains("security.jar")
                 && !text.contains("tools"),
             "{text}"
         );
