@@ -1,6 +1,6 @@
 //! `agentyard login`, `agentyard logout`.
 
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -186,7 +186,11 @@ fn ask_username() -> Result<String> {
         let rule = "give the name with --username where there is no terminal";
         return Err(Failure::Usage(rule.to_owned()));
     }
-    screen::note("Name of the superadmin:");
+    let mut screen = std::io::stderr();
+    let shown = screen
+        .write_all(b"Username: ")
+        .and_then(|()| screen.flush());
+    shown.map_err(failed)?;
     let mut name = String::new();
     std::io::stdin().read_line(&mut name).map_err(failed)?;
     Ok(name.trim().to_owned())
