@@ -264,14 +264,19 @@ async fn engine_programs_run_and_files_are_copied_on_the_machine() {
         .post("/api/admin/container/stop", &form)
         .await
         .converged();
-    let stopped = ends(&stage, "exec alice -- ls", 1).await;
+    let refused = async |user: &str| {
+        let refused = exec(&stage, &[user, "--", "ls"]).output().await.unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        String::from_utf8(refused.stderr).unwrap()
+    };
+    let stopped = refused("alice").await;
     assert!(
-        stopped.stderr.contains("container/alice is not running"),
+        stopped.contains("container/alice is not running"),
         "{}",
-        stopped.stderr
+        stopped
     );
-    let unknown = ends(&stage, "exec nobody -- ls", 1).await;
-    assert!(unknown.stderr.contains("nobody"), "{}", unknown.stderr);
+    let unknown = refused("nobody").await;
+    assert!(unknown.contains("nobody"), "{}", unknown);
     // No superadmin has any of it over HTTP.
     let answer = admin.get("/api/machine/users/alice/files").await;
     answer.refused(404, "not_found");
