@@ -151,6 +151,15 @@ fn get_help() -> String {
 }
 
 impl Ask {
+    /// Name of a command that works on the server's machine only.
+    pub fn on_machine(&self) -> Option<&'static str> {
+        match self {
+            Self::Exec(_) => Some("exec"),
+            Self::Cp(_) => Some("cp"),
+            _ => None,
+        }
+    }
+
     /// Sends the request and prints the answer.
     ///
     /// # Errors

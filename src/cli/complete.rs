@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use super::Cli;
 use super::admin::escaped;
+use super::context::{self, ContextArgs};
 use super::kinds::{self, KindInfo, LOCAL_IMAGES, Paging};
 use super::output::cell::at;
-use super::server::Server;
 use crate::settings::CommonArgs;
 
 /// Variable by which a shell asks for completions.
@@ -153,7 +153,8 @@ fn list(kind: &KindInfo, prefix: &str) -> Vec<Value> {
         return Vec::new();
     };
     let asking = async {
-        let server = Server::resolve(&common()).ok()?;
+        let (common, context) = given();
+        let server = context::choose(&common, &context).ok()?;
         let sign = if kind.path.contains('?') { '&' } else { '?' };
         let query = match kind.paging {
             Paging::Searched => format!("{sign}page_size={MOST}&search={}", escaped(prefix)),
@@ -169,7 +170,7 @@ fn list(kind: &KindInfo, prefix: &str) -> Vec<Value> {
 }
 
 /// The settings by which the server is found: flags on the line that is completed, else the environment.
-fn common() -> CommonArgs {
+fn given() -> (CommonArgs, ContextArgs) {
     let words: Vec<OsString> = words().collect();
     let setting = |flag: &str, variable: &str| -> Option<PathBuf> {
         let typed = words.iter().enumerate().find_map(|(index, word)| {
@@ -181,12 +182,17 @@ fn common() -> CommonArgs {
         });
         typed.or_else(|| std::env::var_os(variable).map(PathBuf::from))
     };
-    CommonArgs {
+    let context = setting("--context", "AGENTYARD_CONTEXT");
+    let context = ContextArgs {
+        context: context.map(|name| name.to_string_lossy().into_owned()),
+    };
+    let common = CommonArgs {
         config: setting("--config", "AGENTYARD_CONFIG"),
         data_dir: setting("--data-dir", "AGENTYARD_DATA_DIR"),
         admin_socket: setting("--admin-socket", "AGENTYARD_ADMIN_SOCKET"),
         ..CommonArgs::default()
-    }
+    };
+    (common, context)
 }
 
 #[cfg(test)]

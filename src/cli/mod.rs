@@ -295,27 +295,36 @@ fn try_run(cli: Cli) -> Result {
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(reset_password::reset_password(settings, args))
         }
-        Command::Doctor(args) => block_on(doctor::doctor(&common, *args)),
+        Command::Doctor(args) => {
+            context::refuse("doctor", &common, &server)?;
+            block_on(doctor::doctor(&common, *args))
+        }
         Command::Archive(command) => {
             context::refuse("archive", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(archive::archive(settings, command))
         }
         Command::Backup(args) => {
+            context::refuse("backup", &common, &server)?;
             let settings = || Ok(Settings::resolve(&common, &InitArgs::default(), &none)?);
             block_on(backup::backup(settings, args))
         }
         Command::Restore(args) => {
+            context::refuse("restore", &common, &server)?;
             let settings = || Ok(Settings::resolve(&common, &InitArgs::default(), &none)?);
             block_on(backup::restore::restore(settings, args))
         }
         Command::MigrateDatabase(args) => {
+            context::refuse("migrate-database", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(backup::migrate::migrate(settings, args))
         }
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
         Command::Ask(ask) => {
+            if let Some(command) = ask.on_machine() {
+                context::refuse(command, &common, &server)?;
+            }
             let server = context::choose(&common, &server)?;
             block_on(ask.run(&server))
         }

@@ -79,6 +79,10 @@ impl Exporter {
             metric::DISK_FREE.set(&[], float(space.free));
             metric::DISK_TOTAL.set(&[], float(space.total));
         }
+        let backup = self.deps.health.backup();
+        metric::BACKUP_SCHEDULED.set_flag(&[], backup.is_some());
+        let newest = backup.and_then(|backup| backup.last_success);
+        metric::BACKUP.set(&[], newest.map_or(0.0, |at| at.as_secs_f64()));
         let up = self.view.connection() == Connection::Up;
         metric::ENGINE_UP.set_flag(&[], up);
         metric::ENGINE_EVENTS.set_flag(&[], up && !self.view.watching().lost);
