@@ -79,7 +79,7 @@ enum Target {
         top: OwnedFd,
         partial: String,
         name: String,
-        before: Option<Backup>,
+        before: Option<Box<Backup>>,
     },
     Stream {
         tar: tar::Builder<Box<dyn Write + Send>>,
@@ -119,7 +119,7 @@ impl Making {
                 top,
                 partial,
                 name,
-                before,
+                before: before.map(Box::new),
             },
             started_at: now,
             done: false,
