@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::ports::BackupState;
 use reconcilers::runtime::leader::Leadership;
 use schema::audit::{About, Author, Writer};
-use schema::backup::{Directory, Kept};
+use schema::backup::{BackupError, Directory, Kept};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::{Config, keys};
@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::backup::{Destination, Installation};
+use crate::backup::{CreateError, Destination, Installation};
 
 /// Time between two looks at whether a backup is due.
 const LOOK: Duration = Duration::from_secs(10);
@@ -134,7 +134,10 @@ impl Schedule {
     /// Runs until it is cancelled.
     pub async fn run(self) {
         loop {
-            if let Err(error) = self.look().await {
+            // During an outage there is nothing to say that is not said already.
+            if self.installation.db.away().is_none()
+                && let Err(error) = self.look().await
+            {
                 let error = chain(&error);
                 warn!(error, "the schedule of backups could not be read");
             }
@@ -186,7 +189,7 @@ impl Schedule {
                 let directory = Directory::open_for(&path, &data_dir)?;
                 let mut kept = directory.list()?;
                 kept.retain(|kept| kept.head.instance == instance);
-                Ok::<_, schema::backup::BackupError>((directory, kept))
+                Ok::<_, BackupError>((directory, kept))
             };
             open().map_err(|error| chain(&error))
         }
@@ -198,10 +201,11 @@ impl Schedule {
         match listed.map_err(|error| error.to_string()).flatten() {
             Ok((_, kept)) => {
                 let newest = kept.last().map(|kept| kept.head.started_at);
+                let finished = kept.last().map(|kept| kept.head.finished_at);
                 self.backups.change(|known| {
                     known.listed_at = Some(now);
                     known.state.last_success = newest;
-                    if newest > known.state.last_failure {
+                    if finished > known.state.last_failure {
                         known.state.last_failure = None;
                         known.state.why.clear();
                     }
@@ -232,6 +236,11 @@ impl Schedule {
         let made = match made {
             Ok(made) => made,
             Err(_) if self.shutdown.is_cancelled() => return Ok(()),
+            // The command line makes one: that one counts.
+            Err(CreateError::Backup(BackupError::Busy(_))) => {
+                self.backups.change(|known| known.listed_at = None);
+                return Ok(());
+            }
             Err(error) => return self.failed(&chain(&error)).await,
         };
         let head = &made.head;

@@ -33,7 +33,7 @@ pub struct Directory {
 pub struct Kept {
     /// Its name.
     pub name: String,
-    /// Its head.
+    /// Its head, without the sections.
     pub head: Head,
 }
 
@@ -115,7 +115,9 @@ impl Directory {
             .filter(|(_, kind)| *kind == FileType::Directory)
             .filter_map(|(name, _)| {
                 let name = name.to_str().filter(|name| is_dated(name))?.to_owned();
-                let head = Backup::open(&self.path.join(&name)).ok()?.head;
+                let mut head = Backup::open(&self.path.join(&name)).ok()?.head;
+                // Thousands of homes, of many backups.
+                head.sections = Vec::new();
                 Some(Kept { name, head })
             })
             .collect();

@@ -409,7 +409,7 @@ impl Copying<'_> {
         };
         self.bytes += size;
         self.write(&line)?;
-        self.end_section(Path::new(name));
+        self.end_section();
         Ok(())
     }
 
@@ -439,7 +439,7 @@ impl Copying<'_> {
                     let section = path.join(name);
                     self.begin_section(&section);
                     self.section_entry(dir.as_fd(), to.as_ref(), Path::new(name), &section)?;
-                    self.end_section(&section);
+                    self.end_section();
                 }
             }
         }
@@ -449,7 +449,7 @@ impl Copying<'_> {
             self.section_entry(dir.as_fd(), to.as_ref(), Path::new(&name), &entry)?;
         }
         self.write(&line_of(path, EntryKind::Dir, &stat))?;
-        self.end_section(path);
+        self.end_section();
         Ok(())
     }
 
@@ -511,7 +511,7 @@ impl Copying<'_> {
     }
 
     /// Notes the end of a section; one without lines is none.
-    fn end_section(&mut self, _path: &Path) {
+    fn end_section(&mut self) {
         if let Some(section) = self.sections.last_mut() {
             section.lines = self.lines.lines - section.lines;
             if section.lines == 0 {
@@ -740,15 +740,10 @@ impl Copying<'_> {
         name: &Path,
         path: &Path,
     ) -> Result<Option<(u64, Digest, bool)>, Skip> {
-        let (
-            Target::Folder {
-                directory,
-                before: Some(before),
-                ..
-            },
-            Some(to),
-        ) = (&*self.target, to)
-        else {
+        let Target::Folder { before, .. } = &*self.target else {
+            return Ok(None);
+        };
+        let (Some(before), Some(to)) = (before, to) else {
             return Ok(None);
         };
         let Some(known) = self.before.get(&key_of(path)) else {
@@ -757,7 +752,6 @@ impl Copying<'_> {
         if known.stamp != stamp || stat.st_ctime >= self.before_is_older_than {
             return Ok(None);
         }
-        let _ = directory;
         match rustix::fs::linkat(before.dir(), path, to, name, AtFlags::empty()) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(Skip::Entry("listed twice")),

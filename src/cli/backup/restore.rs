@@ -167,16 +167,19 @@ fn not_empty(place: &str) -> Failure {
 
 /// Opens an empty directory, making it if it is missing.
 fn make_empty(path: &Path) -> Result<OwnedFd> {
-    schema::home::check_data_dir(path, true).map_err(home_failed)?;
-    let made = std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path);
-    made.map_err(|error| Failure::Failed(format!("{} cannot be made: {error}", path.display())))?;
-    let mut entries = std::fs::read_dir(path).map_err(failed)?;
-    if entries.next().is_some() {
-        return Err(not_empty(&path.display().to_string()));
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(not_empty(&path.display().to_string()));
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Failure::Failed(format!("{}: {error}", path.display()))),
     }
+    schema::home::check_data_dir(path, true).map_err(home_failed)?;
+    let mut builder = std::fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(path);
+    made.map_err(|error| Failure::Failed(format!("{} cannot be made: {error}", path.display())))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(failed)
 }
