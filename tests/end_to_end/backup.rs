@@ -86,9 +86,10 @@ async fn backup_beside_writers_is_restored_and_served() {
         })
         .collect();
     let admin = Client::new(Target::Unix(data.join("admin.sock")));
-    let groups = {
+    let mut groups = tokio::task::JoinSet::new();
+    groups.spawn({
         let (admin, stop) = (admin.clone(), Arc::clone(&stop));
-        tokio::spawn(async move {
+        async move {
             let mut made = 0;
             while !stop.load(Ordering::Relaxed) {
                 let name = format!("group{made}");
@@ -98,8 +99,8 @@ async fn backup_beside_writers_is_restored_and_served() {
                     .expect(200);
                 made += 1;
             }
-        })
-    };
+        }
+    });
     let (backups, key) = (stage.path().join("backups"), stage.path().join("kept.key"));
     let (to, key_file) = (backups.to_str().unwrap(), key.to_str().unwrap());
     let command = stage.command();
@@ -112,7 +113,7 @@ async fn backup_beside_writers_is_restored_and_served() {
     for writer in writers {
         writer.join().unwrap();
     }
-    groups.await.unwrap();
+    groups.join_all().await;
     let listed = ends(&command, &["backup", "list", to, "-o", "json"], 0).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");

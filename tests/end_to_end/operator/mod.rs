@@ -2,6 +2,7 @@
 
 mod asking;
 mod choosing;
+mod daily;
 mod engine;
 mod executors;
 mod following;

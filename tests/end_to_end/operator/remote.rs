@@ -8,6 +8,27 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::support::service::{Finished, Launch};
 use crate::support::{Service, Stage, seconds};
 
+/// A certificate for `localhost`, and its key.
+pub(super) struct Certified {
+    pub(super) certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Certified {
+    pub(super) fn new(stage: &Stage) -> Self {
+        let [certificate, key] = ["server.crt", "server.key"].map(|name| stage.path().join(name));
+        let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(&certificate, issued.cert.pem()).unwrap();
+        std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
+        close(&key);
+        Self { certificate, key }
+    }
+
+    pub(super) fn serve(&self, launch: Launch) -> Launch {
+        launch.tls(&self.certificate, &self.key)
+    }
+}
+
 /// A service that speaks TLS, and a command line elsewhere.
 struct Remote {
     stage: Stage,
@@ -18,16 +39,12 @@ struct Remote {
 impl Remote {
     async fn new() -> Self {
         let stage = Stage::new();
-        let [certificate, key] = ["server.crt", "server.key"].map(|name| stage.path().join(name));
-        let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        std::fs::write(&certificate, issued.cert.pem()).unwrap();
-        std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
-        close(&key);
-        let service = stage.alone().tls(&certificate, &key).start().await;
+        let certified = Certified::new(&stage);
+        let service = certified.serve(stage.alone()).start().await;
         Self {
             stage,
             service,
-            ca: certificate,
+            ca: certified.certificate,
         }
     }
 
@@ -69,7 +86,7 @@ async fn finished(launch: &Launch, line: &str, code: i32) -> Finished {
     finished
 }
 
-fn close(path: &Path) {
+pub(super) fn close(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
