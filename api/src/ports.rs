@@ -81,7 +81,7 @@ pub struct Execution {
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
     /// Its output; ends with it.
     pub output: ExecOutput,
-    /// What else can be done with it.
+    /// Resizes its terminal, reports its exit code, and ends it.
     pub control: Arc<dyn ExecControl>,
 }
 
@@ -102,7 +102,7 @@ pub trait ExecControl: Send + Sync + 'static {
 /// Runs programs in users' containers.
 #[async_trait]
 pub trait ContainerExec: Send + Sync + 'static {
-    /// Whether the user's container runs.
+    /// Returns whether the user's container runs.
     ///
     /// # Errors
     /// When the engine can't be asked.

@@ -45,11 +45,11 @@ impl ApiTokens {
 /// A valid token that a request has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenBearer {
-    /// Which token.
+    /// Its identity.
     pub uid: Uid,
     /// Its name.
     pub name: String,
-    /// What it may do.
+    /// Requests that it may make.
     pub role: Role,
     /// The last moment at which it is valid.
     pub expires_at: Timestamp,
@@ -133,7 +133,7 @@ pub(crate) async fn bearer(
             token.expires_at.to_rfc3339()
         ))),
         Lookup::Unknown => {
-            // Valid tokens are found before: others behind the same address go on.
+            // Valid tokens are found before: other clients behind the same address go on.
             deps.api_tokens.limit.check(sender)?;
             deps.api_tokens.limit.failed(sender);
             Err(ApiError::ApiTokenInvalid(

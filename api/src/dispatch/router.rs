@@ -59,7 +59,7 @@ impl Node {
         self.any().is_some_and(|route| route.for_agents)
     }
 
-    /// Whether this path exists on the admin socket only.
+    /// Returns whether this path exists on the admin socket only.
     pub(super) fn is_on_machine(&self) -> bool {
         self.any().is_some_and(|route| route.on_machine)
     }

@@ -78,7 +78,7 @@ pub enum ClientFrame {
 pub enum ServerFrame {
     /// The program has ended with this code.
     Exit(i64),
-    /// Why it was not run, or how it was lost.
+    /// The program could not be run or was lost, for this reason.
     Failed(String),
 }
 

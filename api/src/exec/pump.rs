@@ -17,7 +17,7 @@ use crate::ports::{ExecControl, ExecOutput, Execution, PortError};
 /// Time between two pings, by which a client that has gone is noticed while nothing is read of it.
 const PING: Duration = Duration::from_secs(5);
 
-/// How the traffic ended.
+/// Reason for which the traffic ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     /// The program closed its output.

@@ -123,7 +123,7 @@ async fn ask(client: &mut Client, program: &[&str]) {
     client.send(Message::text(text)).await.unwrap();
 }
 
-/// What comes to the end: output, and the last frame.
+/// Reads to the end; returns the output and the last text frame.
 async fn end(client: &mut Client) -> (Vec<u8>, Option<ServerFrame>) {
     let (mut output, mut last) = (Vec::new(), None);
     while let Some(Ok(message)) = client.next().await {

@@ -71,7 +71,7 @@ pub struct Connected {
     pub label: Option<String>,
     /// How many tool calls are at it.
     pub calls: usize,
-    /// How many tool calls there were since it connected, those at it included.
+    /// Number of tool calls since it connected, those at it included.
     pub calls_total: u64,
     /// How many answers came too late.
     pub late: u64,

@@ -124,7 +124,7 @@ pub struct Route {
     pub(crate) body_limit: u64,
     /// Whether the listener for agents serves it, too.
     pub(crate) for_agents: bool,
-    /// Whether it exists on the admin socket only.
+    /// Exists on the admin socket only.
     pub(crate) on_machine: bool,
     /// Whether browser extensions use it with a token.
     pub(crate) for_extensions: bool,

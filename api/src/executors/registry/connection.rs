@@ -47,7 +47,7 @@ pub(super) struct Connection {
     questions: BTreeMap<u64, Question>,
     readers: BTreeSet<JobId>,
     late: u64,
-    /// How many jobs have had their turn.
+    /// Number of jobs that have had their turn.
     admitted: u64,
     /// Since when answers that nobody waits for are counted, and how many there were.
     unasked: (Moment, u32),

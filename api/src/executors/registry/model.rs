@@ -342,7 +342,7 @@ pub struct Presence<'a> {
     pub since: Moment,
     /// How many jobs are at it.
     pub jobs: usize,
-    /// How many jobs were or are at it.
+    /// Number of jobs that were or are at it.
     pub admitted: u64,
     /// How many answers came when nobody waited for them.
     pub late: u64,

@@ -22,7 +22,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Whose container.
+/// Names the user in whose container the program runs.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ExecParams)]
 pub struct Which {

@@ -53,14 +53,14 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CopiedEntry)]
 pub struct Which {
-    /// Whose workspace.
+    /// Owner of the workspace.
     username: UserName,
     /// Its path, relative to the workspace.
     #[serde(default)]
     path: String,
 }
 
-/// What is at a path.
+/// Kind of the entry at a path.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CopiedEntryKind)]
 pub struct Kind {
@@ -108,7 +108,7 @@ async fn download(_: OnMachine, input: Input<Which>, deps: Deps) -> Result<FileD
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CopiedFiles)]
 pub struct Copied {
-    /// Whose workspace.
+    /// Owner of the workspace.
     username: UserName,
     /// The directory, relative to the workspace.
     #[serde(default)]
@@ -137,7 +137,7 @@ async fn upload(_: OnMachine, input: Input<Copied>, deps: Deps) -> Result<Answer
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CopiedDirectory)]
 pub struct Directory {
-    /// Whose workspace.
+    /// Owner of the workspace.
     username: UserName,
     /// The directory that it is to lie in, relative to the workspace.
     #[serde(default)]

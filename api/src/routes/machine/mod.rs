@@ -1,6 +1,6 @@
-//! What exists on the admin socket only: programs in agents' containers, and copying files from and to workspaces.
+//! Routes of the admin socket only: programs in agents' containers, and copying files from and to workspaces.
 //!
-//! These routes are in no list but [`routes`]: other listeners answer 404 for them, whoever asks, and the API document does not
+//! These routes are in no list but [`routes`]: other listeners answer 404 to every caller, and the API document does not
 //! have them.
 
 mod exec;
