@@ -163,9 +163,9 @@ pub struct Space {
 /// Scheduled backups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BackupState {
-    /// When the newest complete backup was begun; null when there is none.
+    /// Start of the newest complete backup; null when there is none.
     pub last_success: Option<Timestamp>,
-    /// When a backup last failed; null when none has failed since the newest complete one.
+    /// Time of the last failure; null when no backup has failed since the newest complete one.
     pub last_failure: Option<Timestamp>,
     /// Reason of that failure; empty without one.
     pub why: String,

@@ -67,7 +67,7 @@ struct Item {
     expires_at: Timestamp,
     /// It is past its time, and refused.
     expired: bool,
-    /// When it was last used, to the minute.
+    /// Time of its last use, to the minute.
     last_used_at: Option<Timestamp>,
 }
 
@@ -122,7 +122,7 @@ pub struct NewTokenForm {
     name: String,
     /// `read` for requests that change nothing, `admin` for all that tokens may do.
     role: Role,
-    /// How long it is valid, from a minute to 366 days.
+    /// Validity, from a minute to 366 days.
     #[schema(example = "90d")]
     expires_in: String,
 }

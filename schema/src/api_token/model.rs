@@ -15,7 +15,7 @@ pub const PREFIX: &str = "agy_api_";
 /// Longest name of a token, in bytes.
 pub const LONGEST_NAME: usize = 63;
 
-/// What a token may do.
+/// Requests that a token may make.
 #[derive(
     Debug,
     Clone,
