@@ -19,7 +19,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Whether a name is that of a container that replaces another one, or was replaced.
+    /// Returns whether a name is that of a container that replaces another one, or was replaced.
     pub fn is_temporary(name: &str) -> bool {
         name.ends_with(".next-") || Self::is_previous(name)
     }

@@ -62,7 +62,7 @@ struct State {
     known: HashMap<String, Last>,
     /// The container with which the last pass ended.
     cursor: String,
-    /// When this process began to sample. A container that was created later has used all of its time since.
+    /// Start of sampling in this process. A container that was created later has used all of its time since.
     begun: Option<Timestamp>,
     points: VecDeque<LoadPoint>,
 }
@@ -182,7 +182,7 @@ impl Load {
                 (id, created, sample)
             })
             .buffered(AT_ONCE);
-        // What is not reached in time has its turn in the next pass.
+        // A container that is not reached in time has its turn in the next pass.
         while let Ok(Some((id, created, sample))) = timeout_at(deadline, samples.next()).await {
             let mut state = self.state();
             if let Ok(Ok(Some(sample))) = sample {

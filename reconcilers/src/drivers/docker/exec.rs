@@ -45,7 +45,7 @@ pub(super) fn config(settings: &ExecSettings) -> ExecConfig {
 /// Prepares a program; returns its id.
 ///
 /// # Errors
-/// What the engine refuses it with.
+/// The engine refuses it.
 pub(super) fn create(
     docker: Docker,
     container: String,
@@ -61,7 +61,7 @@ pub(super) fn create(
 /// Starts the program `id` on a connection of its own.
 ///
 /// # Errors
-/// What the engine refuses it with; [`EngineError::Unavailable`].
+/// The engine refuses it, or is away: [`EngineError::Unavailable`].
 pub(super) fn start(
     address: (DockerHost, Option<TlsFiles>),
     version: String,
@@ -105,7 +105,7 @@ async fn start_on(
         let upgraded = hyper::upgrade::on(answer).await;
         upgraded.map_err(away)
     };
-    // The first ends when the connection is the program's, or nobody sends on it any more.
+    // The first ends when the connection is the program's, or its sender is dropped.
     let (_, upgraded) = tokio::join!(serving.with_upgrades(), exchange);
     let (output, input) = tokio::io::split(TokioIo::new(upgraded?));
     let decoder = match tty {
