@@ -33,7 +33,7 @@ pub(crate) const SIZE_ON_POSTGRES: &str =
 pub struct PhaseCount {
     /// The phase.
     pub phase: String,
-    /// How many.
+    /// Their number.
     pub n: i64,
 }
 

@@ -501,7 +501,7 @@ impl Db {
     /// Checks a copy of a SQLite database that no process uses; nothing beside it is written.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The fault of the database, in words.
     pub async fn check_copy(path: &Path) -> Result<(), String> {
         sqlx::any::install_default_drivers();
         let url = format!("{}&immutable=1", sqlite_url(path, "ro"));

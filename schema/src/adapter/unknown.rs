@@ -108,7 +108,7 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// What is new in it and not known, as dotted keys.
+    /// Lists names that are new in it and not known, as dotted keys.
     fn list_unknown(&self, types: &BTreeSet<&str>) -> Vec<String> {
         let mut unknown = Vec::new();
         // The version says how the rest is read.
@@ -178,7 +178,7 @@ mod tests {
                 && !text.contains("tools"),
             "{text}"
         );
-        // What was there before the change was warned of then.
+        // Names from before the change were warned of then.
         assert_eq!(warn(&wrong, &wrong), "");
     }
 }

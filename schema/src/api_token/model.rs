@@ -43,7 +43,7 @@ pub enum Role {
 pub struct NewApiToken {
     /// Its name, which follows [`is_name`].
     pub name: String,
-    /// What it may do.
+    /// Requests that it may make.
     pub role: Role,
     /// The last moment at which it is valid.
     pub expires_at: Timestamp,
@@ -58,7 +58,7 @@ pub struct ApiToken {
     pub uid: Uid,
     /// Its name.
     pub name: String,
-    /// What it may do.
+    /// Requests that it may make.
     pub role: Role,
     /// The actor that created it.
     pub created_by: String,

@@ -29,7 +29,7 @@ statements! {
     FIND = select_token!("WHERE digest = $1");
     /// One page of tokens; `$1` is a LIKE pattern on the name.
     LIST = select_token!("WHERE name LIKE $1 ESCAPE '!' ORDER BY name LIMIT $2 OFFSET $3");
-    /// How many tokens `LIST` would give without paging.
+    /// Number of tokens that `LIST` would give without paging.
     COUNT = "SELECT count(*) FROM api_tokens WHERE name LIKE $1 ESCAPE '!'";
     /// The end of a token.
     EXPIRES = "SELECT expires_at FROM api_tokens WHERE uid = $1";

@@ -24,16 +24,16 @@ const MOST_NAMES: u32 = 1000;
 /// Longest name of a file.
 const LONGEST_NAME: usize = 255;
 
-/// What was brought back.
+/// Result of a restore of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BroughtBack {
     /// Its path in the home.
     pub path: PathBuf,
-    /// What was copied.
+    /// Counts of the copy.
     pub placed: Placed,
 }
 
-/// Why nothing was brought back. The home is as it was, but for empty directories.
+/// Reason for which nothing was brought back. The home is as it was, but for empty directories.
 #[derive(Debug, thiserror::Error)]
 pub enum BringBackError {
     /// The user has no home, or another restore is under way.
@@ -97,7 +97,7 @@ impl Homes {
             let path = relative.with_file_name(given);
             Ok(BroughtBack { path, placed })
         })();
-        // What cannot be removed now is removed by the next one.
+        // The next restore removes anything left here.
         let _ = remove_tree(&restoring, Path::new(uid.as_str()), &self.users.path);
         outcome
     }

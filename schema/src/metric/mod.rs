@@ -4,7 +4,7 @@
 //! `docs/monitoring/metrics.md` are made from the rows. Labels take values from bounded sets only: patterns of routes, reconcilers,
 //! kinds and results, never names of users.
 //!
-//! Counters and histograms are written where something happens, in any crate. Gauges are written by whoever knows the value,
+//! Counters and histograms are written where something happens, in any crate. Gauges are written where the value is known,
 //! most of them right before they are read.
 
 mod table;

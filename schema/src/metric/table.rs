@@ -56,7 +56,7 @@ metrics! {
 
     /// Users by the state of their agent, as the list of users has it.
     AGENTS: Gauge = "agentyard_agents" [state];
-    /// Starts of agents' containers: `requested` (created, started or restarted by somebody), `ended` (it had ended without a request), `replacement` (another image or other settings).
+    /// Starts of agents' containers: `requested` (created, started or restarted on request), `ended` (it had ended without a request), `replacement` (another image or other settings).
     AGENT_STARTS: Counter = "agentyard_agent_starts_total" [cause: &["requested", "ended", "replacement"], result: RESULTS];
     /// Ends of agents' containers: `requested`, or without a request: `exit`, `out_of_memory`, `unresponsive` (stopped because it did not answer), `removed` (by hand), `replacement` (a new container that failed).
     AGENT_ENDS: Counter = "agentyard_agent_ends_total" [cause: &["requested", "exit", "out_of_memory", "unresponsive", "removed", "replacement"]];
