@@ -87,7 +87,7 @@ async fn create(server: &Server, args: &CreateArgs) -> Result {
     screen::print(&format!("{}\n", clean(&text(&answer, "token"))))
 }
 
-/// Revokes one token after the other; the others, too, when one fails.
+/// Revokes one token after the other; a failure does not stop the rest.
 async fn revoke(server: &Server, names: &[String]) -> Result {
     let path = format!("{PATH}/revoke");
     let mut failed = false;

@@ -53,7 +53,7 @@ impl Preview {
 }
 
 impl Action {
-    /// Reports to whom the action would apply; the others are named on standard error.
+    /// Reports the users to whom the action would apply; names the rest on standard error.
     ///
     /// # Errors
     /// No server answers, or it refuses.
@@ -84,7 +84,7 @@ impl Action {
             let body = json!({ "action": self.name, "users": chunk, "wait": 0 });
             let answer = match server.post(PATH, &body).await {
                 Ok(answer) => answer,
-                // What was requested before is reported first.
+                // Users of earlier chunks are reported first.
                 Err(failure) => {
                     refused = Some(failure);
                     break;

@@ -86,7 +86,7 @@ fn hint(server: &Server, command: &str, what: &str) {
 /// Most users whose skills are compared with what a command has changed.
 const COMPARED: usize = 50;
 
-/// Whether what failed is the command's: a user whose own folder is in the way of another skill is noted, and no failure of it.
+/// Judges failures of a command: a user whose own folder is in the way of another skill is noted, and no failure of it.
 ///
 /// # Errors
 /// A user did not get what the command changes; no server answers, or it refuses.
@@ -127,7 +127,7 @@ async fn judge_failures(server: &Server, answer: &Value, task: &str) -> Result {
     Ok(())
 }
 
-/// Whether a user's skills are as desired but for folders of the user that no change of this command concerns.
+/// Returns whether a user's skills are as desired but for folders of the user that no change of this command concerns.
 fn is_conflict_of_others(object: &str, set: &Value, answer: &Value) -> bool {
     if at(set, "conditions.Ready.reason") != "NameConflict" {
         return false;

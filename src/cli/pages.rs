@@ -101,7 +101,7 @@ impl<'a> Pages<'a> {
             return Ok(None);
         };
         let answer = self.server.get(&self.path(page)).await;
-        // What is not found may be what a parameter names.
+        // A parameter may name the object that is not found.
         let mut body = answer.map_err(|failure| match self.parameters.is_empty() {
             true => not_known(failure, self.kind.plural),
             false => failure,

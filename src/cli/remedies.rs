@@ -15,7 +15,7 @@ fn commands(text: &str) -> Vec<String> {
     named.map(str::to_owned).collect()
 }
 
-/// How a text names a command.
+/// Form in which a text names a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// To be run as it stands.
@@ -24,7 +24,7 @@ enum Named {
     InPassing,
 }
 
-/// Why a command is none of this command line; `None` if it is one.
+/// Returns the error of a command; `None` if this command line has it.
 fn find_fault(command: &str, named: Named) -> Option<String> {
     let mut words: Vec<&str> = command.split_whitespace().collect();
     for word in &mut words {
@@ -113,7 +113,7 @@ fn every_command_in_a_text_of_the_code_exists() {
             let all = commands(&line).into_iter();
             for command in all.filter(|command| !command.starts_with("agentyard {")) {
                 count += 1;
-                // What is formatted into it is a number, or an object.
+                // A placeholder stands for a number, or an object.
                 let faults_of = ["1", "user/alice"].map(|value| {
                     let filled = fill(&command, value);
                     find_fault(&filled, Named::InPassing)

@@ -108,7 +108,7 @@ async fn delete(server: &Server, args: &DeleteArgs) -> Result {
     .await
 }
 
-/// Sends a request for each name; a name that fails does not keep it from the others.
+/// Sends a request for each name; a failure does not stop the rest.
 async fn for_each(
     server: &Server,
     names: &[&str],

@@ -37,7 +37,7 @@ impl Row {
         }
     }
 
-    /// Whether an older entry belongs to it.
+    /// Returns whether an older entry belongs to it.
     fn takes(&self, entry: &Value) -> bool {
         let same = |key: &str| at(&self.newest, key) == at(entry, key);
         if !["actor", "action", "outcome"].into_iter().all(same) {

@@ -107,7 +107,7 @@ pub async fn list(server: &Server, args: AuditListArgs) -> Result {
     let folds = args.output.format == Format::Table;
     let mut printer = Printer::new(&AUDIT, args.output, Amount::List);
     let mut folder = Folder::default();
-    // A page is held back, so that the last row is printed beside others and as wide as they are.
+    // A page is held back, so that the last row is printed beside other rows and as wide as they are.
     let mut held: Vec<Value> = Vec::new();
     while let Some(entries) = pages.next().await? {
         printer.print(&held)?;

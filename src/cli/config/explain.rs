@@ -50,7 +50,7 @@ fn list_keys<'a>(schema: &'a Value, group: &str, keys: &mut Vec<Key<'a>>) {
     }
 }
 
-/// Whether a key is this one, or one of this group.
+/// Returns whether a key is this one, or one of this group.
 fn is_within(key: &str, wanted: &str) -> bool {
     let rest = key.strip_prefix(wanted);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -195,7 +195,7 @@ fn belongs_to(schema: &Value) -> String {
     }
 }
 
-/// What a change means for running agents and objects.
+/// Describes effects of a change on running agents and objects.
 fn effects(schema: &Value) -> String {
     let Some(effects) = schema["x-effects"].as_array() else {
         return String::new();

@@ -189,7 +189,7 @@ fn print_json(value: &Value) -> Result {
     screen::print_raw(format!("{}\n", pretty(value)?).as_bytes())
 }
 
-/// What a command sets: whole keys, and parts of keys.
+/// Values that a command sets: whole keys, and parts of keys.
 #[derive(Default)]
 struct Wanted {
     document: Map<String, Value>,

@@ -76,7 +76,7 @@ impl Parts {
         self.0.keys().copied()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

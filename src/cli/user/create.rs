@@ -296,7 +296,7 @@ impl Creation<'_> {
         self.credentials.write(&generated)
     }
 
-    /// Waits for the containers of those that were created, even if others failed.
+    /// Waits for the containers of created users, even if some were not created.
     async fn finish(self, made: Result, detach: bool) -> Result {
         let Self {
             server,
