@@ -11,7 +11,7 @@ use crate::cli::server::Server;
 use crate::cli::{Failure, Result};
 use crate::settings::CommonArgs;
 
-/// What names a server.
+/// Source of a server.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
     /// The administration socket.
@@ -22,7 +22,7 @@ enum Choice {
     Environment(String),
 }
 
-/// What decides.
+/// Inputs of the choice.
 struct Given<'a> {
     /// `--context`, or its variable.
     context: Option<&'a str>,

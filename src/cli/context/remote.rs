@@ -97,7 +97,7 @@ impl Remote {
         }
     }
 
-    /// Who acts, for lists.
+    /// Name of the account, or kind of the credential, for lists.
     pub(super) fn identity(&self) -> String {
         match &self.credential {
             None => "none".to_owned(),
@@ -106,7 +106,7 @@ impl Remote {
         }
     }
 
-    /// How messages call it.
+    /// Its name in messages.
     pub fn shown(&self) -> String {
         match &self.name {
             Some(name) => format!("{} (context {name})", self.url),

@@ -177,7 +177,7 @@ pub(super) fn check_name(name: &str) -> Result {
     }
 }
 
-/// Why a file with a secret is not read.
+/// Reason for which a file with a secret is not read.
 #[derive(Debug)]
 pub(super) enum SecretFile {
     /// There is none.

@@ -117,7 +117,7 @@ fn beside(target: &Path) -> Result<NamedTempFile> {
     let folder = target.parent().filter(|dir| !dir.as_os_str().is_empty());
     tempfile::Builder::new()
         .prefix(".agentyard-")
-        // What the caller's umask leaves.
+        // The caller's umask narrows it.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
         .map_err(|error| unwritten(target, &error))

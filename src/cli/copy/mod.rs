@@ -55,7 +55,7 @@ struct Workspace<'a> {
     user: String,
 }
 
-/// What is at a path of a workspace.
+/// Kind of the entry at a path of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
@@ -81,7 +81,7 @@ impl Workspace<'_> {
         })
     }
 
-    /// How a path is shown.
+    /// Formats a path for messages.
     fn shown(&self, path: &str) -> String {
         format!("{}:{path}", self.user)
     }

@@ -98,7 +98,7 @@ pub(super) async fn upload(
     }
 }
 
-/// What is to be copied.
+/// Source of a copy.
 #[derive(Debug)]
 enum Source {
     /// A file of this length.
@@ -224,7 +224,7 @@ async fn send_tree(
             "" => target.to_owned(),
             within => join(target, within),
         };
-        // What was made a moment ago holds nothing yet.
+        // A target that was just made holds nothing yet.
         let is_there = found == Found::Folder
             && (within.is_empty() || workspace.look(&folder).await? == Found::Folder);
         if !is_there {
@@ -247,7 +247,7 @@ async fn send_tree(
     Ok(copied)
 }
 
-/// How many of the files go in the next request: at least one.
+/// Number of files in the next request: at least one.
 fn batch(files: &[LocalFile]) -> usize {
     let mut bytes = 0;
     let fitting = files.iter().take(AT_ONCE).take_while(|file| {
