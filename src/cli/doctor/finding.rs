@@ -1,8 +1,8 @@
-//! What a check has found.
+//! Findings of checks.
 
 use serde::Serialize;
 
-/// How it is.
+/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -15,16 +15,16 @@ pub enum Outcome {
     Failed,
 }
 
-/// What a check has found.
+/// Outcome of a check, with its reason and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The check.
     pub check: &'static str,
-    /// How it is.
+    /// Its outcome.
     pub result: Outcome,
-    /// What is so.
+    /// State that it found.
     pub message: String,
-    /// What to do; nothing if it is fine.
+    /// Action to take; none if all is well.
     pub remedy: Option<String>,
 }
 

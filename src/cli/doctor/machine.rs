@@ -11,7 +11,7 @@ use super::finding::Finding;
 use crate::settings::Settings;
 use crate::wiring::storage::Gauge;
 
-/// Who may use the data directory and the key.
+/// Checks permissions of the data directory, the key and the socket.
 pub(super) async fn permissions(settings: &Settings) -> Finding {
     let (data_dir, socket) = (settings.data_dir.clone(), settings.admin_socket.clone());
     let us = rustix::process::geteuid().as_raw();

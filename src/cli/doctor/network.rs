@@ -1,4 +1,4 @@
-//! Checks that go over the network: clocks of others, the proxy, the model.
+//! Checks that go over the network: clocks of other hosts, the proxy, the model.
 
 use std::time::{Duration, SystemTime};
 

@@ -16,7 +16,7 @@ use crate::settings::Settings;
 /// Longest time of an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// What the running server says of itself.
+/// Answers of the running server about itself.
 pub(super) struct Service {
     /// `/api/admin/reconcile`.
     pub(super) overview: Value,
@@ -159,7 +159,7 @@ pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Fi
     }
 }
 
-/// Whether containers reach what they must of the host, and no more.
+/// Checks that containers reach what they must of the host, and no more.
 pub(super) fn host_access(service: Option<&Service>) -> Finding {
     let Some(service) = service else {
         return Finding::unknown();
@@ -221,7 +221,7 @@ async fn tested(service: Option<&Service>, server: &Server, mode: &str, path: &s
     }
 }
 
-/// What the steps of a test come to.
+/// Finding from the steps of a test.
 pub(super) fn steps(answer: &Value, remedy: &str) -> Finding {
     let steps = at(answer, "steps").as_array();
     let mut wrong = steps
