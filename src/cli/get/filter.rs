@@ -38,7 +38,7 @@ impl FromStr for Selector {
     }
 }
 
-/// What is asked of the server, and what of its answer is kept.
+/// Parameters of a request, and conditions on items of its answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Parameters of the request, `name=value`.
@@ -46,7 +46,7 @@ pub struct Filter {
     kept: Vec<Kept>,
 }
 
-/// What is kept of a list that the server does not filter.
+/// Condition on items of a list that the server does not filter.
 #[derive(Debug, PartialEq, Eq)]
 enum Kept {
     /// Objects whose `Ready` has this status.
@@ -72,7 +72,7 @@ impl Kept {
 }
 
 impl Filter {
-    /// What a selector means for one kind; `not_ready` is the same as `state=not-ready`.
+    /// Translates a selector for one kind; `not_ready` is the same as `state=not-ready`.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a label that the kind does not have, and for a state that there is not; each says what there is.

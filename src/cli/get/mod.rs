@@ -141,13 +141,13 @@ struct Get<'a> {
     search: String,
     filter: Filter,
     order: Option<Order>,
-    /// Whether changes are followed.
+    /// Changes are followed.
     watch: bool,
-    /// What was printed last of each, as a number, if so.
+    /// Hashes of the items printed last, by name, if so.
     shown: HashMap<String, u64>,
 }
 
-/// What became of a list.
+/// Result of a list.
 struct Listed {
     /// The id to watch from.
     watch_id: Option<String>,
@@ -304,7 +304,7 @@ impl Get<'_> {
 }
 
 impl KindInfo {
-    /// What is printed of one that is gone.
+    /// Item that is printed for a deleted object.
     fn tombstone(&self, name: &str) -> Value {
         let gone = json!({"type": "Ready", "status": "-", "reason": "Gone", "message": "the object was deleted"});
         json!({(self.id): name, "status": "gone", "health": gone, "conditions": [gone]})

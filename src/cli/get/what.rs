@@ -1,4 +1,4 @@
-//! What `get` lists: kinds, and names of objects of one or several kinds.
+//! Arguments of `get`: kinds, and names of objects of one or several kinds.
 
 use crate::cli::kinds::{self, KindInfo};
 use crate::cli::target::Thing;

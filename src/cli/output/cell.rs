@@ -140,7 +140,7 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// How many of how many are done, and how many failed: `3/20`, `3/20, 1 failed`.
+/// Formats numbers of done, all and failed ones: `3/20`, `3/20, 1 failed`.
 fn progress(counts: &Value) -> String {
     let (done, total) = (number(counts, "done"), number(counts, "total"));
     match number(counts, "failed") {

@@ -9,9 +9,8 @@ use serde_json::Value;
 use super::Format;
 use super::cell::plain;
 
-/// How the format is written.
 const PREFIX: &str = "custom-columns=";
-/// What to write instead of what cannot be read.
+/// Advice for columns that cannot be read.
 const USAGE: &str = "use custom-columns=TITLE:.path,TITLE:.path, such as custom-columns=NAME:.username,READY:.conditions[0].status";
 
 /// One column: its title, and where in an object its value is.

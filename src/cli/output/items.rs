@@ -29,7 +29,7 @@ pub struct Printer {
     headers: bool,
     table: Table,
     printed: usize,
-    /// How many objects of the present kind were printed.
+    /// Number of objects of the present kind that were printed.
     of_kind: usize,
     /// Objects of several kinds are printed: each says its kind.
     is_mixed: bool,
