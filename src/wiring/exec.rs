@@ -12,11 +12,11 @@ use tokio::time::{sleep, timeout};
 
 use super::ports::{Ports, live, port_error};
 
-/// How long a signal has until the next one.
+/// Time limit of sending a signal, and of its effect.
 const SIGNAL: Duration = Duration::from_secs(3);
-/// How long the engine may take to report the end of a program that has closed its output.
+/// Time limit of the engine to report the end of a program that has closed its output.
 const REPORT: Duration = Duration::from_secs(5);
-/// How often it is asked.
+/// Interval of asking it.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// Sends signal `$2` to all processes whose environment holds the mark `$1`. The engine cannot end a program by itself.

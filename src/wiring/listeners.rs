@@ -67,7 +67,7 @@ impl Listeners {
     }
 }
 
-/// Takes the address of the metrics. Where nobody has chosen it, the service does without when another program has it.
+/// Binds the address of the metrics. The default address is given up when another program has it.
 async fn bind_metrics(listen: MetricsListen) -> Result<Option<TcpListener>, Error> {
     match listen {
         MetricsListen::Off => Ok(None),

@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// How long the database may take for its numbers.
+/// Time limit of the database for its numbers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Writes the metrics of a service.
@@ -114,7 +114,7 @@ impl Exporter {
         }
     }
 
-    /// Reads the database; one that is away keeps nobody waiting.
+    /// Reads the database; one that is away delays a scrape for [`PATIENCE`] at most.
     async fn note_database(&self) {
         for (pool, idle, in_use) in self.db.connections() {
             metric::DATABASE_CONNECTIONS.set(&[pool, "idle"], count(idle));
@@ -175,7 +175,7 @@ impl Exporter {
         metric::AUDIT_ENTRIES.set(&[], signed(census.audit_entries));
         metric::DATABASE_SIZE.set(&[], signed(census.size));
         metric::DIRECTORY_READY.set_flag(&[], census.directory_ready);
-        // The database remembers only those that have changed something; the reconciler knows of the others.
+        // The database remembers only those that have changed something; the reconciler knows of the rest.
         let synced = seconds(census.synced_at).max(metric::DIRECTORY_SYNCED.get(&[]));
         metric::DIRECTORY_SYNCED.set(&[], synced);
     }

@@ -48,7 +48,7 @@ fn newest(backups: &Path) -> PathBuf {
     paths.filter(shown).max().expect("there is a backup")
 }
 
-/// Writes, replaces and removes files until it is told to stop.
+/// Writes, replaces and removes files until `stop` is set.
 fn write_files(workspace: PathBuf, stop: Arc<AtomicBool>) {
     let mut round = 0_u64;
     while !stop.load(Ordering::Relaxed) {

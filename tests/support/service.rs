@@ -131,7 +131,7 @@ impl Launch {
         }
         command
             .args(&self.arguments)
-            // The contexts of whoever runs the tests are not theirs.
+            // Contexts of the user who runs the tests are not theirs.
             .env("XDG_CONFIG_HOME", &self.outputs)
             // Services of several tests run at once.
             .env("AGENTYARD_METRICS_LISTEN", "off")

@@ -1,4 +1,4 @@
-//! What is listed, in which order and form; parts of the configuration; failures that are the command's own.
+//! Selection, order and form of lists; parts of the configuration; failures that are the command's own.
 
 use serde_json::Value;
 

@@ -40,7 +40,7 @@ async fn until_runs(engine: &Engine, program: &str, runs: bool) {
     .await;
 }
 
-/// What the audit trail tells of `exec`: object and detail, newest first.
+/// Entries of `exec` in the audit trail: object and detail, newest first.
 async fn programs(admin: &Client) -> Vec<String> {
     let trail = admin.get("/api/admin/audit?search=exec&page_size=50").await;
     let entries = trail.expect(200)["entries"].clone();

@@ -238,7 +238,7 @@ async fn completions_load_and_name_the_commands() {
     ends(&stage, "completions tcsh", 2).await;
 }
 
-/// What bash proposes for a line, by the script that the program prints.
+/// Completions that bash proposes for a line, by the script that the program prints.
 async fn proposed(stage: &Stage, line: &str) -> Vec<String> {
     let script = ends(stage, "completions bash", 0).await;
     let file = stage.path().join("completions.bash");

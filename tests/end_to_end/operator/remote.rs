@@ -217,7 +217,7 @@ async fn api_token_works_until_it_is_revoked() {
     let refused = finished(&script, "group delete team", 1).await;
     assert!(refused.stderr.contains("role admin"), "{}", refused.stderr);
 
-    // What the token has open ends with it.
+    // Streams of the token end with it.
     let mut watching = script.begin(&["get", "objects", "--watch"]);
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     while !lines
