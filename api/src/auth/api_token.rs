@@ -116,7 +116,7 @@ pub(crate) async fn bearer(
     headers: &HeaderMap,
     sender: Sender,
 ) -> Result<Option<TokenBearer>> {
-    let Some(shown) = shown(headers).filter(|_| !session::has_cookie(headers)) else {
+    let Some(shown) = presented_token(headers).filter(|_| !session::has_cookie(headers)) else {
         return Ok(None);
     };
     let digest = api_token::digest(&shown);
@@ -145,7 +145,7 @@ pub(crate) async fn bearer(
 }
 
 /// The API token in the header, if it is one.
-fn shown(headers: &HeaderMap) -> Option<SecretString> {
+fn presented_token(headers: &HeaderMap) -> Option<SecretString> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = SecretString::from(token.trim());
     let is_token =
@@ -181,9 +181,9 @@ mod tests {
     #[case("Basic agy_api_00", false)]
     #[case("Bearer alice:00", false)]
     #[case("agy_api_00", false)]
-    fn api_tokens_are_told_by_their_prefix(#[case] header: &'static str, #[case] is: bool) {
+    fn api_tokens_are_recognised_by_prefix(#[case] header: &'static str, #[case] is: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static(header));
-        assert_eq!(shown(&headers).is_some(), is, "{header}");
+        assert_eq!(presented_token(&headers).is_some(), is, "{header}");
     }
 }
