@@ -62,7 +62,7 @@ fn tail(text: &str) -> Result<Tail, String> {
 /// There is no such user or container, no server answers, or reading fails; Ctrl-C while it is followed.
 pub async fn logs(server: &Server, args: LogsArgs) -> Result {
     if args.previous {
-        return previous(server, &args).await;
+        return print_previous(server, &args).await;
     }
     let mut path = format!("{PATH}?username={}", escaped(&args.name));
     path += &match args.tail {
@@ -81,14 +81,14 @@ pub async fn logs(server: &Server, args: LogsArgs) -> Result {
         };
     }
     let answer = match server.get(&path).await {
-        Err(Failure::NotFound(_)) => return Err(absent(server, &args.name).await),
+        Err(Failure::NotFound(_)) => return Err(explain_absence(server, &args.name).await),
         answer => answer?,
     };
     if answer["truncated"] == true {
         screen::note("some lines are left out; --tail and --since show fewer");
     }
     let text = text(&answer, "logs");
-    let lines = text.lines().map(|line| shown(line, args.timestamps));
+    let lines = text.lines().map(|line| format_line(line, args.timestamps));
     screen::print(&lines.collect::<String>())
 }
 
@@ -96,7 +96,7 @@ async fn follow(server: &Server, args: &LogsArgs, path: &str) -> Result {
     let answer = server.open(server.request(Method::GET, path)).await?;
     match answer.status() {
         StatusCode::OK => {}
-        StatusCode::NOT_FOUND => return Err(absent(server, &args.name).await),
+        StatusCode::NOT_FOUND => return Err(explain_absence(server, &args.name).await),
         _ => return server.read(answer).await.map(drop),
     }
     let mut events = Events::of(answer);
@@ -111,7 +111,7 @@ async fn follow(server: &Server, args: &LogsArgs, path: &str) -> Result {
                 let error: Value = serde_json::from_str(&data).unwrap_or_default();
                 return Err(Failure::Unavailable(cleaned(&error, "error")));
             }
-            _ => screen::print(&shown(&data, args.timestamps))?,
+            _ => screen::print(&format_line(&data, args.timestamps))?,
         }
     }
     let text = "the server ended the log; repeat the command with --since";
@@ -119,7 +119,7 @@ async fn follow(server: &Server, args: &LogsArgs, path: &str) -> Result {
 }
 
 /// A line for a terminal. The server begins each with its time.
-fn shown(line: &str, timestamps: bool) -> String {
+fn format_line(line: &str, timestamps: bool) -> String {
     let time = |text: &str| text.contains('T') && Timestamp::parse_rfc3339(text).is_some();
     let line = match line.split_once(' ') {
         Some((at, rest)) if !timestamps && time(at) => rest,
@@ -134,7 +134,7 @@ fn users() -> Result<&'static KindInfo> {
 }
 
 /// Says whether there is no user, or only no container.
-async fn absent(server: &Server, name: &str) -> Failure {
+async fn explain_absence(server: &Server, name: &str) -> Failure {
     let kind = match users() {
         Ok(kind) => kind,
         Err(failure) => return failure,
@@ -150,7 +150,7 @@ async fn absent(server: &Server, name: &str) -> Failure {
 }
 
 /// The lines that were kept of the last end.
-async fn previous(server: &Server, args: &LogsArgs) -> Result {
+async fn print_previous(server: &Server, args: &LogsArgs) -> Result {
     let name = &args.name;
     let path = format!("/api/admin/reconcile/objects/container/{}", escaped(name));
     let object = match server.get(&path).await {
@@ -191,12 +191,12 @@ mod tests {
     #[test]
     fn lines_are_clean_and_timed_on_request() {
         let line = "2026-05-11T11:46:40.123456789Z a\u{1b}[2Jb\tc";
-        assert_eq!(shown(line, false), "a\\u{1b}[2Jb c\n");
-        assert!(shown(line, true).starts_with("2026-05-11T11:46:40.123456789Z a"));
-        assert_eq!(shown("2026-05-11T11:46:40Z ", false), "\n");
-        assert_eq!(shown("2026-05-11T11:46:40Z", false), "\n");
+        assert_eq!(format_line(line, false), "a\\u{1b}[2Jb c\n");
+        assert!(format_line(line, true).starts_with("2026-05-11T11:46:40.123456789Z a"));
+        assert_eq!(format_line("2026-05-11T11:46:40Z ", false), "\n");
+        assert_eq!(format_line("2026-05-11T11:46:40Z", false), "\n");
         // The rest of a line that was too long for one.
-        assert_eq!(shown("no time here", false), "no time here\n");
+        assert_eq!(format_line("no time here", false), "no time here\n");
     }
 
     #[test]

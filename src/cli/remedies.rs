@@ -9,7 +9,7 @@ use strum::VariantArray;
 use super::Cli;
 
 /// Commands in a text: what is in backquotes and begins with the program's name.
-fn commands(text: &str) -> Vec<String> {
+fn list_commands(text: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     let named = quoted.filter(|quoted| quoted.starts_with("agentyard "));
     named.map(str::to_owned).collect()
@@ -50,7 +50,7 @@ fn every_remedy_of_a_reason_names_a_command() {
     let mut count = 0;
     for reason in Reason::VARIANTS {
         let remedy = reason.remedy();
-        for command in commands(remedy) {
+        for command in list_commands(remedy) {
             count += 1;
             assert_eq!(find_fault(&command, Named::Whole), None, "{reason}");
         }
@@ -66,7 +66,7 @@ fn every_remedy_of_a_reason_names_a_command() {
 }
 
 /// Puts a value in the place of everything in braces.
-fn fill(command: &str, value: &str) -> String {
+fn fill_placeholders(command: &str, value: &str) -> String {
     let mut parts = command.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -77,12 +77,12 @@ fn fill(command: &str, value: &str) -> String {
     filled
 }
 
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "tests" {
-            sources(&path, files);
+            collect_sources(&path, files);
         } else if name.ends_with(".rs") && !name.contains("tests") && name != "remedies.rs" {
             files.push(path);
         }
@@ -95,7 +95,7 @@ fn every_command_in_a_text_of_the_code_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     for folder in ["src", "api/src", "reconcilers/src", "schema/src"] {
-        sources(&root.join(folder), &mut files);
+        collect_sources(&root.join(folder), &mut files);
     }
     let mut faults = Vec::new();
     let mut count = 0;
@@ -110,12 +110,12 @@ fn every_command_in_a_text_of_the_code_exists() {
                 .replace("`{command} ", "`agentyard ")
                 .replace("\\\"", "\"");
             // One that is all formatted in comes from elsewhere in the code.
-            let all = commands(&line).into_iter();
+            let all = list_commands(&line).into_iter();
             for command in all.filter(|command| !command.starts_with("agentyard {")) {
                 count += 1;
                 // A placeholder stands for a number, or an object.
                 let faults_of = ["1", "user/alice"].map(|value| {
-                    let filled = fill(&command, value);
+                    let filled = fill_placeholders(&command, value);
                     find_fault(&filled, Named::InPassing)
                 });
                 if let [Some(fault), Some(_)] = faults_of {

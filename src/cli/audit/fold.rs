@@ -38,7 +38,7 @@ impl Row {
     }
 
     /// Returns whether an older entry belongs to it.
-    fn takes(&self, entry: &Value) -> bool {
+    fn includes(&self, entry: &Value) -> bool {
         let same = |key: &str| at(&self.newest, key) == at(entry, key);
         if !["actor", "action", "outcome"].into_iter().all(same) {
             return false;
@@ -51,7 +51,7 @@ impl Row {
         is_request || is_near
     }
 
-    fn take(&mut self, entry: &Value) {
+    fn add(&mut self, entry: &Value) {
         self.oldest_at = moment(entry, "at");
         for object in objects(entry) {
             if !self.objects.contains(&object) {
@@ -75,7 +75,7 @@ impl Folder {
         let mut rows = Vec::new();
         for entry in entries {
             match &mut self.open {
-                Some(row) if row.takes(&entry) => row.take(&entry),
+                Some(row) if row.includes(&entry) => row.add(&entry),
                 open => rows.extend(open.replace(Row::new(entry)).map(Row::finish)),
             }
         }

@@ -123,7 +123,7 @@ fn beside(target: &Path) -> Result<NamedTempFile> {
         .map_err(|error| unwritten(target, &error))
 }
 
-fn keep(file: NamedTempFile, target: &Path, overwrite: bool) -> Result {
+fn keep_file(file: NamedTempFile, target: &Path, overwrite: bool) -> Result {
     // A link that is there is replaced, never followed.
     let kept = match overwrite {
         true => file.persist(target),
@@ -137,7 +137,7 @@ async fn file(workspace: &Workspace<'_>, path: &str, target: &Path, overwrite: b
     let answer = open(workspace, path).await?;
     let mut file = beside(target)?;
     receive(workspace.server, answer, file.as_file_mut()).await?;
-    keep(file, target, overwrite)?;
+    keep_file(file, target, overwrite)?;
     screen::print(&format!("{}\n", target.display()))
 }
 
@@ -187,7 +187,7 @@ fn unpack(mut packed: File, target: &Path, overwrite: bool) -> Result<(u64, Stri
         }
         let mut file = beside(&to)?;
         io::copy(&mut entry, &mut file).map_err(|error| unwritten(&to, &error))?;
-        keep(file, &to, overwrite)?;
+        keep_file(file, &to, overwrite)?;
         files += 1;
     }
     Ok((files, left_out))

@@ -232,7 +232,7 @@ async fn send_tree(
         }
         let mut rest = files.as_slice();
         while !rest.is_empty() {
-            let (batch, more) = rest.split_at(batch(rest));
+            let (batch, more) = rest.split_at(batch_size(rest));
             send(workspace, &folder, batch, overwrite).await?;
             copied += batch.len() as u64;
             if let Some(bar) = &bar {
@@ -248,7 +248,7 @@ async fn send_tree(
 }
 
 /// Number of files in the next request: at least one.
-fn batch(files: &[LocalFile]) -> usize {
+fn batch_size(files: &[LocalFile]) -> usize {
     let mut bytes = 0;
     let fitting = files.iter().take(AT_ONCE).take_while(|file| {
         bytes += file.length;
@@ -325,9 +325,9 @@ mod tests {
             length,
         };
         let many: Vec<_> = (0..250).map(|_| file(1)).collect();
-        assert_eq!(batch(&many), AT_ONCE);
+        assert_eq!(batch_size(&many), AT_ONCE);
         let long: Vec<_> = (0..20).map(|_| file(LONGEST_FILE)).collect();
-        assert_eq!(batch(&long), 8);
-        assert_eq!(batch(&[file(u64::MAX)]), 1);
+        assert_eq!(batch_size(&long), 8);
+        assert_eq!(batch_size(&[file(u64::MAX)]), 1);
     }
 }

@@ -84,8 +84,8 @@ pub async fn limits(server: &Server, args: LimitsArgs) -> Result {
     };
     let config = server.get("/api/config").await?;
     let current = Current {
-        cpu: own(&object, &config, "cpu_limit"),
-        memory: own(&object, &config, "memory_limit_mb"),
+        cpu: find_limit(&object, &config, "cpu_limit"),
+        memory: find_limit(&object, &config, "memory_limit_mb"),
     };
     if args.cpu.is_none() && args.memory.is_none() {
         return screen::print(&describe(&current, &config));
@@ -93,8 +93,8 @@ pub async fn limits(server: &Server, args: LimitsArgs) -> Result {
     let mut body = json!({
         "username": name,
         // The route sets both: what is not given stays.
-        "cpu_limit": sent(args.cpu.unwrap_or(current.cpu)),
-        "memory_limit_mb": sent(args.memory.unwrap_or(current.memory)),
+        "cpu_limit": limit_value(args.cpu.unwrap_or(current.cpu)),
+        "memory_limit_mb": limit_value(args.memory.unwrap_or(current.memory)),
         "if_generation": number(&object, "generation"),
     });
     if args.detach {
@@ -114,7 +114,7 @@ struct Current {
 }
 
 /// The limit in force. One that equals the configured value counts as configured.
-fn own(object: &Value, config: &Value, key: &str) -> Limit {
+fn find_limit(object: &Value, config: &Value, key: &str) -> Limit {
     let desired = at(object, "desired");
     let value = at(desired, key);
     let configured = at(config, "container");
@@ -125,7 +125,7 @@ fn own(object: &Value, config: &Value, key: &str) -> Limit {
 }
 
 /// The value in a request; an empty one returns to what is configured.
-fn sent(limit: Limit) -> Value {
+fn limit_value(limit: Limit) -> Value {
     match limit {
         Limit::Default => json!(""),
         Limit::Own(value) => json!(value.to_string()),
@@ -180,15 +180,15 @@ mod tests {
         let config = json!({"container": {"cpu_limit": 0.0, "memory_limit_mb": 1024}});
         let object = json!({"desired": {"cpu_limit": 1.5, "memory_limit_mb": 1024}});
         let current = Current {
-            cpu: own(&object, &config, "cpu_limit"),
-            memory: own(&object, &config, "memory_limit_mb"),
+            cpu: find_limit(&object, &config, "cpu_limit"),
+            memory: find_limit(&object, &config, "memory_limit_mb"),
         };
         assert_eq!(
             describe(&current, &config),
             "cpu:    1.5 cores (of this user)\nmemory: 1024 MiB (as configured)\n"
         );
-        assert_eq!(sent(current.cpu), json!("1.5"));
-        assert_eq!(sent(current.memory), json!(""));
+        assert_eq!(limit_value(current.cpu), json!("1.5"));
+        assert_eq!(limit_value(current.memory), json!(""));
         let unlimited = Current {
             cpu: Limit::Default,
             memory: Limit::Own(json!(0)),
