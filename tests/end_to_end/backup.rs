@@ -1,5 +1,6 @@
 //! Backups beside a service that works, and the ways back from them.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,13 @@ fn engine() -> Arc<FakeEngine> {
 
 fn workspace(data: &Path, user: usize) -> PathBuf {
     data.join(format!("users/user{user}/.agent/workspace"))
+}
+
+/// Prepares an installation as a first start does, without an engine.
+async fn prepare(launch: &Launch, data: &Path) {
+    ends(launch, &["init", "--adapter", "echo"], 0).await;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700).create(data.join("archive")).unwrap();
 }
 
 /// The folder of the only or newest backup.
@@ -272,8 +280,7 @@ async fn file_of_a_user_comes_back_from_a_backup() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_backup_leaves_none_that_looks_complete() {
     let stage = Stage::new();
-    let command = stage.command().arg("--adapter").arg("echo");
-    ends(&command, &["init"], 0).await;
+    prepare(&stage.command(), &stage.data()).await;
     let backups = stage.path().join("backups");
     let to = backups.to_str().unwrap();
     for point in ["backup.before_head", "backup.before_rename"] {
@@ -416,7 +423,7 @@ async fn backup_of_a_server_database_is_restored_on_postgres() {
     let postgres = OwnPostgres::start_new();
     let url = postgres.url();
     let at = |url: &str| stage.command().arg("--database-url").arg(url);
-    ends(&at(&url).arg("--adapter").arg("echo"), &["init"], 0).await;
+    prepare(&at(&url), &stage.data()).await;
     with_users(&Backend::Postgres(url.clone())).await;
     let (backups, key) = (stage.path().join("backups"), stage.path().join("kept.key"));
     let (to, key_file) = (backups.to_str().unwrap(), key.to_str().unwrap());
