@@ -329,10 +329,7 @@ async fn scheduled_backup_is_made_and_its_failure_is_told() {
     .await;
 
     let patch = [("config", r#"{"backup.directory":"/nowhere/backups"}"#)];
-    admin
-        .post("/api/admin/config/save", &patch)
-        .await
-        .expect(200);
+    admin.post("/api/config", &patch).await.expect(200);
     let (status, line) = admin.readiness_line("backup: degraded", seconds(60)).await;
     assert_eq!(status, 200);
     assert!(
