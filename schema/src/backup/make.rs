@@ -79,7 +79,7 @@ enum Target {
         top: OwnedFd,
         partial: String,
         name: String,
-        before: Option<Backup>,
+        before: Option<Box<Backup>>,
     },
     Stream {
         tar: tar::Builder<Box<dyn Write + Send>>,
@@ -112,6 +112,7 @@ impl Making {
         let before = kept.pop();
         let before = before.and_then(|kept| Backup::open(&directory.path().join(kept.name)).ok());
         let before = before.filter(|before| before.check_lines().is_ok());
+        let before = before.map(Box::new);
         let (top, partial, name) = directory.make_partial(now)?;
         Ok(Self {
             target: Target::Folder {
