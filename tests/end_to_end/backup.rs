@@ -14,6 +14,7 @@ use schema::transfer::{self, Copied};
 use schema::user::{self, NewUser, Source};
 use serde_json::Value;
 use sqlx::Connection as _;
+use tokio::task::JoinSet;
 
 use crate::in_process::InProcess;
 use crate::support::client::Target;
@@ -94,9 +95,10 @@ async fn backup_beside_writers_is_restored_and_served() {
         })
         .collect();
     let admin = Client::new(Target::Unix(data.join("admin.sock")));
-    let groups = {
+    let mut groups = JoinSet::new();
+    {
         let (admin, stop) = (admin.clone(), Arc::clone(&stop));
-        tokio::spawn(async move {
+        groups.spawn(async move {
             let mut made = 0;
             while !stop.load(Ordering::Relaxed) {
                 let name = format!("group{made}");
@@ -106,8 +108,8 @@ async fn backup_beside_writers_is_restored_and_served() {
                     .expect(200);
                 made += 1;
             }
-        })
-    };
+        });
+    }
     let (backups, key) = (stage.path().join("backups"), stage.path().join("kept.key"));
     let (to, key_file) = (backups.to_str().unwrap(), key.to_str().unwrap());
     let command = stage.command();
@@ -120,7 +122,9 @@ async fn backup_beside_writers_is_restored_and_served() {
     for writer in writers {
         writer.join().unwrap();
     }
-    groups.await.unwrap();
+    while let Some(ended) = groups.join_next().await {
+        ended.unwrap();
+    }
     let listed = ends(&command, &["backup", "list", to, "-o", "json"], 0).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
