@@ -54,7 +54,8 @@ pub(crate) const EMPTY_LOG: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 /// Copies a file as it is at one moment; the path of the copy is bound (SQLite only).
 pub(crate) const COPY_FILE: &str = "VACUUM INTO $1";
 /// The first ten faults of a file, or `ok` (SQLite only).
-pub(crate) const INTEGRITY_CHECK: &str = "SELECT integrity_check FROM pragma_integrity_check(10)";
+pub(crate) const INTEGRITY_CHECK: &str =
+    "SELECT integrity_check FROM pragma_integrity_check LIMIT 10";
 /// Integrity of a file (SQLite only).
 pub(crate) const QUICK_CHECK: &str = "SELECT quick_check FROM pragma_quick_check";
 /// Tables of a file (SQLite only).

@@ -1,5 +1,6 @@
 //! Backups beside a service that works, and the ways back from them.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use schema::transfer::{self, Copied};
 use schema::user::{self, NewUser, Source};
 use serde_json::Value;
 use sqlx::Connection as _;
+use tokio::task::JoinSet;
 
 use crate::in_process::InProcess;
 use crate::support::client::Target;
@@ -40,6 +42,13 @@ fn workspace(data: &Path, user: usize) -> PathBuf {
     data.join(format!("users/user{user}/.agent/workspace"))
 }
 
+/// Prepares an installation as a first start does, without an engine.
+async fn prepare(launch: &Launch, data: &Path) {
+    ends(launch, &["init", "--adapter", "echo"], 0).await;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700).create(data.join("archive")).unwrap();
+}
+
 /// The folder of the only or newest backup.
 fn newest(backups: &Path) -> PathBuf {
     let entries = std::fs::read_dir(backups).unwrap();
@@ -48,7 +57,7 @@ fn newest(backups: &Path) -> PathBuf {
     paths.filter(shown).max().expect("there is a backup")
 }
 
-/// Writes, replaces and removes files until `stop` is set.
+/// Writes, replaces and removes files until it is told to stop.
 fn write_files(workspace: PathBuf, stop: Arc<AtomicBool>) {
     let mut round = 0_u64;
     while !stop.load(Ordering::Relaxed) {
@@ -86,10 +95,10 @@ async fn backup_beside_writers_is_restored_and_served() {
         })
         .collect();
     let admin = Client::new(Target::Unix(data.join("admin.sock")));
-    let mut groups = tokio::task::JoinSet::new();
-    groups.spawn({
+    let mut groups = JoinSet::new();
+    {
         let (admin, stop) = (admin.clone(), Arc::clone(&stop));
-        async move {
+        groups.spawn(async move {
             let mut made = 0;
             while !stop.load(Ordering::Relaxed) {
                 let name = format!("group{made}");
@@ -99,8 +108,8 @@ async fn backup_beside_writers_is_restored_and_served() {
                     .expect(200);
                 made += 1;
             }
-        }
-    });
+        });
+    }
     let (backups, key) = (stage.path().join("backups"), stage.path().join("kept.key"));
     let (to, key_file) = (backups.to_str().unwrap(), key.to_str().unwrap());
     let command = stage.command();
@@ -113,7 +122,9 @@ async fn backup_beside_writers_is_restored_and_served() {
     for writer in writers {
         writer.join().unwrap();
     }
-    groups.join_all().await;
+    while let Some(ended) = groups.join_next().await {
+        ended.unwrap();
+    }
     let listed = ends(&command, &["backup", "list", to, "-o", "json"], 0).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
@@ -273,8 +284,7 @@ async fn file_of_a_user_comes_back_from_a_backup() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_backup_leaves_none_that_looks_complete() {
     let stage = Stage::new();
-    let command = stage.command().arg("--adapter").arg("echo");
-    ends(&command, &["init"], 0).await;
+    prepare(&stage.command(), &stage.data()).await;
     let backups = stage.path().join("backups");
     let to = backups.to_str().unwrap();
     for point in ["backup.before_head", "backup.before_rename"] {
@@ -323,10 +333,7 @@ async fn scheduled_backup_is_made_and_its_failure_is_told() {
     .await;
 
     let patch = [("config", r#"{"backup.directory":"/nowhere/backups"}"#)];
-    admin
-        .post("/api/admin/config/save", &patch)
-        .await
-        .expect(200);
+    admin.post("/api/config", &patch).await.expect(200);
     let (status, line) = admin.readiness_line("backup: degraded", seconds(60)).await;
     assert_eq!(status, 200);
     assert!(
@@ -417,7 +424,7 @@ async fn backup_of_a_server_database_is_restored_on_postgres() {
     let postgres = OwnPostgres::start_new();
     let url = postgres.url();
     let at = |url: &str| stage.command().arg("--database-url").arg(url);
-    ends(&at(&url).arg("--adapter").arg("echo"), &["init"], 0).await;
+    prepare(&at(&url), &stage.data()).await;
     with_users(&Backend::Postgres(url.clone())).await;
     let (backups, key) = (stage.path().join("backups"), stage.path().join("kept.key"));
     let (to, key_file) = (backups.to_str().unwrap(), key.to_str().unwrap());

@@ -112,6 +112,7 @@ impl Making {
         let before = kept.pop();
         let before = before.and_then(|kept| Backup::open(&directory.path().join(kept.name)).ok());
         let before = before.filter(|before| before.check_lines().is_ok());
+        let before = before.map(Box::new);
         let (top, partial, name) = directory.make_partial(now)?;
         Ok(Self {
             target: Target::Folder {
@@ -119,7 +120,7 @@ impl Making {
                 top,
                 partial,
                 name,
-                before: before.map(Box::new),
+                before,
             },
             started_at: now,
             done: false,

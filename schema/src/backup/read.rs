@@ -106,8 +106,10 @@ impl Backup {
     /// # Errors
     /// When the list is damaged.
     pub fn has(&self, path: &Path) -> Result<bool, BackupError> {
-        let escaped = escape(path);
-        for line in self.lines_under(path)? {
+        // Without a slash at the end.
+        let path: PathBuf = path.components().collect();
+        let escaped = escape(&path);
+        for line in self.lines_under(&path)? {
             if line?.path == escaped {
                 return Ok(true);
             }

@@ -400,6 +400,9 @@ fn one_folder_is_selected() {
     let placed = place("users/alice/.agent").unwrap();
     assert_eq!((placed.kind, placed.entries), (Some(EntryKind::Dir), 3));
     assert!(to.path().join("entry/workspace/notes.txt").exists());
+    for (path, is_there) in [("users/alice/", true), ("users/alice/.agen", false)] {
+        assert_eq!(backup.has(Path::new(path)).unwrap(), is_there, "{path}");
+    }
     for missing in ["users/alice/.agen", "users/bob", "database.sqlite"] {
         assert!(
             matches!(place(missing), Err(BackupError::NoEntry(_))),

@@ -93,17 +93,19 @@ impl Backup {
             let path = line.to_path();
             if let Some(detail) = difference(top, &path, &line, line.path == *database) {
                 // A damaged file is missing, which was told.
-                if !placed
-                    .damaged_names
-                    .iter()
-                    .any(|name| name.starts_with(&line.path))
-                {
+                if !is_told(&placed, &line.path) {
                     differs(&line.path, detail);
                 }
             }
         }
         Ok((placed, differences))
     }
+}
+
+fn is_told(placed: &Placed, path: &str) -> bool {
+    let names = placed.damaged_names.iter();
+    let mut rests = names.filter_map(|name| name.strip_prefix(path));
+    rests.any(|rest| rest.starts_with(": "))
 }
 
 /// What is different between an entry and its line.

@@ -124,7 +124,7 @@ fn read(path: &Path) -> Result<Option<MasterKey>, SecretsError> {
     }
     if metadata.len() != FILE_LEN as u64 {
         return Err(unusable(format!(
-            "it has {} bytes instead of {FILE_LEN} (64 hex digits and a newline); restore it from a backup",
+            "it has {} bytes instead of {FILE_LEN} (64 hex digits and a newline); use the copy of it that was kept",
             metadata.len()
         )));
     }
@@ -137,7 +137,7 @@ fn read(path: &Path) -> Result<Option<MasterKey>, SecretsError> {
         .and_then(|digits| hex::decode_to_slice(digits, key.as_mut_slice()).ok())
         .ok_or_else(|| {
             unusable(
-                "it does not hold 64 lower-case hex digits and a newline; restore it from a backup"
+                "it does not hold 64 lower-case hex digits and a newline; use the copy of it that was kept"
                     .to_owned(),
             )
         })?;

@@ -73,7 +73,7 @@ pub fn left_out(left: &LeftOut) {
     let counts = left
         .counts
         .iter()
-        .map(|(reason, count)| format!("{count} {reason}"));
+        .map(|(reason, count)| format!("{reason}: {count}"));
     let counts: Vec<String> = counts.collect();
     screen::note(&format!(
         "left out: {} ({}); the manifest names the first hundred",

@@ -286,7 +286,7 @@ fn find(backup: &Backup, user: &UserName, path: &Path) -> Result<PathBuf> {
     }
     Err(Failure::NotFound(format!(
         "{} is not in the home of {user} in this backup; {}/manifest.jsonl lists all entries",
-        clean(&given.display().to_string()),
+        clean(&path.display().to_string()),
         backup.path().display()
     )))
 }
