@@ -52,7 +52,7 @@ pub enum Ask {
     Pause(switches::SwitchArgs),
     /// Resume reconciliation
     #[command(
-        after_help = "Objects and reconcilers that were paused one by one stay paused with --all.\n\nExamples:\n  agentyard resume container/alice\n  agentyard resume --all"
+        after_help = "With --all, objects and reconcilers that were paused individually stay paused.\n\nExamples:\n  agentyard resume container/alice\n  agentyard resume --all"
     )]
     Resume(switches::SwitchArgs),
     /// Recreate containers; also retries a failed replacement
@@ -77,22 +77,22 @@ pub enum Ask {
     Debug(switches::DebugArgs),
     /// Show the log of a user's container
     #[command(
-        after_help = "Escape sequences and control characters are removed or made visible.\n\nExamples:\n  agentyard logs alice --since 10m\n  agentyard logs alice -f --tail 20 --timestamps\n  agentyard logs alice --previous"
+        after_help = "Control characters and escape sequences are removed or made visible.\n\nExamples:\n  agentyard logs alice --since 10m\n  agentyard logs alice -f --tail 20 --timestamps\n  agentyard logs alice --previous"
     )]
     Logs(logs::LogsArgs),
-    /// Show CPU and memory of running agents
+    /// Show CPU and memory use of running containers
     #[command(
-        after_help = "Only the agents shown are asked, one sample each; they are sorted among each other.\n\nExamples:\n  agentyard top\n  agentyard top containers --limit 100 --sort-by memory\n  agentyard top container/alice container/bob --watch"
+        after_help = "Only the containers shown are sampled, once each; --sort-by sorts within these.\n\nExamples:\n  agentyard top\n  agentyard top containers --limit 100 --sort-by memory\n  agentyard top container/alice container/bob --watch"
     )]
     Top(top::TopArgs),
     /// Run a program in a user's container (on the server's machine); exits with its code
     #[command(
-        after_help = "The audit trail names the program, without its arguments. The program ends with this command.\n\nExamples:\n  agentyard exec -it alice -- sh\n  agentyard exec alice -- ls -l /root\n  echo 'select 1' | agentyard exec -i alice -- sqlite3 notes.db"
+        after_help = "The program is ended if this command is interrupted or loses its connection. The audit trail records the program without its arguments.\n\nExamples:\n  agentyard exec -it alice -- sh\n  agentyard exec alice -- ls -l /root\n  echo 'select 1' | agentyard exec -i alice -- sqlite3 notes.db"
     )]
     Exec(exec::ExecArgs),
     /// Copy files and folders to and from a user's workspace (on the server's machine)
     #[command(
-        after_help = "Paths in a workspace are NAME:PATH, relative to its top. Limits and quotas of users' files hold: 32 MiB a file.\nLinks are not copied. A folder that exists gets the copy inside.\n\nExamples:\n  agentyard cp report.pdf alice:notes/\n  agentyard cp alice:notes ./notes\n  agentyard cp ./templates alice:templates --overwrite"
+        after_help = "USER:PATH is relative to the top of the user's workspace. An existing folder as TARGET receives the copy inside it. Links are not copied. The user's quota applies, and the limit of 32 MiB per file.\n\nExamples:\n  agentyard cp report.pdf alice:notes/\n  agentyard cp alice:notes ./notes\n  agentyard cp ./templates alice:templates --overwrite"
     )]
     Cp(copy::CopyArgs),
     /// Read, change, roll back and apply the configuration
@@ -122,13 +122,13 @@ pub enum Ask {
     /// Create and delete superadmins
     #[command(subcommand)]
     Superadmin(superadmin::SuperadminCommand),
-    /// Disconnect browsers and desktops of users
+    /// Disconnect executors: browsers and desktops of users
     #[command(subcommand)]
     Executor(executor::ExecutorCommand),
     /// Test and synchronise the directory, edit the whitelist, switch the authentication mode
     #[command(subcommand)]
     Auth(auth::AuthCommand),
-    /// Create, list and revoke tokens with which programs use the API
+    /// Create, list and revoke API tokens for programs
     #[command(subcommand)]
     ApiToken(api_token::ApiTokenCommand),
     /// Read and verify the audit trail

@@ -27,19 +27,19 @@ pub struct LogsArgs {
     /// Name of the user, or container/NAME
     #[arg(value_name = "NAME", value_parser = bare_name)]
     name: String,
-    /// Follow the log until the container or Ctrl-C ends it
+    /// Follow the log until the container stops, or until Ctrl-C
     #[arg(short, long)]
     follow: bool,
     /// Number of newest lines, or `all`
     #[arg(long, value_name = "N", default_value = "100", value_parser = tail)]
     tail: Tail,
-    /// Only lines newer than this, such as 10m
+    /// Show only lines newer than this, such as 10m
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
-    /// The last lines before the container's last unexpected end
+    /// Show the last lines before the container's last unexpected end
     #[arg(short, long, conflicts_with_all = ["follow", "since", "timestamps"])]
     previous: bool,
-    /// Begin each line with its time
+    /// Show the time of each line
     #[arg(long)]
     timestamps: bool,
 }

@@ -18,10 +18,10 @@ pub struct SwitchArgs {
     /// Objects, such as container/alice
     #[arg(value_name = "KIND/NAME", required_unless_present_any = ["reconciler", "all"])]
     objects: Vec<Object>,
-    /// All objects of a reconciler, such as container
+    /// Select all objects of a reconciler, such as container
     #[arg(long, value_name = "NAME", conflicts_with = "objects", value_parser = reconciler)]
     reconciler: Option<String>,
-    /// All objects of all reconcilers
+    /// Select all objects of all reconcilers
     #[arg(long, conflicts_with_all = ["objects", "reconciler"])]
     all: bool,
 }

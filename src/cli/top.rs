@@ -25,22 +25,22 @@ const SHORTEST: Duration = Duration::from_secs(5);
 /// Agents and their order.
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// `containers`, or single ones, such as container/alice [default: the first running ones by name]
+    /// Containers, such as container/alice, or `containers` [default: running containers in order of name, up to --limit]
     #[arg(value_name = "containers|container/NAME", value_parser = which)]
     which: Vec<Which>,
     /// Filter by name
     #[arg(long, value_name = "TEXT", conflicts_with = "which")]
     search: Option<String>,
-    /// Maximum agents shown, up to 200
+    /// Maximum number of containers shown, up to 200
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Order of the agents shown
+    /// Order of the containers shown
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
     sort_by: Order,
     /// Repeat until interrupted
     #[arg(short, long)]
     watch: bool,
-    /// Time between two rounds, at least 5s
+    /// Time between samples, at least 5s
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = interval, requires = "watch")]
     interval: Duration,
     #[command(flatten)]

@@ -17,13 +17,13 @@ use super::{Failure, Result};
 /// What to copy where.
 #[derive(Debug, Args)]
 pub struct CopyArgs {
-    /// File or folder: a path of this machine, or USER:PATH in a workspace
+    /// File or folder: a path on this machine, or USER:PATH in a workspace
     #[arg(value_name = "SOURCE")]
     source: Place,
-    /// Where it goes: USER:PATH, or a path of this machine; a folder that exists gets the copy inside
+    /// Target: USER:PATH, or a path on this machine
     #[arg(value_name = "TARGET")]
     target: Place,
-    /// Replace files that exist; folders that exist keep what else is in them
+    /// Replace existing files; other files in existing folders stay
     #[arg(long)]
     overwrite: bool,
 }

@@ -32,7 +32,7 @@ pub struct ExecArgs {
     /// Pass standard input to the program
     #[arg(short = 'i', long = "stdin")]
     stdin: bool,
-    /// Give the program a terminal
+    /// Allocate a terminal for the program
     #[arg(short = 't', long = "tty")]
     tty: bool,
     /// User in whose container the program runs

@@ -38,7 +38,7 @@ pub struct GetArgs {
     /// Select by labels: users by group, image, state, reason, source, disabled; other objects by state
     #[arg(short = 'l', long, value_name = "LABEL=VALUE,…", conflicts_with_all = ["names", "watch"])]
     selector: Option<Selector>,
-    /// Sort by a column, or by a field such as .health.since; -COLUMN: the last one first
+    /// Sort by a column, or by a field such as .health.since; -COLUMN: in descending order
     #[arg(
         long,
         value_name = "COLUMN",
@@ -51,7 +51,7 @@ pub struct GetArgs {
     /// Print objects as they change, until interrupted
     #[arg(short, long)]
     watch: bool,
-    /// Only those that are not ready
+    /// List only objects that are not ready
     #[arg(long, conflicts_with_all = ["names", "watch"])]
     not_ready: bool,
 }
