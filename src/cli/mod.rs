@@ -114,44 +114,44 @@ enum Command {
         after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random\n  agentyard reset-password alice --password - < password.txt"
     )]
     ResetPassword(reset_password::ResetArgs),
-    /// Check everything that the service needs, with a remedy for each fault; exits 1 if one fails
+    /// Check the installation and print a remedy for each fault; exits 1 if a check fails
     #[command(
-        after_help = "Give it the options of `serve`, or the same settings file. Without a server the checks of the machine are made.\n\nExamples:\n  agentyard doctor\n  agentyard doctor --config /etc/agentyard.yml -o json"
+        after_help = "Pass the options of `serve`, or the same settings file. Without a running server, only checks of this machine are made.\n\nExamples:\n  agentyard doctor\n  agentyard doctor --config /etc/agentyard.yml -o json"
     )]
     Doctor(Box<doctor::DoctorArgs>),
-    /// List, show and restore the directories of deleted users (on the server's machine)
+    /// List, show, restore and delete archived directories of users (on the server's machine)
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
     /// Back up the installation while it runs (on the server's machine)
     #[command(
-        after_help = "Makes a dated folder in DIR with the database, the skills, users' files, archives and a manifest of digests; files that did not change are shared with the backup before. The master key is not in it.\n\nExamples:\n  agentyard backup /mnt/backup --key-file /root/agentyard.key\n  agentyard backup - | ssh host 'cat > agentyard.tar'\n  agentyard backup verify /mnt/backup/20261127T195003Z"
+        after_help = "Makes a dated folder in DIR with the database, the skills, users' files, archives and a manifest of digests; unchanged files are hard links to those of the previous backup. The backup does not contain the master key; keep a copy of it elsewhere.\n\nExamples:\n  agentyard backup /mnt/backup --key-file /root/agentyard.key\n  agentyard backup - | ssh host 'cat > agentyard.tar'\n  agentyard backup verify /mnt/backup/20261127T195003Z"
     )]
     Backup(backup::BackupArgs),
     /// Restore a backup to an empty data directory, or files of one user (on the server's machine)
     #[command(
-        after_help = "Digests are compared while files are copied; damaged files are left out and named. Without --force, a file that exists stays, and what is restored goes beside it.\n\nExamples:\n  agentyard restore /mnt/backup/20261127T195003Z --key-file agentyard.key --data-dir /srv/agentyard\n  agentyard restore /mnt/backup/20261127T195003Z --user alice --path notes.txt\n  agentyard restore /mnt/backup/20261127T195003Z --to /srv/files"
+        after_help = "Digests are verified while files are copied; damaged files are skipped and listed. Existing files stay, and restored ones are placed beside them; --force replaces a file.\n\nExamples:\n  agentyard restore /mnt/backup/20261127T195003Z --key-file agentyard.key --data-dir /srv/agentyard\n  agentyard restore /mnt/backup/20261127T195003Z --user alice --path notes.txt\n  agentyard restore /mnt/backup/20261127T195003Z --to /srv/files"
     )]
     Restore(backup::restore::RestoreArgs),
     /// Move the database from SQLite to PostgreSQL or back, while no server runs
     #[command(
-        after_help = "Copies all tables in one transaction, and compares their digests. The database that the settings name stays as it is.\n\nExamples:\n  agentyard migrate-database postgres://agentyard@db.example.com/agentyard\n  agentyard migrate-database - < url-with-password"
+        after_help = "Copies all tables in one transaction and compares their digests. The source is the database of the settings and is not changed; set --database-url to the new database afterwards.\n\nExamples:\n  agentyard migrate-database postgres://agentyard@db.example.com/agentyard\n  agentyard migrate-database - < url-with-password"
     )]
     MigrateDatabase(backup::migrate::MigrateArgs),
     #[command(flatten)]
     Ask(ask::Ask),
-    /// Sign in to a server elsewhere; commands are for it from then on
+    /// Sign in to a remote server and make it the current context
     #[command(
-        after_help = "The password is prompted for, or read from standard input. A session ends after 24 hours; an API token (`agentyard api-token create`) when it expires.\n\nExamples:\n  agentyard login https://agents.example.com --username admin\n  agentyard login https://10.0.0.5:8443 --ca-file ca.pem --token-file ci.token --name lab\n\nScripts need no login: AGENTYARD_URL with AGENTYARD_TOKEN_FILE or AGENTYARD_TOKEN, and AGENTYARD_CA_FILE."
+        after_help = "Prompts for the password, or reads it from standard input. A session ends after 24 hours; an API token (`agentyard api-token create`) is valid until it expires.\n\nExamples:\n  agentyard login https://agents.example.com --username admin\n  agentyard login https://10.0.0.5:8443 --ca-file ca.pem --token-file ci.token --name lab\n\nScripts need no login: AGENTYARD_URL with AGENTYARD_TOKEN_FILE or AGENTYARD_TOKEN, and AGENTYARD_CA_FILE."
     )]
     Login(context::LoginArgs),
-    /// Sign out of a server elsewhere, and forget its context
+    /// Sign out of a remote server and remove its context
     #[command(after_help = "Examples:\n  agentyard logout\n  agentyard logout agents.example.com")]
     Logout {
         /// Name of the context [default: the current one]
         #[arg(value_name = "CONTEXT")]
         name: Option<String>,
     },
-    /// List servers that `agentyard login` signed in to, and choose one
+    /// List contexts (servers signed in to with `agentyard login`) and choose the current one
     #[command(subcommand)]
     Context(context::ContextCommand),
     /// Print shell completions

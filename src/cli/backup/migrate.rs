@@ -25,7 +25,7 @@ const LONGEST_URL: u64 = 8192;
 /// Where to move the database.
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    /// Empty database: postgres://… or sqlite:PATH; - reads it from standard input, as one with a password must be
+    /// Empty target database: postgres://… or sqlite:PATH; - reads the URL from standard input, required if it has a password
     #[arg(value_name = "URL")]
     url: String,
 }

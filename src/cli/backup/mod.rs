@@ -35,7 +35,7 @@ use crate::settings::Settings;
 pub struct BackupArgs {
     #[command(subcommand)]
     command: Option<BackupCommand>,
-    /// Directory that keeps backups, or - for a tar stream on standard output
+    /// Directory of backups, or - for a tar stream on standard output
     #[arg(value_name = "DIR", required = true)]
     directory: Option<PathBuf>,
     /// Also write the master key to this new file; keep it apart from the backups
@@ -49,7 +49,7 @@ pub enum BackupCommand {
     /// List the backups in a directory, oldest first
     #[command(after_help = "Examples:\n  agentyard backup list /mnt/backup")]
     List {
-        /// Directory that keeps backups
+        /// Directory of backups
         #[arg(value_name = "DIR")]
         directory: PathBuf,
         #[command(flatten)]
@@ -57,12 +57,12 @@ pub enum BackupCommand {
     },
     /// Restore a backup to a scratch directory and compare it with its manifest
     #[command(
-        after_help = "The scratch directory needs as much space as the backup, and is removed again. Opens the database and checks its integrity. Exits 1 if anything differs.\n\nExamples:\n  agentyard backup verify /mnt/backup/20261127T195003Z\n  agentyard backup verify /mnt/backup/20261127T195003Z --scratch /var/tmp/verify"
+        after_help = "The scratch directory needs as much space as the backup and is removed afterwards. The restored database is opened and its integrity checked. Exits 1 on any difference.\n\nExamples:\n  agentyard backup verify /mnt/backup/20261127T195003Z\n  agentyard backup verify /mnt/backup/20261127T195003Z --scratch /var/tmp/verify"
     )]
     Verify {
         /// Folder of the backup
         backup: PathBuf,
-        /// Directory for the scratch directory [default: the directory of the backup]
+        /// Parent of the scratch directory [default: the directory of backups]
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
     },
@@ -78,7 +78,7 @@ pub async fn backup(settings: impl FnOnce() -> Result<Settings>, args: BackupArg
         (Some(BackupCommand::Verify { backup, scratch }), _) => verify(backup, scratch).await,
         (None, Some(directory)) => create(&settings()?, directory, args.key_file.as_deref()).await,
         (None, None) => Err(Failure::Usage(
-            "name the directory that keeps backups".to_owned(),
+            "DIR is missing: name the directory of backups, or - for standard output".to_owned(),
         )),
     }
 }

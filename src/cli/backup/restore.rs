@@ -36,13 +36,13 @@ pub struct RestoreArgs {
     /// File with the master key of the backup
     #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "to"])]
     key_file: Option<PathBuf>,
-    /// User whose files are restored
+    /// Restore files of this user only
     #[arg(long, value_name = "NAME", requires = "path")]
     user: Option<String>,
-    /// File or folder in the user's home, or in the workspace
+    /// File or folder of the user, relative to the home directory or to the workspace
     #[arg(long, value_name = "PATH", requires = "user")]
     path: Option<PathBuf>,
-    /// Replace the file that is there, instead of restoring beside it
+    /// Replace an existing file (not a folder) instead of restoring beside it
     #[arg(long, requires = "user", conflicts_with = "to")]
     force: bool,
     /// Restore files only, to this new or empty directory

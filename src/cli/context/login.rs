@@ -34,13 +34,13 @@ pub struct LoginArgs {
     /// Superadmin to sign in as
     #[arg(long, value_name = "NAME", conflicts_with_all = ["token", "token_file"])]
     username: Option<String>,
-    /// Authorities (PEM) to trust in place of the system's
+    /// CA certificates (PEM) to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Use an API token in place of a session: `-` prompts for it, or reads standard input
+    /// Use an API token instead of a session: `-` prompts for it, or reads it from standard input
     #[arg(long, value_name = "-", conflicts_with = "token_file")]
     token: Option<String>,
-    /// Use the API token in this file, which no other user may read
+    /// Use the API token in this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Name of the context [default: host of the server]

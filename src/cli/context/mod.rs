@@ -22,7 +22,7 @@ use crate::settings::CommonArgs;
 /// The server that a command is for.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ContextArgs {
-    /// Server that `agentyard login` signed in to, or `local` for the server on this machine
+    /// Context (server signed in to with `agentyard login`), or `local` for the server on this machine
     #[arg(
         long,
         env = "AGENTYARD_CONTEXT",
@@ -36,10 +36,10 @@ pub struct ContextArgs {
 /// Contexts.
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {
-    /// List the servers that `agentyard login` signed in to
+    /// List contexts and their servers
     #[command(after_help = "Examples:\n  agentyard context list\n  agentyard context list -o json")]
     List(OutputArgs),
-    /// Choose the server that commands are for
+    /// Choose the current context: the server that later commands use
     #[command(
         after_help = "Examples:\n  agentyard context use agents.example.com\n  agentyard context use local"
     )]
