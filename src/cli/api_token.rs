@@ -16,12 +16,12 @@ const PATH: &str = "/api/admin/api-tokens";
 /// Tokens with which programs use the API.
 #[derive(Debug, Subcommand)]
 pub enum ApiTokenCommand {
-    /// Create a token and print it, once
+    /// Create a token and print it; it is shown only once
     #[command(
-        after_help = "Only the token is printed on standard output. It acts with `agentyard login URL --token -`, with AGENTYARD_URL and AGENTYARD_TOKEN_FILE, or in the header `Authorization: Bearer`.\n\nExamples:\n  agentyard api-token create nightly --role read --expires 90d\n  (umask 077; agentyard api-token create ci --role admin > ci.token)"
+        after_help = "Standard output has the token only. Use it with `agentyard login URL --token -`, with AGENTYARD_URL and AGENTYARD_TOKEN_FILE, or in the header `Authorization: Bearer`.\n\nExamples:\n  agentyard api-token create nightly --role read --expires 90d\n  (umask 077; agentyard api-token create ci --role admin > ci.token)"
     )]
     Create(CreateArgs),
-    /// List tokens with their roles, ends and last uses
+    /// List tokens with their roles, expiry and last use
     #[command(
         after_help = "Examples:\n  agentyard api-token list\n  agentyard api-token list -o json | jq -r '.[] | select(.expired).name'"
     )]
@@ -40,10 +40,10 @@ pub enum ApiTokenCommand {
 pub struct CreateArgs {
     /// Name of the token
     name: String,
-    /// What it may do
+    /// Permissions of the token
     #[arg(long, value_enum)]
     role: Role,
-    /// How long it is valid, at most 366d
+    /// Time until the token expires, at most 366d
     #[arg(long, value_name = "DURATION", default_value = "90d")]
     expires: String,
 }
@@ -52,9 +52,9 @@ pub struct CreateArgs {
 #[derive(Debug, Clone, Copy, ValueEnum, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Role {
-    /// Read and change
+    /// Read and write
     Admin,
-    /// Read
+    /// Read only
     Read,
 }
 

@@ -33,7 +33,7 @@ pub enum GroupCommand {
         after_help = "Examples:\n  agentyard group delete engineering --dry-run\n  agentyard group delete engineering"
     )]
     Delete(GroupArgs),
-    /// Move a group into another one; its members also get the skills of that one
+    /// Move a group into another one; its members also get the parent's skills
     #[command(
         after_help = "Examples:\n  agentyard group move backend --parent engineering\n  agentyard group move backend --top-level --dry-run"
     )]
@@ -58,10 +58,10 @@ pub enum GroupCommand {
 pub struct CreateArgs {
     /// Name of the group
     name: String,
-    /// Group that it is in
+    /// Parent group
     #[arg(long, value_name = "GROUP")]
     parent: Option<String>,
-    /// What it is for
+    /// Description of the group
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
@@ -80,7 +80,7 @@ pub struct GroupArgs {
 pub struct MoveArgs {
     /// Name of the group
     name: String,
-    /// Group that it is to be in
+    /// New parent group
     #[arg(long, value_name = "GROUP", required_unless_present = "top_level")]
     parent: Option<String>,
     /// Make it a top-level group
@@ -95,7 +95,7 @@ pub struct MoveArgs {
 pub struct UsersArgs {
     /// Name of the group
     group: String,
-    /// Users
+    /// Names of users
     #[arg(value_name = "USER", required = true)]
     users: Vec<String>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub enum SuperadminCommand {
     List(ListArgs),
     /// Create superadmins with generated passwords
     #[command(
-        after_help = "The passwords are printed once, as CSV of username and password, or written to the file that --passwords names.\n\nExamples:\n  agentyard superadmin create dora\n  agentyard superadmin create dora emil --passwords superadmins.csv"
+        after_help = "The passwords are shown once: as CSV on standard output, or in the file of --passwords.\n\nExamples:\n  agentyard superadmin create dora\n  agentyard superadmin create dora emil --passwords superadmins.csv"
     )]
     Create(CreateArgs),
     /// Delete superadmins; the last one cannot be deleted

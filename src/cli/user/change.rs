@@ -43,7 +43,7 @@ pub struct DeleteArgs {
     /// Do not ask for confirmation
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    /// Show what would be deleted, without deleting it
+    /// Show the users that would be deleted, without deleting them
     #[arg(long)]
     dry_run: bool,
     /// Return immediately

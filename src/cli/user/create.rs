@@ -33,10 +33,10 @@ pub struct CreateArgs {
     /// Names of users
     #[arg(value_name = "NAME", required_unless_present = "file")]
     names: Vec<UserName>,
-    /// CSV file with the header `username,password,image,groups`, or one name a line; `-` reads standard input
+    /// CSV file with the header `username,password,image,groups`, or one name per line; `-` reads standard input
     #[arg(short, long, value_name = "FILE", conflicts_with = "names")]
     file: Option<PathBuf>,
-    /// Tag of the configured image [default: image.tag]
+    /// Image of the users: a tag of the configured repository [default: image.tag]
     #[arg(long, value_name = "TAG", value_parser = tag)]
     image: Option<String>,
     /// Group that the users become members of (repeatable)

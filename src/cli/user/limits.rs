@@ -18,10 +18,10 @@ pub struct LimitsArgs {
     /// Name of the user
     #[arg(value_name = "NAME", value_parser = bare_name)]
     name: String,
-    /// Cores; 0 = no limit; `default` = container.cpu_limit
+    /// Number of cores, such as 1.5; 0 = no limit; `default` = container.cpu_limit
     #[arg(long, value_name = "CORES", value_parser = cores)]
     cpu: Option<Limit>,
-    /// Memory in MiB, or such as 2GiB; 0 = no limit; `default` = container.memory_limit_mb
+    /// Memory in MiB, such as 512, or with a unit, such as 2GiB; 0 = no limit; `default` = container.memory_limit_mb
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     memory: Option<Limit>,
     /// Return immediately

@@ -19,10 +19,9 @@ use super::reset_password::{self, ResetArgs};
 use super::server::Server;
 
 const CREATE_HELP: &str = "\
-Generated passwords are printed once, as CSV of username and password, or written to the file that --passwords names. A
-line of FILE that cannot be used is named with its number, and nothing is created; a name that the server refuses, such
-as one that exists, does not keep it from the others. A file with more than names begins with a header of the columns
-that it has; groups are separated by semicolons:
+Generated passwords are shown once: as CSV on standard output, or in the file of --passwords. Invalid lines of FILE are
+listed with their numbers, and no user is created. A user that the server refuses, such as an existing one, does not stop
+the creation of the rest. A FILE with more columns than names begins with a header; groups are separated by semicolons:
 
   username,password,image,groups
   alice,,,engineering;design
@@ -40,7 +39,7 @@ pub enum UserCommand {
     /// Create local users
     #[command(after_help = CREATE_HELP)]
     Create(create::CreateArgs),
-    /// Delete users; their workspaces are archived
+    /// Delete users; their directories are archived
     #[command(
         after_help = "Examples:\n  agentyard user delete alice --dry-run\n  agentyard user delete alice bob --yes"
     )]
@@ -53,7 +52,7 @@ pub enum UserCommand {
     Enable(change::NamesArgs),
     /// Show or set the limits of a user's container
     #[command(
-        after_help = "A limit that is not given stays as it is. Setting one recreates the container.\n\nExamples:\n  agentyard user limits alice\n  agentyard user limits alice --cpu 1.5 --memory 2GiB\n  agentyard user limits alice --cpu default"
+        after_help = "Limits without an option stay. Setting a limit recreates the container.\n\nExamples:\n  agentyard user limits alice\n  agentyard user limits alice --cpu 1.5 --memory 2GiB\n  agentyard user limits alice --cpu default"
     )]
     Limits(limits::LimitsArgs),
     /// List or end the sessions of a user or superadmin
@@ -66,7 +65,7 @@ pub enum UserCommand {
         after_help = "`agentyard reset-password` does the same, also without a server.\n\nExamples:\n  agentyard user reset-password alice\n  agentyard user reset-password alice --random"
     )]
     ResetPassword(ResetArgs),
-    /// MCP token, with which agent, browser and desktop reach the server
+    /// Rotate the MCP token of a user's agent, browsers and desktops
     #[command(subcommand)]
     Token(TokenCommand),
 }
@@ -76,7 +75,7 @@ pub enum UserCommand {
 pub enum TokenCommand {
     /// Rotate a user's MCP token; ends all connections that were opened with it
     #[command(
-        after_help = "The agent's files get the new token, and the agent restarts. Desktop clients and other programs need to be given it: only the user can read it (GET /api/mcp/token).\n\nExamples:\n  agentyard user token rotate alice\n  agentyard user token rotate alice --detach"
+        after_help = "The new token is written to the agent's files, and the agent restarts. The user must enter it in desktop clients and other programs; only the user can read it (GET /api/mcp/token).\n\nExamples:\n  agentyard user token rotate alice\n  agentyard user token rotate alice --detach"
     )]
     Rotate(RotateArgs),
 }

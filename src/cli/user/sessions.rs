@@ -20,7 +20,7 @@ pub struct SessionsArgs {
     /// Name of a user or superadmin
     #[arg(value_name = "NAME", value_parser = bare_name)]
     name: String,
-    /// End all of them
+    /// End all sessions
     #[arg(long)]
     end: bool,
     #[command(flatten)]
