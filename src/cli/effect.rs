@@ -15,7 +15,7 @@ use super::{Failure, Result, kinds, pages};
 /// How to make a change.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct How {
-    /// Show who would be affected, without changing anything
+    /// Show the affected users, without changing anything
     #[arg(long)]
     pub dry_run: bool,
     /// Return immediately

@@ -25,7 +25,7 @@ use super::{Failure, Result};
 pub enum AuditCommand {
     /// List entries, newest first
     #[command(
-        after_help = "The table folds entries of one request, and the same action of one actor within a minute of each other, into one row;\nCOUNT says how many there are. -o wide, json and yaml show each of them, with its details.\n\nExamples:\n  agentyard audit list --since 1h\n  agentyard audit list --actor admin --object user/alice -o wide\n  agentyard audit list --search alice\n  agentyard audit list -o json | jq '.[].action'"
+        after_help = "The table combines entries of one request, and the same action of one actor within a minute, into one row; COUNT is the number of entries. -o wide, json and yaml show each entry with its details.\n\nExamples:\n  agentyard audit list --since 1h\n  agentyard audit list --actor admin --object user/alice -o wide\n  agentyard audit list --search alice\n  agentyard audit list -o json | jq '.[].action'"
     )]
     List(AuditListArgs),
     /// Verify the hash chain; exits 1 if an entry was changed or removed
@@ -47,13 +47,13 @@ pub struct AuditListArgs {
         hide_default_value = true
     )]
     search: String,
-    /// Only entries of this actor
+    /// Show only entries of this actor
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
-    /// Only entries about this object
+    /// Show only entries about this object
     #[arg(long, value_name = "KIND/NAME")]
     object: Option<String>,
-    /// Only entries newer than this, such as 15m or 2h
+    /// Show only entries newer than this, such as 15m or 2h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
     #[command(flatten)]

@@ -34,11 +34,11 @@ pub enum ConfigCommand {
         /// Key, or group of keys [default: all]
         #[arg(value_name = "KEY")]
         key: Option<String>,
-        /// Only keys that differ from their defaults
+        /// Print only keys that differ from their defaults
         #[arg(long)]
         modified: bool,
     },
-    /// Explain a key: type, default, limits, effect of a change, present value and who set it
+    /// Explain a key: type, default, limits, effect of a change, current value and author
     #[command(
         after_help = "Examples:\n  agentyard config explain container.memory_limit_mb\n  agentyard config explain image"
     )]
@@ -49,10 +49,10 @@ pub enum ConfigCommand {
     },
     /// Set keys; values that are not text are JSON
     #[command(
-        after_help = "A part of agent, security or mcp.policy is set by its path: it is merged into the present value (objects are merged,\nlists replaced, null removes a part), and the rest stays, masked secrets too.\n\nExamples:\n  agentyard config set image.tag=v0.2.9 container.memory_limit_mb=2048\n  agentyard config set image.registry_password=-\n  agentyard config set agent=- < agent.json\n  agentyard config set agent.model_list=@models.json agent.tools.web.enabled=true\n  agentyard config set container.pids_limit=256 --dry-run"
+        after_help = "A path sets a part of agent, security or mcp.policy. The part is merged into the current value: objects are merged, lists are replaced, null removes a part. The rest stays, masked secrets included.\n\nExamples:\n  agentyard config set image.tag=v0.2.9 container.memory_limit_mb=2048\n  agentyard config set image.registry_password=-\n  agentyard config set agent=- < agent.json\n  agentyard config set agent.model_list=@models.json agent.tools.web.enabled=true\n  agentyard config set container.pids_limit=256 --dry-run"
     )]
     Set {
-        /// Key and value; KEY=- prompts for the value, or reads it from standard input; KEY=@FILE reads a file (@@: a literal @)
+        /// Key and value; KEY=- prompts for the value, or reads it from standard input; KEY=@FILE reads it from a file; KEY=@@TEXT is the text @TEXT
         #[arg(value_name = "KEY=VALUE", required = true)]
         assignments: Vec<String>,
         #[command(flatten)]

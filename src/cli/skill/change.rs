@@ -22,12 +22,12 @@ pub struct InstallArgs {
     /// Name of the repository
     #[arg(value_name = "REPOSITORY")]
     repository: String,
-    /// Directory (`.`: the top) or name of the skill in it [default: the only one]
+    /// Name of the skill, or its directory in the repository (`.`: the top) [default: the only skill]
     skill: Option<String>,
-    /// Name that it gets [default: as SKILL.md says, else its directory's]
+    /// Name of the installed skill [default: the name in SKILL.md, else that of the directory]
     #[arg(long)]
     name: Option<String>,
-    /// Replace a bound skill of that name from elsewhere
+    /// Replace a bound skill of the same name from another source
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct InstallArgs {
 pub struct RemoveArgs {
     /// Name of the skill
     name: String,
-    /// Unbind it everywhere first
+    /// Unbind the skill from all users and groups first
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub struct RemoveArgs {
 pub struct RollbackArgs {
     /// Name of the skill
     name: String,
-    /// Version, as listed by `agentyard skill show` [default: the one before the active one]
+    /// Version, as listed by `agentyard skill show` [default: the version before the active one]
     #[arg(long = "to", value_name = "NUMBER")]
     number: Option<i64>,
     #[command(flatten)]
