@@ -31,7 +31,7 @@ pub struct CommonArgs {
         help_heading = COMMON
     )]
     pub database_url: Option<String>,
-    /// Unix socket of the command line [default: admin.sock in the data directory]
+    /// Unix socket for the command line [default: admin.sock in the data directory]
     #[arg(
         long,
         env = "AGENTYARD_ADMIN_SOCKET",
@@ -54,10 +54,10 @@ pub struct CommonArgs {
 /// How logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable lines.
     #[default]
     Text,
-    /// For programs: one JSON object per line.
+    /// One JSON object per line.
     Json,
 }
 
