@@ -43,7 +43,7 @@ fn check(settings: &Settings) -> Finding {
             }
             Ok(_) => {}
             Err(why) => {
-                let remedy = "replace the file by a certificate in PEM";
+                let remedy = "replace the file with a PEM certificate";
                 return Finding::failed(format!("{}: {why}", file.display()), remedy);
             }
         }
@@ -55,7 +55,7 @@ fn check(settings: &Settings) -> Finding {
         true => Finding::ok("none in use; the server listens on this machine only"),
         false => Finding::warning(
             format!(
-                "{} is served without TLS: passwords cross the network in clear",
+                "{} is served without TLS: passwords are sent unencrypted",
                 settings.listen
             ),
             "start the server with --tls-cert and --tls-key, or with --listen 127.0.0.1:8080 behind a proxy with TLS",
@@ -79,11 +79,11 @@ pub(super) fn ends_at(file: &Path) -> Result<i64, String> {
     const LONGEST: u64 = 1 << 20;
     let found = std::fs::metadata(file).map_err(|error| error.to_string())?;
     if found.len() > LONGEST {
-        return Err("it is too long for a certificate".to_owned());
+        return Err("too large for a certificate".to_owned());
     }
     let text = std::fs::read(file).map_err(|error| error.to_string())?;
     let pem = Pem::iter_from_buffer(&text).next();
-    let pem = pem.ok_or("it holds no certificate")?;
+    let pem = pem.ok_or("contains no certificate")?;
     let pem = pem.map_err(|error| error.to_string())?;
     let certificate = pem.parse_x509().map_err(|error| error.to_string())?;
     Ok(certificate.validity().not_after.timestamp())

@@ -26,7 +26,7 @@ pub(super) fn permissions_of(data_dir: &Path, socket: &Path, us: u32) -> Finding
         Err(error) => {
             return Finding::failed(
                 format!("the data directory {shown} cannot be read: {error}"),
-                "name it with --data-dir, or prepare one with `agentyard init`",
+                "correct --data-dir, or prepare a data directory with `agentyard init`",
             );
         }
     };
@@ -41,7 +41,7 @@ pub(super) fn permissions_of(data_dir: &Path, socket: &Path, us: u32) -> Finding
         let text = schema::error::chain(&error);
         return Finding::failed(
             text,
-            "bring the key back from a backup, owned by the server's user and with mode 0600",
+            "restore the key from its copy (backups do not contain it), owned by the server's user, with mode 0600",
         );
     }
     for (path, allowed) in [(data_dir, 0o755), (socket, 0o600)] {
@@ -51,7 +51,7 @@ pub(super) fn permissions_of(data_dir: &Path, socket: &Path, us: u32) -> Finding
         if mode & !allowed != 0 {
             return Finding::failed(
                 format!(
-                    "{} has mode {mode:04o}: other users can use it",
+                    "{} has mode {mode:04o}: other users have access",
                     path.display()
                 ),
                 format!("chmod {allowed:04o} {}", path.display()),
@@ -60,11 +60,13 @@ pub(super) fn permissions_of(data_dir: &Path, socket: &Path, us: u32) -> Finding
     }
     if found.mode() & 0o077 != 0 {
         return Finding::warning(
-            format!("other users of this machine can look into {shown}"),
+            format!("other users of this machine can read {shown}"),
             format!("chmod 0700 {shown}"),
         );
     }
-    Finding::ok(format!("{shown} and its key are the server's alone"))
+    Finding::ok(format!(
+        "only the server's user has access to {shown} and its key"
+    ))
 }
 
 /// Free space.
@@ -91,7 +93,7 @@ pub(super) fn disk_of(places: Vec<PathBuf>) -> Finding {
         }
         (None, None) => Finding::failed(
             "the data directory's disk cannot be read",
-            "name the data directory with --data-dir",
+            "correct --data-dir",
         ),
     }
 }

@@ -111,7 +111,7 @@ async fn check(settings: &Settings, server: &Server) -> Vec<Finding> {
         let found = timeout(LIMIT, check).await;
         let found = found.unwrap_or_else(|_| {
             let text = format!("no answer within {} s", LIMIT.as_secs());
-            Finding::failed(text, "look at the server's log, and try again")
+            Finding::failed(text, "see the server's log, then try again")
         });
         found.named(name)
     }))

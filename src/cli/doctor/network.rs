@@ -70,13 +70,13 @@ pub(super) async fn clock(service: Option<&Service>, settings: &Settings) -> Fin
                     "it differs from that of {host} by {} s",
                     (there - now).abs()
                 ),
-                "set this machine's clock, and keep it set (timedatectl set-ntp true)",
+                "set this machine's clock and enable time synchronisation (timedatectl set-ntp true)",
             ),
-            Some(_) => Finding::ok(format!("as that of {host}")),
-            None => Finding::ok("nothing of the service lies in its future"),
+            Some(_) => Finding::ok(format!("equal to the clock of {host}")),
+            None => Finding::ok("no file of the service is dated in the future"),
         };
     }
-    Finding::ok("nothing of the service lies in its future")
+    Finding::ok("no file of the service is dated in the future")
 }
 
 fn seconds(moment: SystemTime) -> i64 {
@@ -106,7 +106,7 @@ pub(super) fn judge(changed: i64, now: i64, what: &str) -> Option<Finding> {
     (ahead > MOST_APART).then(|| {
         Finding::failed(
             format!("{what} was changed {ahead} s in the future, so the clock was set back"),
-            "set this machine's clock, and keep it set (timedatectl set-ntp true)",
+            "set this machine's clock and enable time synchronisation (timedatectl set-ntp true)",
         )
     })
 }
@@ -138,7 +138,7 @@ pub(super) async fn proxy(service: Option<&Service>, settings: &Settings) -> Fin
             "none is known (web.public_url is not set); people use {listen}"
         ));
     };
-    let remedy = "let the proxy pass all paths to the server, or correct web.public_url with `agentyard config set`";
+    let remedy = "forward all paths from the proxy to the server, or correct web.public_url with `agentyard config set`";
     let mut health = url.clone();
     health.set_path(&format!("{}/api/health", url.path().trim_end_matches('/')));
     match ask(health).await {
@@ -148,7 +148,7 @@ pub(super) async fn proxy(service: Option<&Service>, settings: &Settings) -> Fin
             let is_ours = answer.headers().contains_key("x-request-id");
             match (status, is_ours) {
                 (200, true) => Finding::ok(format!(
-                    "{public} leads here (whether WebSockets pass is seen in the chat only)"
+                    "{public} reaches this server (WebSockets are not checked)"
                 )),
                 (200, false) => Finding::failed(format!("{public} is another server"), remedy),
                 _ => Finding::failed(format!("{public} answers {status}"), remedy),

@@ -77,7 +77,7 @@ pub(super) fn server(service: &Result<Service>) -> Finding {
         Err(Failure::Unavailable(why)) => {
             return Finding::failed(
                 why.split(';').next().unwrap_or_default(),
-                "start it with `agentyard serve`, or name its socket with --admin-socket",
+                "start it with `agentyard serve`, or correct --admin-socket",
             );
         }
         Err(error) => {
@@ -113,15 +113,15 @@ pub(super) fn server(service: &Result<Service>) -> Finding {
 pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> Finding {
     let remedy = match &settings.database {
         Backend::Sqlite(_) => {
-            "look at the server's log; check the disk, and who owns the data directory"
+            "see the server's log; check the disk and the owner of the data directory"
         }
         Backend::Postgres(_) => "start the database server, or correct --database-url",
     };
     if let Some(service) = service {
         return match service.line("database") {
-            Some("ok") => Finding::ok("it answers"),
+            Some("ok") => Finding::ok("available"),
             Some(why) => Finding::failed(why, remedy),
-            None => Finding::failed("the server says nothing of it", remedy),
+            None => Finding::failed("the server does not report it", remedy),
         };
     }
     if let Backend::Sqlite(file) = &settings.database
@@ -129,25 +129,26 @@ pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> 
     {
         return Finding::warning(
             format!("{} does not exist yet", file.display()),
-            "start the server with `agentyard serve`, or name the data directory with --data-dir",
+            "start the server with `agentyard serve`, or correct --data-dir",
         );
     }
     match Db::join(settings.database.clone()).await {
-        Ok(_) => Finding::ok("it can be opened"),
+        Ok(_) => Finding::ok("can be opened"),
         Err(error) => Finding::failed(schema::error::chain(&error), remedy),
     }
 }
 
 /// The container engine: through the server, or else directly.
 pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Finding {
-    let remedy = "start the engine, or name it with --docker-host; the server's user needs access to its socket";
+    let remedy =
+        "start the engine, or correct --docker-host; the server's user needs access to its socket";
     if let Some(service) = service {
         let engine = at(&service.overview, "engine");
         return match (service.line("engine"), engine["available"] == true) {
             (Some("ok"), true) => Finding::ok(text(engine, "message")),
-            (Some("ok"), false) => Finding::ok("it answers"),
+            (Some("ok"), false) => Finding::ok("available"),
             (Some(why), _) => Finding::failed(why, remedy),
-            (None, _) => Finding::failed("the server says nothing of it", remedy),
+            (None, _) => Finding::failed("the server does not report it", remedy),
         };
     }
     match crate::wiring::engine(settings) {

@@ -108,14 +108,14 @@ fn each_broken_part_of_the_machine_is_found() {
     set(&data, 0o700);
     found.push((check(), Outcome::Failed, "master.key"));
     schema::secrets::MasterKey::load_or_create(&data).unwrap();
-    found.push((check(), Outcome::Ok, "alone"));
+    found.push((check(), Outcome::Ok, "only the server's user"));
     found.push((
         machine::permissions_of(&data, &socket, us + 1),
         Outcome::Failed,
         "belongs to user",
     ));
     set(&data, 0o755);
-    found.push((check(), Outcome::Warning, "look into"));
+    found.push((check(), Outcome::Warning, "can read"));
     set(&data, 0o777);
     found.push((check(), Outcome::Failed, "0777"));
     set(&data, 0o700);
