@@ -147,10 +147,7 @@ async fn backup_beside_writers_is_restored_and_served() {
     let other = stage.path().join("other");
     let restore = Launch::new(&other, stage.path(), &Arc::default());
     for (arguments, said) in [
-        (
-            vec!["restore", from],
-            "name the file that holds it with --key-file",
-        ),
+        (vec!["restore", from], "give its file with --key-file"),
         (
             vec!["restore", from, "--key-file", "/nowhere/key"],
             "does not exist",
@@ -158,8 +155,7 @@ async fn backup_beside_writers_is_restored_and_served() {
     ] {
         let refused = ends(&restore, &arguments, 78).await;
         assert!(refused.stderr.contains(said), "{}", refused.stderr);
-        let still =
-            "What can still be restored without the key are the files of users and archives";
+        let still = "Without the key, the files of users and archives can still be restored";
         assert!(refused.stderr.contains(still), "{}", refused.stderr);
         assert!(!other.exists());
     }

@@ -77,8 +77,8 @@ pub async fn migrate(settings: Settings, args: MigrateArgs) -> Result {
     let table = Table::new(vec!["TABLE", "ROWS", "SHA-256"], true).rows(&rows);
     screen::print(&table)?;
     screen::print(&format!(
-        "moved to {}: the digests of both sides are equal. Now set --database-url (AGENTYARD_DATABASE_URL, or database-url in the settings file) to the new \
-         database and start the server. {} is as it was; remove it once the server runs\n",
+        "moved to {}: the digests of both databases are equal. Now set --database-url (AGENTYARD_DATABASE_URL, or database-url in the settings file) to the new \
+         database and start the server. {} is unchanged; remove it once the server runs\n",
         to.place(),
         from.place()
     ))
@@ -92,7 +92,7 @@ async fn read_url(given: String) -> Result<String> {
         };
         return match Url::parse(&given).is_ok_and(has_password) {
             true => Err(Failure::Usage(
-                "every user of this machine can read a password among the arguments; give - and the URL on standard input".to_owned(),
+                "other users of this machine can see a password on the command line; use - and give the URL on standard input".to_owned(),
             )),
             false => Ok(given),
         };

@@ -139,11 +139,11 @@ async fn create(settings: &Settings, directory: PathBuf, key_file: Option<&Path>
     let fingerprint = &made.head.key.fingerprint;
     screen::note(&match key_file {
         Some(file) => format!(
-            "the master key {fingerprint} is in {}; keep it apart from the backup, which cannot be restored without it",
+            "the master key {fingerprint} is in {}; keep it apart from the backups: the installation cannot be restored without it",
             file.display()
         ),
         None => format!(
-            "the master key {fingerprint} is not in the backup; keep a copy of {} apart from it: without the key the service cannot be restored",
+            "the master key {fingerprint} is not in the backup; keep a copy of {} elsewhere: the installation cannot be restored without it",
             made.head.key.file
         ),
     });
@@ -159,8 +159,7 @@ fn refuse_beside(file: &Path, directory: &Path) -> Result {
     let absolute = |path: &Path| std::path::absolute(path).map_err(super::failed);
     match absolute(file)?.starts_with(absolute(directory)?) {
         true => Err(Failure::Usage(
-            "--key-file lies in the directory of the backups; keep the key apart from them"
-                .to_owned(),
+            "--key-file is inside the directory of backups; choose a file outside it".to_owned(),
         )),
         false => Ok(()),
     }
@@ -241,7 +240,7 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
     if differences.is_empty() && placed.damaged == 0 {
         let entries = report::entries(backup.head.entries);
         let text = format!(
-            "{} is whole: {entries}, {} as its manifest says; it needs the master key {}\n",
+            "{} is intact: {entries}, {}; it needs the master key {}\n",
             backup.path().display(),
             report::size(backup.head.bytes),
             backup.head.key.fingerprint
@@ -252,7 +251,7 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
         screen::note(&format!("{}: {}", difference.path, difference.detail));
     }
     Err(Failure::Failed(format!(
-        "{} differs from its manifest; the rest of it can be restored, and an older backup may have what is damaged",
+        "{} differs from its manifest; undamaged files can be restored; for the others, use an older backup",
         backup.path().display()
     )))
 }

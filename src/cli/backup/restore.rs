@@ -72,8 +72,8 @@ fn without_key(backup: &Backup, problem: &str) -> Failure {
     let (place, fingerprint) = (backup.path().display(), &backup.head.key.fingerprint);
     Failure::Refused(format!(
         "{problem}. Passwords of providers, channels, cookies and repositories are sealed under the key {fingerprint} in the database, and \
-         the service does not start without it; nothing was restored. What can still be restored without the key are the files of \
-         users and archives: `agentyard restore {place} --to DIR`, or of one user with --user NAME --path PATH"
+         the service does not start without it; nothing was restored. Without the key, the files of users \
+         and archives can still be restored: `agentyard restore {place} --to DIR`, or those of one user with --user NAME --path PATH"
     ))
 }
 
@@ -83,7 +83,7 @@ fn load_key(backup: &Backup, file: Option<&Path>) -> Result<MasterKey> {
         return Err(without_key(
             backup,
             &format!(
-                "the master key is not in a backup; name the file that holds it with --key-file (it was {from})"
+                "backups do not contain the master key; give its file with --key-file (originally {from})"
             ),
         ));
     };
@@ -93,7 +93,7 @@ fn load_key(backup: &Backup, file: Option<&Path>) -> Result<MasterKey> {
         false => Err(without_key(
             backup,
             &format!(
-                "{} holds another master key, {}",
+                "{} contains another master key, {}",
                 file.display(),
                 key.fingerprint()
             ),
@@ -107,7 +107,7 @@ async fn restore_all(settings: &Settings, backup: Backup, key_file: Option<&Path
     let head = &backup.head;
     if head.database.kind != settings.database.kind() {
         return Err(Failure::Usage(format!(
-            "the backup holds a {} database; name one of that kind with --database-url ({}), and move it with `agentyard migrate-database` afterwards",
+            "the backup contains a {} database; set --database-url to one of that kind ({}), and move it with `agentyard migrate-database` afterwards",
             head.database.kind,
             match &*head.database.kind {
                 "postgresql" => "an empty one, such as postgres://USER@HOST/NAME",
@@ -161,7 +161,7 @@ async fn restore_all(settings: &Settings, backup: Backup, key_file: Option<&Path
 
 fn not_empty(place: &str) -> Failure {
     Failure::Refused(format!(
-        "{place} is not empty; a backup is restored into an empty one only"
+        "{place} is not empty; a backup is restored to an empty directory and database only"
     ))
 }
 
@@ -179,7 +179,9 @@ fn make_empty(path: &Path) -> Result<OwnedFd> {
     schema::home::check_data_dir(path, true).map_err(home_failed)?;
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
-    made.map_err(|error| Failure::Failed(format!("{} cannot be made: {error}", path.display())))?;
+    made.map_err(|error| {
+        Failure::Failed(format!("{} cannot be created: {error}", path.display()))
+    })?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(failed)
 }
@@ -308,7 +310,7 @@ async fn bring_back(
     let relative = find(&backup, &name, path)?;
     if relative.as_os_str().is_empty() {
         return Err(Failure::Usage(
-            "a whole home does not fit into one that is in use; restore it elsewhere with --to DIR"
+            "a whole home directory cannot be restored into an existing one; restore it to another directory with --to DIR"
                 .to_owned(),
         ));
     }
@@ -369,7 +371,7 @@ fn tell_damaged(placed: &Placed) -> Result {
         screen::note(&format!("left out: {}", clean(name)));
     }
     Err(Failure::Failed(format!(
-        "damaged in the backup: {}; an older backup may have what was left out",
+        "damaged in the backup: {}; an older backup may contain the files left out",
         counted(placed.damaged, "file")
     )))
 }
