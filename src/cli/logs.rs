@@ -104,7 +104,7 @@ async fn follow(server: &Server, args: &LogsArgs, path: &str) -> Result {
         let data = event.data.unwrap_or_default();
         match event.name.as_str() {
             "end" => {
-                screen::note("the log has ended: the container has");
+                screen::note("the log has ended: the container has stopped");
                 return Ok(());
             }
             "error" => {
@@ -143,7 +143,7 @@ async fn explain_absence(server: &Server, name: &str) -> Failure {
         Err(failure) => failure,
         Ok((None, _)) => pages::missing(server, kind, name).await,
         Ok((Some(_), _)) => Failure::NotFound(format!(
-            "the container of {name} does not exist now; `{0} describe container/{name}` shows why, and `{0} logs {name} --previous` the last lines before an unexpected end",
+            "container/{name} does not exist at present; `{0} describe container/{name}` shows the reason, and `{0} logs {name} --previous` the last lines before an unexpected end",
             server.command
         )),
     }
@@ -160,7 +160,7 @@ async fn print_previous(server: &Server, args: &LogsArgs) -> Result {
     let ends = at(&object, "observed.ends").as_array();
     let Some(end) = ends.and_then(|ends| ends.first()) else {
         return Err(Failure::NotFound(format!(
-            "no unexpected end of container/{name} is known; `{} logs {name}` shows its present log",
+            "no unexpected end of container/{name} is recorded; `{} logs {name}` shows its current log",
             server.command
         )));
     };

@@ -68,7 +68,7 @@ impl<'a> Given<'a> {
                 let choice = named(name);
                 if self.local_flag && choice != Choice::Local {
                     return Err(Failure::Usage(
-                        "--context names a server elsewhere; leave out --data-dir, --admin-socket and --config".to_owned(),
+                        "--context names a remote server; remove --data-dir, --admin-socket and --config".to_owned(),
                     ));
                 }
                 Ok(choice)
@@ -163,11 +163,11 @@ pub fn refuse(command: &str, common: &CommonArgs, args: &ContextArgs) -> Result 
         Choice::Environment(url) => (url, "unset AGENTYARD_URL".to_owned()),
         Choice::Context(name) => (
             format!("context {name}"),
-            format!("add `--context {LOCAL}`, or name the data directory with --data-dir"),
+            format!("add `--context {LOCAL}`, or set --data-dir"),
         ),
     };
     Err(Failure::Usage(format!(
-        "`agentyard {command}` works on the server's machine only, not on {what}; there, {remedy}"
+        "`agentyard {command}` works on the server's machine only, not on {what}; on that machine, {remedy}"
     )))
 }
 

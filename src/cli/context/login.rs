@@ -130,7 +130,7 @@ fn read_token() -> std::io::Result<SecretString> {
 async fn use_token(remote: &mut Remote, token: SecretString) -> Result {
     if !token.expose_secret().starts_with(PREFIX) {
         return Err(Failure::Failed(format!(
-            "this is no API token: they begin with {PREFIX}; `agentyard api-token create` creates one"
+            "not an API token: API tokens begin with {PREFIX}; `agentyard api-token create` creates one"
         )));
     }
     remote.credential = Some(Credential::Token(token));
@@ -162,7 +162,7 @@ async fn sign_in(remote: &mut Remote, username: Option<String>) -> Result<String
     let answer = server.read(answer).await?;
     let cookie = cookie.ok_or_else(|| {
         Failure::Failed(format!(
-            "{} answered without a session; is it the address of Agentyard?",
+            "{} did not open a session; check that this is the address of an Agentyard server",
             remote.url
         ))
     })?;
@@ -183,7 +183,7 @@ async fn sign_in(remote: &mut Remote, username: Option<String>) -> Result<String
 
 fn ask_username() -> Result<String> {
     if !std::io::stdin().is_terminal() {
-        let rule = "give the name with --username where there is no terminal";
+        let rule = "no terminal to prompt for the name; use --username";
         return Err(Failure::Usage(rule.to_owned()));
     }
     let mut screen = std::io::stderr();
@@ -219,7 +219,7 @@ pub async fn logout(given: Option<String>) -> Result {
     let name = match given {
         Some(name) => name,
         None => store.current()?.ok_or_else(|| {
-            let why = "no context is current; name one of `agentyard context list`";
+            let why = "no context is current; give one of `agentyard context list`";
             Failure::Usage(why.to_owned())
         })?,
     };
@@ -233,14 +233,14 @@ pub async fn logout(given: Option<String>) -> Result {
         Some(Credential::Session { .. }) => {
             sign_out(&remote).await.map_err(|failure| {
                 Failure::Failed(format!(
-                    "context {name} is forgotten, but its session was not ended: {failure}; it ends by itself within 24 hours"
+                    "context {name} was removed, but its session could not be ended: {failure}; it expires within 24 hours"
                 ))
             })?;
             screen::print(&format!("signed out of {}\n", remote.url))
         }
         Some(Credential::Token(_)) => screen::print(&format!(
-            "context {name} is forgotten; its API token stays valid until it is revoked (`agentyard api-token revoke`)\n"
+            "context {name} removed; its API token stays valid until it is revoked (`agentyard api-token revoke`)\n"
         )),
-        None => screen::print(&format!("context {name} is forgotten\n")),
+        None => screen::print(&format!("context {name} removed\n")),
     }
 }

@@ -92,6 +92,6 @@ fn list(store: &Store, common: &CommonArgs, output: OutputArgs) -> Result {
 
 fn no_context(name: &str) -> Failure {
     Failure::NotFound(format!(
-        "context {name} not found; `agentyard context list` lists them, `agentyard login URL --name {name}` creates it"
+        "context {name} not found; `agentyard context list` lists all contexts, `agentyard login URL --name {name}` creates this one"
     ))
 }

@@ -135,7 +135,7 @@ pub(super) fn authorities(pem: &str) -> Result<Vec<Certificate>> {
     match Certificate::from_pem_bundle(pem.as_bytes()) {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => Err(Failure::Failed(
-            "the CA file contains no certificate in PEM".to_owned(),
+            "the CA file contains no PEM certificate".to_owned(),
         )),
     }
 }
@@ -144,25 +144,23 @@ pub(super) fn authorities(pem: &str) -> Result<Vec<Certificate>> {
 fn read_url(text: &str) -> Result<String, String> {
     let wrong = |rule: &str| Err(format!("{rule}, such as https://agents.example.com"));
     let Ok(url) = Url::parse(text) else {
-        return wrong("the address of a server is a URL");
+        return wrong("the address of the server must be a URL");
     };
     match (url.scheme(), url.host()) {
         ("https", Some(_)) => {}
         ("http", Some(host)) if is_loopback(&host) => {}
         ("http", Some(_)) => {
-            return wrong(
-                "passwords and tokens are sent to other machines over HTTPS only; use an https URL",
-            );
+            return wrong("a remote server needs HTTPS; use an https URL");
         }
-        _ => return wrong("the address of a server is a URL"),
+        _ => return wrong("the address of the server must be a URL"),
     }
     if !url.username().is_empty() || url.password().is_some() {
         return wrong(
-            "give the name with --username, and let the command prompt for the password; use a URL without both",
+            "the address of the server must not contain a user name or password; use --username",
         );
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return wrong("the address of a server has no query and no fragment");
+        return wrong("the address of the server must not have a query or fragment");
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }

@@ -36,7 +36,7 @@ impl Store {
         match config {
             Some(config) => Ok(Self::at(config.join("agentyard"))),
             None => Err(Failure::Failed(
-                "there is no place for contexts; set HOME or XDG_CONFIG_HOME".to_owned(),
+                "there is no directory for contexts; set HOME or XDG_CONFIG_HOME".to_owned(),
             )),
         }
     }
@@ -63,7 +63,7 @@ impl Store {
         };
         let stored = serde_json::from_str(&text).map_err(|_| {
             Failure::Refused(format!(
-                "{} is not the file of a context; remove it and sign in again",
+                "{} is not a context file; remove it and sign in again",
                 path.display()
             ))
         })?;

@@ -45,7 +45,7 @@ pub(super) async fn download(
     match found {
         Found::Nothing => {
             let shown = workspace.shown(path);
-            Err(Failure::NotFound(format!("nothing is at {shown}")))
+            Err(Failure::NotFound(format!("{shown} not found")))
         }
         // Ctrl-C would leave an unfinished file behind otherwise.
         Found::Other => tokio::select! {
@@ -64,11 +64,11 @@ fn check_target(target: &Path, found: Found, overwrite: bool) -> Result {
         Err(error) => return Err(unwritten(target, &error)),
     };
     match found {
-        Found::Folder if !there.is_dir() => {
-            Err(Failure::Failed(format!("{shown} exists and is no folder")))
-        }
+        Found::Folder if !there.is_dir() => Err(Failure::Failed(format!(
+            "{shown} exists and is not a folder"
+        ))),
         Found::Other if !there.is_file() => Err(Failure::Failed(format!(
-            "{shown} exists and is no regular file"
+            "{shown} exists and is not a regular file"
         ))),
         _ if !overwrite => Err(Failure::Failed(format!(
             "{shown} exists; --overwrite replaces files that exist"
@@ -161,7 +161,8 @@ async fn folder(workspace: &Workspace<'_>, path: &str, target: &Path, overwrite:
 /// Unpacks the server's zip file of a folder; returns the number of files, and what the server has left out.
 fn unpack(mut packed: File, target: &Path, overwrite: bool) -> Result<(u64, String)> {
     packed.rewind().map_err(failed)?;
-    let broken = |error: zip::result::ZipError| failed(format!("the copy is broken: {error}"));
+    let broken =
+        |error: zip::result::ZipError| failed(format!("the received archive is damaged: {error}"));
     let mut zip = ZipArchive::new(packed).map_err(broken)?;
     check_room(&mut zip, target)?;
     let (mut files, mut left_out) = (0, String::new());

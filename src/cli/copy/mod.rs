@@ -43,7 +43,7 @@ pub async fn copy(server: &Server, args: CopyArgs) -> Result {
             download::download(&workspace, &path, &target, args.overwrite).await
         }
         _ => {
-            let text = "one of SOURCE and TARGET is USER:PATH, the other a path of this machine (./a:b if it holds a colon)";
+            let text = "either SOURCE or TARGET must be USER:PATH, and the other a path on this machine (./a:b if it contains a colon)";
             Err(Failure::Usage(text.to_owned()))
         }
     }

@@ -71,7 +71,7 @@ pub(super) async fn upload(
     let with_overwrite = "; --overwrite replaces files that exist";
     match (&read, found) {
         (Source::File(_), Found::Folder) => return Err(exists(" and is a folder", "")),
-        (Source::Folder(_), Found::Other) => return Err(exists(" and is no folder", "")),
+        (Source::Folder(_), Found::Other) => return Err(exists(" and is not a folder", "")),
         (_, Found::Folder | Found::Other) if !overwrite => {
             return Err(exists("", with_overwrite));
         }
@@ -113,7 +113,7 @@ fn name_of(source: &Path) -> Result<String> {
     name.ok_or_else(|| {
         let source = source.display();
         Failure::Usage(format!(
-            "{source} has no name to be copied by; name the target in full"
+            "{source} has no file name; give the full path of TARGET"
         ))
     })
 }
@@ -148,7 +148,7 @@ fn too_long(names: &[String]) -> Failure {
         more => format!(" and {} more", more - 5),
     };
     Failure::Failed(format!(
-        "longer than 32 MiB, which no upload to a workspace may be: {}{more}; nothing was copied",
+        "larger than 32 MiB, the limit for files in a workspace: {}{more}; nothing was copied",
         first.join(", ")
     ))
 }

@@ -101,7 +101,7 @@ async fn connect(server: &Server, name: &str) -> Result<Socket> {
     let answer = server.open(request).await?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         let refused = server.read(answer).await;
-        let unexpected = "the server opened no connection for the program".to_owned();
+        let unexpected = "the server did not open a connection to the program".to_owned();
         return Err(refused.err().unwrap_or(Failure::Failed(unexpected)));
     }
     let upgraded = answer.upgrade().await.map_err(failed)?;
@@ -109,7 +109,8 @@ async fn connect(server: &Server, name: &str) -> Result<Socket> {
 }
 
 fn lost(error: impl std::fmt::Display) -> Failure {
-    let text = format!("the connection to the server was lost, so the program ends: {error}");
+    let text =
+        format!("the connection to the server was lost, and the server ends the program: {error}");
     Failure::Unavailable(text)
 }
 
