@@ -46,7 +46,7 @@ pub struct ImageListArgs {
 /// Which image.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
-    /// Tag of the configured repository, reference, or id
+    /// Tag of the configured repository, reference, or ID
     #[arg(value_name = "IMAGE")]
     image: String,
     /// Allow an image of another repository than the configured one
