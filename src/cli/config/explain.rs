@@ -206,7 +206,7 @@ fn effects(schema: &Value) -> String {
         .map(|effect| match effect {
             "containers" => "running containers are recreated, in steps".to_owned(),
             "files" => {
-                "agents' files are written anew, and running agents restarted, in steps".to_owned()
+                "agents' files are rewritten and running agents restarted, in steps".to_owned()
             }
             kind => format!("the {} is reconciled again", clean(kind)),
         });

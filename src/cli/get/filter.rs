@@ -100,7 +100,7 @@ impl Filter {
         if not_ready {
             if !kind.is_object() && kind.singular != "object" {
                 return Err(Failure::Usage(format!(
-                    "{} have no condition Ready, so none of them is not ready; --not-ready is for reconciled objects",
+                    "{} have no condition Ready; use --not-ready with reconciled objects",
                     kind.plural
                 )));
             }

@@ -66,7 +66,8 @@ fn tag(text: &str) -> Result<String, String> {
 pub async fn create(server: &Server, args: CreateArgs) -> Result {
     let mut users = match &args.file {
         Some(path) => {
-            args.password.refuse("--file has passwords in its column")?;
+            args.password
+                .refuse("with --file, passwords come from the column password")?;
             read_file(server, path).await?
         }
         None => {
@@ -108,7 +109,7 @@ fn distinct(names: &[UserName]) -> Result<Vec<UserName>> {
     let mut seen = HashSet::new();
     for name in names {
         if !seen.insert(name.key()) {
-            return Err(Failure::Usage(format!("{name} is named twice")));
+            return Err(Failure::Usage(format!("{name} is given twice")));
         }
     }
     Ok(names.to_vec())
@@ -258,7 +259,7 @@ impl Creation<'_> {
                     let first = batch.first().map(|user| user.name.as_str());
                     let first = first.unwrap_or_default();
                     screen::note(&format!(
-                        "{} of {} created; those from {first} on are not, or their passwords are not known: `{} get users` shows who is there",
+                        "{} of {} created; users from {first} on were not created, or their passwords are lost: `{} get users` lists those that exist",
                         self.created,
                         counted(self.total as u64, "user"),
                         self.server.command

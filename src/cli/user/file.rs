@@ -164,7 +164,7 @@ impl Columns {
             let slot = found.and_then(|column| at.get_mut(column));
             match slot {
                 Some(slot @ None) => *slot = Some(index),
-                Some(Some(_)) => return Err(format!("the column {title} is there twice")),
+                Some(Some(_)) => return Err(format!("the column {title} occurs twice")),
                 None => {
                     return Err(format!(
                         "unknown column {title:?}; columns are {}, separated by commas",
@@ -361,7 +361,7 @@ mod tests {
             ),
             (
                 "username,username\n",
-                vec!["line 1: the column username is there twice"],
+                vec!["line 1: the column username occurs twice"],
             ),
             (
                 "password,image\nhunter22,1\n",
