@@ -28,7 +28,7 @@ pub enum GroupCommand {
         after_help = "Examples:\n  agentyard group create engineering\n  agentyard group create backend --parent engineering --description 'Servers and databases'"
     )]
     Create(CreateArgs),
-    /// Delete a group; groups in it become top-level groups
+    /// Delete a group and its skill bindings; groups in it become top-level groups
     #[command(
         after_help = "Examples:\n  agentyard group delete engineering --dry-run\n  agentyard group delete engineering"
     )]

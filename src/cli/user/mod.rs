@@ -19,8 +19,8 @@ use super::reset_password::{self, ResetArgs};
 use super::server::Server;
 
 const CREATE_HELP: &str = "\
-Generated passwords are shown once: as CSV on standard output, or in the file of --passwords. Invalid lines of FILE are
-listed with their numbers, and no user is created. A user that the server refuses, such as an existing one, does not stop
+Generated passwords are shown once: as CSV on standard output, or in the file of --passwords. Invalid lines of FILE are \
+listed with their numbers, and no user is created. A user that the server refuses, such as an existing one, does not stop \
 the creation of the rest. A FILE with more columns than names begins with a header; groups are separated by semicolons:
 
   username,password,image,groups
@@ -47,7 +47,7 @@ pub enum UserCommand {
     /// Prevent users from signing in, end their sessions and stop their containers
     #[command(after_help = "Examples:\n  agentyard user disable alice bob")]
     Disable(change::NamesArgs),
-    /// Allow users to sign in again
+    /// Allow users to sign in again; their containers return to the desired state
     #[command(after_help = "Examples:\n  agentyard user enable alice bob")]
     Enable(change::NamesArgs),
     /// Show or set the limits of a user's container
