@@ -64,7 +64,7 @@ pub enum LogFormat {
 /// Settings for preparing a data directory.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InitArgs {
-    /// Set a configuration key only if it is unset (repeatable)
+    /// Set a configuration key only if it is unset (repeatable; separated by semicolons in the environment)
     #[arg(
         long = "set",
         env = "AGENTYARD_SET",

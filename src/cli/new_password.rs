@@ -15,7 +15,7 @@ const LONGEST: u64 = 4096;
 /// Source of a password.
 #[derive(Debug, Args)]
 pub struct PasswordArgs {
-    /// `-` prompts for the password, or reads one line of standard input
+    /// Password: `-` prompts for it, or reads one line of standard input
     #[arg(long, value_name = "-", allow_hyphen_values = true)]
     password: Option<Hidden>,
 }

@@ -42,7 +42,7 @@ pub struct DoctorArgs {
 /// How findings are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Form {
-    /// A line for each check
+    /// One line per check
     #[default]
     Table,
     /// JSON
