@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::ports::BackupState;
 use reconcilers::runtime::leader::Leadership;
 use schema::audit::{About, Author, Writer};
-use schema::backup::{BackupError, Directory, Kept};
+use schema::backup::{BackupError, Directory, Kept, LeftOut};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::{Config, keys};
@@ -114,6 +114,14 @@ impl Backups {
     }
 }
 
+/// Reason of a failure of a backup in which something is missing that could not be read.
+fn describe_unread(name: &str, left_out: &LeftOut) -> String {
+    format!(
+        "{} entries could not be read and are not in the backup {name}; its manifest.json names them. Older backups are kept until they can be read again",
+        left_out.unread()
+    )
+}
+
 /// Makes backups when they are due.
 pub struct Schedule {
     /// The installation.
@@ -200,17 +208,24 @@ impl Schedule {
         let listed = spawn_blocking(self.open(path.to_owned())).await;
         match listed.map_err(|error| error.to_string()).flatten() {
             Ok((_, kept)) => {
-                let newest = kept.last().map(|kept| kept.head.started_at);
-                let finished = kept.last().map(|kept| kept.head.finished_at);
+                // One from the future was made while the clock was wrong.
+                let newest = kept.iter().rev().find(|kept| kept.head.started_at <= now);
+                let finished = newest.map(|kept| kept.head.finished_at);
                 self.backups.change(|known| {
                     known.listed_at = Some(now);
-                    known.state.last_success = newest;
+                    known.state.last_success = newest.map(|kept| kept.head.started_at);
                     if finished > known.state.last_failure {
                         known.state.last_failure = None;
                         known.state.why.clear();
                     }
                 });
-                Ok(())
+                match newest {
+                    Some(newest) if newest.head.left_out.unread() > 0 => {
+                        self.failed(&describe_unread(&newest.name, &newest.head.left_out))
+                            .await
+                    }
+                    _ => Ok(()),
+                }
             }
             Err(why) => {
                 self.backups.change(|known| known.listed_at = Some(now));
@@ -256,9 +271,12 @@ impl Schedule {
         let keep = config.get(&keys::backup::KEEP);
         let days = config.get(&keys::backup::KEEP_DAYS);
         let age = (days > 0).then(|| Duration::from_secs(days.saturating_mul(24 * 60 * 60)));
-        let removed = self.prune(path.to_owned(), keep, age).await;
         let name = made.path.as_ref().and_then(|path| path.file_name());
         let name = name.unwrap_or_default().to_string_lossy();
+        let removed = match head.left_out.unread() {
+            0 => self.prune(path.to_owned(), keep, age).await,
+            _ => Vec::new(),
+        };
         let about = About::whole("backup").detail(match removed.len() {
             0 => name.into_owned(),
             count => format!("{name}; removed {count} older"),
@@ -267,6 +285,9 @@ impl Schedule {
         let writer = Writer::new(self.installation.db.clone(), key, Arc::clone(&self.clock));
         let tx = writer.begin(Author::system(PART, "backup")).await?;
         tx.commit(about).await?;
+        if head.left_out.unread() > 0 {
+            return self.failed(&describe_unread(&name, &head.left_out)).await;
+        }
         match recovered {
             true => {
                 self.record(Reason::Recovered, "a backup was made again")

@@ -139,7 +139,9 @@ impl Directory {
     ) -> Result<Vec<String>, BackupError> {
         let mut removed = Vec::new();
         let ours = self.list()?.into_iter().rev();
-        let ours = ours.filter(|kept| kept.head.instance == instance);
+        // One from the future was made while the clock was wrong: it neither counts nor goes.
+        let ours =
+            ours.filter(|kept| kept.head.instance == instance && kept.head.started_at <= now);
         for (newer, kept) in (0_u64..).zip(ours) {
             let surplus = count > 0 && newer >= count;
             let old = age.is_some_and(|age| now.since(kept.head.started_at) > age);

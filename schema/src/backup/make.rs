@@ -17,7 +17,7 @@ use super::content::{self, CopyError, Digest, Exactly};
 use super::directory::Directory;
 use super::manifest::{
     DatabaseHead, EntryKind, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, Line, LineWriter,
-    Section, escape,
+    NOT_LISTED_TO_ITS_END, NOT_READ_TO_ITS_END, NOT_READABLE, Section, escape,
 };
 use super::read::Backup;
 use super::{BackupError, ROOTS, Watch};
@@ -30,6 +30,10 @@ const DEEPEST: usize = 400;
 const LONGEST: usize = 4000;
 /// Of so many files of a section with several names the first is remembered: some 20 MB.
 const MOST_NAMES: usize = 100_000;
+/// Most names of a file that are copied one by one once [`MOST_NAMES`] files with several names are known.
+const MOST_COPIES: u64 = 16;
+/// Most entries of a home, or of another entry of a root, that are gone through.
+const MOST_ENTRIES: u64 = 20_000_000;
 /// Of so many files of a section the state in the backup before is remembered: some 100 MB.
 const MOST_BEFORE: usize = 1_000_000;
 /// Largest file with holes that is written to a stream.
@@ -108,7 +112,7 @@ impl Making {
         directory.lock()?;
         directory.clear()?;
         let mut kept = directory.list()?;
-        kept.retain(|kept| kept.head.instance == instance);
+        kept.retain(|kept| kept.head.instance == instance && kept.head.started_at <= now);
         let before = kept.pop();
         let before = before.and_then(|kept| Backup::open(&directory.path().join(kept.name)).ok());
         let before = before.filter(|before| before.check_lines().is_ok());
@@ -367,7 +371,7 @@ fn unread(errno: Errno) -> Skip {
         Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::STALE => "gone or replaced meanwhile",
         Errno::ACCESS | Errno::PERM => "not readable by the service",
         Errno::NXIO => "not a file",
-        _ => "not readable",
+        _ => NOT_READABLE,
     })
 }
 
@@ -548,12 +552,17 @@ impl Copying<'_> {
             Err(Skip::Entry(reason)) => self.left_out.push(reason, &path),
             Err(Skip::Fatal(error)) => return Err(error),
         }
+        let mut seen = 0_u64;
         while let Some(level) = levels.last_mut() {
+            seen += 1;
             let next = match level.dir.read() {
-                Some(Ok(entry)) => entry,
+                // An agent may fill a directory as fast as it is listed.
+                Some(Ok(entry)) if seen <= MOST_ENTRIES => entry,
                 ended => {
-                    if ended.is_some() {
-                        self.left_out.push("not listed to its end", &path);
+                    match ended {
+                        None => {}
+                        Some(Ok(_)) => self.left_out.push("behind too many entries", &path),
+                        Some(Err(_)) => self.left_out.push(NOT_LISTED_TO_ITS_END, &path),
                     }
                     let stat = level.stat;
                     levels.pop();
@@ -674,6 +683,9 @@ impl Copying<'_> {
         let id = (stat.st_dev, stat.st_ino);
         if several && let Some(line) = self.other_name(id, to, name, path)? {
             return Ok(self.write(&line)?);
+        }
+        if stat.st_nlink > MOST_COPIES && self.names.len() >= MOST_NAMES {
+            return Err(Skip::Entry("one of too many files with several names"));
         }
         let stamp = stamp_of(&stat);
         let shared = self.share(&stat, stamp, to, name, path)?;
@@ -828,7 +840,7 @@ impl Copying<'_> {
                     Err(CopyError::Read(_)) => {
                         let removed = rustix::fs::unlinkat(to, name, AtFlags::empty());
                         removed.map_err(io::Error::from).map_err(failed())?;
-                        Err(Skip::Entry("not readable to its end"))
+                        Err(Skip::Entry(NOT_READ_TO_ITS_END))
                     }
                 }
             }

@@ -101,6 +101,15 @@ pub struct Section {
     pub lines: u64,
 }
 
+/// Reason of an entry that cannot be read.
+pub(super) const NOT_READABLE: &str = "not readable";
+/// Reason of a file of which the end cannot be read.
+pub(super) const NOT_READ_TO_ITS_END: &str = "not readable to its end";
+/// Reason of a directory of which the end cannot be read.
+pub(super) const NOT_LISTED_TO_ITS_END: &str = "not listed to its end";
+/// Reasons for which an earlier backup may have more.
+const UNREAD: [&str; 3] = [NOT_READABLE, NOT_READ_TO_ITS_END, NOT_LISTED_TO_ITS_END];
+
 /// Entries that are not in a backup, counted by reason; some are named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
@@ -118,6 +127,12 @@ impl LeftOut {
             let name: String = escape(path).chars().take(LONGEST_NAMED).collect();
             self.names.push(format!("{name}: {reason}"));
         }
+    }
+
+    /// Number of entries that could not be read, as on a failing disk: a backup that was made before may have them.
+    pub fn unread(&self) -> u64 {
+        let counts = UNREAD.iter().filter_map(|reason| self.counts.get(*reason));
+        counts.sum()
     }
 
     /// Number of entries that were left out.

@@ -291,7 +291,7 @@ impl Placing<'_> {
     ) -> Result<bool, BackupError> {
         let failed = || BackupError::io("restoring", place);
         let top = self.top.try_clone().map_err(failed())?;
-        if let Some(first) = link_to {
+        if let Some(first) = link_to.filter(|first| beneath::is_plain(first)) {
             let (to, name) = self.parent(place).map_err(failed())?;
             if rustix::fs::linkat(&top, first, to, name, AtFlags::empty()).is_ok() {
                 return Ok(true);

@@ -188,8 +188,18 @@ fn make_empty(path: &Path) -> Result<OwnedFd> {
 
 fn refuse_existing(database: &Backend) -> Result {
     match database {
-        Backend::Sqlite(file) if file.exists() => Err(not_empty(&file.display().to_string())),
-        _ => Ok(()),
+        Backend::Sqlite(file) => {
+            // SQLite would replay the log of a database that is gone into the restored one.
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                let mut place = file.as_os_str().to_owned();
+                place.push(suffix);
+                if std::fs::symlink_metadata(&place).is_ok() {
+                    return Err(not_empty(&Path::new(&place).display().to_string()));
+                }
+            }
+            Ok(())
+        }
+        Backend::Postgres(_) => Ok(()),
     }
 }
 

@@ -40,13 +40,17 @@ impl<'a> Given<'a> {
     fn new(common: &CommonArgs, args: &'a ContextArgs) -> Self {
         let context = args.context.as_deref().filter(|name| !name.is_empty());
         let places = [
-            ("AGENTYARD_ADMIN_SOCKET", common.admin_socket.is_some()),
-            ("AGENTYARD_DATA_DIR", common.data_dir.is_some()),
-            ("AGENTYARD_CONFIG", common.config.is_some()),
+            ("AGENTYARD_ADMIN_SOCKET", &common.admin_socket),
+            ("AGENTYARD_DATA_DIR", &common.data_dir),
+            ("AGENTYARD_CONFIG", &common.config),
         ];
         let named = |by_variable: bool| {
-            let mut named = places.iter().filter(|(_, given)| *given);
-            named.any(|(name, _)| std::env::var_os(name).is_some() == by_variable)
+            let mut named = places
+                .iter()
+                .filter_map(|(name, given)| Some((name, given.as_deref()?)));
+            named.any(|(name, given)| {
+                (std::env::var_os(name).as_deref() == Some(given.as_os_str())) == by_variable
+            })
         };
         Self {
             context,
