@@ -278,7 +278,7 @@ impl Schedule {
             _ => Vec::new(),
         };
         let about = About::whole("backup").detail(match removed.len() {
-            0 => name.into_owned(),
+            0 => name.to_string(),
             count => format!("{name}; removed {count} older"),
         });
         let key = &self.master_key;

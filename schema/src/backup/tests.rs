@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
+use super::manifest::{NOT_READ_TO_ITS_END, NOT_READABLE};
 use super::*;
 use crate::ids::Timestamp;
 
@@ -352,6 +353,19 @@ fn old_backups_are_removed_but_never_the_newest() {
     assert_eq!(prune("here", 1, Some(1)), 0);
     assert_eq!(names(&fixture), 1);
     assert!(foreign.exists());
+    // One of a day with a wrong clock neither counts as the newest nor goes.
+    fixture.back_up(1_000_000);
+    assert_eq!(prune("here", 1, Some(1)), 0);
+    assert_eq!(names(&fixture), 2);
+}
+
+#[test]
+fn entries_that_cannot_be_read_are_counted_apart() {
+    let mut left_out = LeftOut::default();
+    for reason in [NOT_READABLE, "a fifo", NOT_READ_TO_ITS_END, "a socket"] {
+        left_out.push(reason, Path::new("users/alice/file"));
+    }
+    assert_eq!((left_out.unread(), left_out.total()), (2, 4));
 }
 
 #[test]

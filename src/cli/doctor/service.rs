@@ -213,7 +213,7 @@ async fn tested(service: Option<&Service>, server: &Server, mode: &str, path: &s
         return Finding::ok(format!("not in use (web.auth_mode={used})"));
     }
     let remedy = format!(
-        "`agentyard auth test {mode}` shows each step; correct {mode}.* with `agentyard config set`"
+        "`agentyard auth test` shows each step; correct {mode}.* with `agentyard config set`"
     );
     let request = server.request(Method::POST, path).json(&json!({}));
     match server.json(request.timeout(ANSWER)).await {
