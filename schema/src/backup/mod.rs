@@ -16,6 +16,8 @@
 //! All functions block; callers on async threads use `spawn_blocking`.
 
 mod content;
+mod copied_file;
+mod copying;
 mod directory;
 mod make;
 mod manifest;
