@@ -29,7 +29,7 @@ const FOREIGN_KEYS: &str = "SELECT CAST(conrelid::regclass AS TEXT), CAST(quote_
 /// Rows of a SQLite file that refer to rows that are missing.
 const BROKEN_KEYS: &str = "SELECT count(*) FROM pragma_foreign_key_check";
 
-/// Why a database was not moved. The target is as it was, but for empty tables.
+/// Reason for which a database was not moved. The target is as it was, but for empty tables.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// One of them could not be opened.
@@ -46,22 +46,22 @@ pub enum TransferError {
     Table {
         /// Which.
         table: String,
-        /// What was tried.
+        /// The step that failed.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: sqlx::Error,
     },
     /// A statement for the whole of a database failed.
     #[error("{action} failed: {source}")]
     Sql {
-        /// What was tried.
+        /// The step that failed.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: sqlx::Error,
     },
-    /// What was written is not what was read.
+    /// The rows that were written differ from those that were read.
     #[error("table {0} differs after it was copied; nothing was kept")]
     Differs(String),
 }
@@ -77,7 +77,7 @@ pub struct Copied {
     pub digest: String,
 }
 
-/// What a column holds.
+/// Type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Text,
@@ -303,7 +303,7 @@ async fn copy_table(
     (source, from): (&mut AnyConnection, &Backend),
     (target, to): (&mut AnyConnection, &Backend),
 ) -> Result<Copied, TransferError> {
-    // What migrations have put there is in the source, too.
+    // Rows of migrations are in the source, too.
     run(
         target,
         &format!("DELETE FROM {}", table.name),

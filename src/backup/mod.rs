@@ -41,7 +41,7 @@ pub enum Destination {
     Stream(Box<dyn Write + Send>),
 }
 
-/// Why there is no backup.
+/// Reason for which there is no backup.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// Files could not be copied.

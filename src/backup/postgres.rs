@@ -28,7 +28,7 @@ pub enum ToolError {
     Failed {
         /// Which.
         tool: &'static str,
-        /// What it said.
+        /// Its output.
         complaint: String,
     },
 }

@@ -48,7 +48,7 @@ pub struct CreateArgs {
     expires: String,
 }
 
-/// What a token may do.
+/// Rights of a token.
 #[derive(Debug, Clone, Copy, ValueEnum, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Role {

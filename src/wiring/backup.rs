@@ -35,7 +35,7 @@ pub const PART: &str = "backup";
 #[derive(Debug, Default)]
 pub struct Backups(Mutex<Option<Known>>);
 
-/// What is known of a schedule.
+/// State of a schedule.
 #[derive(Debug, Clone)]
 struct Known {
     directory: PathBuf,
@@ -56,7 +56,7 @@ impl Backups {
         self.known().as_ref().map(|known| known.state.clone())
     }
 
-    /// What is wrong, and since when: the newest backup failed, or is older than two intervals and an hour.
+    /// Fault and its beginning: the newest backup failed, or is older than two intervals and an hour.
     pub fn fault(&self, now: Timestamp) -> Option<(Timestamp, &'static str)> {
         let known = self.known();
         let known = known.as_ref()?;
@@ -132,7 +132,7 @@ pub struct Schedule {
     pub clock: SharedClock,
     /// Only the leader makes backups.
     pub leadership: Leadership,
-    /// What is known of them.
+    /// Their state.
     pub backups: Arc<Backups>,
     /// Ends a backup under way.
     pub shutdown: CancellationToken,

@@ -14,7 +14,7 @@ pub(super) const BLOCK: usize = 64 * 1024;
 /// Digest of a content.
 pub(super) type Digest = [u8; 32];
 
-/// What failed: the file that is read, or what is written.
+/// Side on which a copy failed: the file that is read, or the one that is written.
 #[derive(Debug)]
 pub(super) enum CopyError {
     Read(io::Error),
@@ -22,7 +22,7 @@ pub(super) enum CopyError {
     Stopped,
 }
 
-/// Whether a file has holes. An agent may make one of eight exabytes: its zeros are not read.
+/// Reports that a file has holes. An agent may make one of eight exabytes: its zeros are not read.
 pub(super) fn has_holes(stat: &Stat) -> bool {
     let taken = u64::try_from(stat.st_blocks)
         .unwrap_or(0)

@@ -82,7 +82,7 @@ impl From<BackupError> for Skip {
     }
 }
 
-/// Why an original could not be read.
+/// Reason for which an original could not be read.
 pub(super) fn unread(errno: Errno) -> Skip {
     Skip::Entry(match errno {
         Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::STALE => "gone or replaced meanwhile",
@@ -208,7 +208,7 @@ impl Copying<'_> {
             return;
         };
         self.before_is_older_than = before.head.started_at.as_secs() - COARSE_SECONDS;
-        // What cannot be read of the backup before is copied again.
+        // Files that cannot be read in the backup before are copied again.
         for line in before
             .lines_of(path)
             .into_iter()

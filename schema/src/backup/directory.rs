@@ -225,7 +225,7 @@ impl Directory {
     }
 }
 
-/// Whether a name begins with a time as [`Timestamp::to_basic`] writes it, and goes on with nothing that is hidden.
+/// Reports that a name begins with a time as [`Timestamp::to_basic`] writes it, and goes on with nothing that is hidden.
 fn is_dated(name: &str) -> bool {
     let bytes = name.as_bytes();
     let digits = |range: std::ops::Range<usize>| {
@@ -245,7 +245,7 @@ fn is_dated(name: &str) -> bool {
 /// A backup in the data directory would be lost with it, and would grow by itself.
 fn refuse_inside(path: &Path, data_dir: &Path) -> Result<(), BackupError> {
     let absolute = std::path::absolute(path).map_err(BackupError::io("finding", path))?;
-    // What does not exist yet is below what does.
+    // A path that does not exist yet is below one that does.
     let known = absolute
         .ancestors()
         .find_map(|above| std::fs::canonicalize(above).ok());

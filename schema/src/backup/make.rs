@@ -16,10 +16,10 @@ use super::{BackupError, ROOTS, Watch};
 use crate::home::beneath;
 use crate::ids::Timestamp;
 
-/// How far a backup, a restore or a verification is.
+/// Progress of a backup, a restore or a verification.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
-    /// What is being copied: a directory such as `users/alice`.
+    /// Directory that is being copied, such as `users/alice`.
     pub section: String,
     /// Entries so far.
     pub entries: u64,
@@ -265,7 +265,7 @@ impl Drop for Making {
             },
         ) = (self.done, &self.target)
         {
-            // What cannot be removed now is removed by the next one.
+            // The next backup removes the rest.
             let _ = directory.remove_own(partial);
         }
     }

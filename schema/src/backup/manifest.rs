@@ -34,7 +34,7 @@ const MOST_NAMED: usize = 100;
 /// Most characters of such a name.
 const LONGEST_NAMED: usize = 500;
 
-/// What is escaped in paths: bytes that would break a line or a terminal, and the sign of escapes.
+/// Bytes that are escaped in paths: bytes that would break a line or a terminal, and the sign of escapes.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// The head of a manifest.
@@ -62,7 +62,7 @@ pub struct Head {
     pub bytes: u64,
     /// Files that are shared with the backup before.
     pub shared: u64,
-    /// What is not in the backup.
+    /// Entries that are not in the backup.
     pub left_out: LeftOut,
     /// Digest of the lines.
     pub lines_sha256: String,
@@ -70,7 +70,7 @@ pub struct Head {
     pub sections: Vec<Section>,
 }
 
-/// What the manifest says of the database.
+/// Facts of the database in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseHead {
     /// `sqlite` or `postgresql`.
@@ -81,7 +81,7 @@ pub struct DatabaseHead {
     pub file: String,
 }
 
-/// What the manifest says of the master key.
+/// Facts of the master key in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyHead {
     /// Its public name.
@@ -113,7 +113,7 @@ const UNREAD: [&str; 3] = [NOT_READABLE, NOT_READ_TO_ITS_END, NOT_LISTED_TO_ITS_
 /// Entries that are not in a backup, counted by reason; some are named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// How many for each reason.
+    /// Number for each reason.
     pub counts: BTreeMap<String, u64>,
     /// The first hundred, with their reasons.
     pub names: Vec<String>,

@@ -6,7 +6,7 @@
 //! <DIR>/20261127T195003Z/database.sqlite    or database.pgdump
 //! <DIR>/20261127T195003Z/users/…            files of users, under their names, with mode 0600
 //! <DIR>/20261127T195003Z/archive/…  skills/…
-//! <DIR>/.partial-20261127T195003Z/          one that is being made; the next one removes it if nobody is at it
+//! <DIR>/.partial-20261127T195003Z/          one that is being made; the next one removes it unless a process holds it
 //! ```
 //!
 //! Users' files are hostile: directories are opened by handles and without following links, what is read is bounded by the size
@@ -45,10 +45,10 @@ pub use verify::Difference;
 /// Directories of the data directory that are backed up; each may be missing.
 pub const ROOTS: [&str; 4] = ["skills", "skill-repositories", "users", "archive"];
 
-/// What is told of work under way; false ends it.
+/// Receives the progress of work under way; false ends it.
 pub type Watch<'a> = &'a mut (dyn FnMut(&Progress) -> bool + Send);
 
-/// What can go wrong with backups.
+/// Failures of backups.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The folder is not a complete backup, or its manifest is damaged.
@@ -56,7 +56,7 @@ pub enum BackupError {
     NotABackup {
         /// The folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         detail: String,
     },
     /// Backups must not be kept in this directory.
@@ -64,7 +64,7 @@ pub enum BackupError {
     RefusedDirectory {
         /// The directory.
         path: PathBuf,
-        /// Why, and what to do instead.
+        /// Reason and remedy.
         detail: String,
     },
     /// Another process makes a backup in the directory.
@@ -82,11 +82,11 @@ pub enum BackupError {
     /// The operating system refused.
     #[error("{action} {} failed", path.display())]
     Io {
-        /// What was tried.
+        /// The step that failed.
         action: &'static str,
         /// With what.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: io::Error,
     },

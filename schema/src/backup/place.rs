@@ -56,7 +56,7 @@ pub enum Owners {
     Caller,
 }
 
-/// What was restored.
+/// Counts of restored and damaged entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placed {
     /// Files, directories and links.

@@ -101,7 +101,7 @@ impl Backup {
         Lines::new(file, &self.path, offset, lines).map_err(failed())
     }
 
-    /// Whether an entry is listed.
+    /// Reports that an entry is listed.
     ///
     /// # Errors
     /// When the list is damaged.
@@ -117,7 +117,7 @@ impl Backup {
         Ok(false)
     }
 
-    /// Whether this is the master key that the backup needs.
+    /// Reports that this is the master key that the backup needs.
     pub fn is_key(&self, key: &MasterKey) -> bool {
         key.fingerprint() == self.head.key.fingerprint
     }

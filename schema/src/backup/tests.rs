@@ -110,7 +110,7 @@ fn verify(fixture: &Fixture, backup: &Backup) -> Vec<Difference> {
         .1
 }
 
-/// What `find -printf` says of a tree: kinds, modes, times, contents.
+/// Output of `find -printf` for a tree: kinds, modes, times, contents.
 fn listing(top: &Path) -> BTreeSet<(PathBuf, String)> {
     let mut all = BTreeSet::new();
     let mut open = vec![top.to_owned()];
@@ -295,7 +295,7 @@ fn flipped_byte_is_found_and_the_rest_is_restored() {
         refused.to_string().contains("was changed or is damaged"),
         "{refused}"
     );
-    // What is left of a verification is removed.
+    // The rest of a verification is removed.
     let left: Vec<_> = std::fs::read_dir(fixture.backups()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

@@ -24,7 +24,7 @@ const MOST: usize = 20;
 pub struct Difference {
     /// Its path, escaped.
     pub path: String,
-    /// What is different.
+    /// The difference, in words.
     pub detail: String,
 }
 
@@ -108,7 +108,7 @@ fn is_told(placed: &Placed, path: &str) -> bool {
     rests.any(|rest| rest.starts_with(": "))
 }
 
-/// What is different between an entry and its line.
+/// Difference between an entry and its line.
 fn difference(top: &OwnedFd, path: &Path, line: &Line, is_database: bool) -> Option<String> {
     let inspect = || -> io::Result<Option<String>> {
         let parent: PathBuf = path.parent().map(Path::to_owned).unwrap_or_default();

@@ -256,7 +256,7 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
     )))
 }
 
-/// Why a backup cannot be used.
+/// Reason for which a backup cannot be used.
 pub(super) fn backup_failed(error: BackupError) -> Failure {
     match &error {
         BackupError::Busy(_) => Failure::Unavailable(error.to_string()),

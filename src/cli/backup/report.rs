@@ -1,4 +1,4 @@
-//! How far backups and restores are, on standard error.
+//! Progress of backups and restores, on standard error.
 
 use std::time::Duration;
 

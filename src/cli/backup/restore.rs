@@ -28,7 +28,7 @@ use crate::cli::output::screen;
 use crate::cli::{Failure, Result, failed};
 use crate::settings::Settings;
 
-/// What is restored from a backup, and where to.
+/// Parts of a backup to restore, and their target.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// Folder of the backup
@@ -67,7 +67,7 @@ pub async fn restore(settings: impl FnOnce() -> Result<Settings>, args: RestoreA
     }
 }
 
-/// What can be restored without the key.
+/// Parts that can be restored without the key.
 fn without_key(backup: &Backup, problem: &str) -> Failure {
     let (place, fingerprint) = (backup.path().display(), &backup.head.key.fingerprint);
     Failure::Refused(format!(

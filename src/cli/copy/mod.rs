@@ -14,7 +14,7 @@ use super::output::cell::text;
 use super::server::Server;
 use super::{Failure, Result};
 
-/// What to copy where.
+/// Source and target of a copy.
 #[derive(Debug, Args)]
 pub struct CopyArgs {
     /// File or folder: a path on this machine, or USER:PATH in a workspace

@@ -29,7 +29,7 @@ use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 /// Longest time of a check.
 const LIMIT: Duration = Duration::from_secs(6);
 
-/// How to report.
+/// Settings of the server, and the form of the report.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Output format
@@ -39,7 +39,7 @@ pub struct DoctorArgs {
     serve: ServeArgs,
 }
 
-/// How findings are printed.
+/// Form of the findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Form {
     /// One line per check

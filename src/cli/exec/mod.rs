@@ -26,7 +26,7 @@ use super::{Failure, Result, failed};
 /// Time for what the server has sent before it closed the connection.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What to run, and where.
+/// Program to run, and the user of the container.
 #[derive(Debug, Args)]
 pub struct ExecArgs {
     /// Pass standard input to the program

@@ -23,7 +23,7 @@ use super::server::Server;
 use super::watch::{Change, Watch};
 use super::{Failure, Result, audit, events};
 
-/// What to list.
+/// Objects to list, and the form.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Kinds separated by commas, or one kind with names; or KIND/NAME

@@ -80,7 +80,7 @@ pub enum TokenCommand {
     Rotate(RotateArgs),
 }
 
-/// Whose token.
+/// User of a token.
 #[derive(Debug, Args)]
 pub struct RotateArgs {
     /// Name of the user
