@@ -110,4 +110,11 @@ export const dashboard = {
   'change.superadmins_delete': '{actor} deleted superadmin {object}',
   'change.reconcile_pause': '{actor} paused {object}',
   'change.reconcile_resume': '{actor} resumed {object}',
+  'change.exec': '{actor} ran a program in the container of {object}',
+  'change.copy_in': '{actor} copied files to {object}',
+  'change.copy_out': '{actor} copied files of {object}',
+  'change.backup': '{actor} made a backup',
+  'change.backup_restore': '{actor} restored files of {object} from a backup',
+  'change.api_tokens_create': '{actor} created API token {object}',
+  'change.api_tokens_revoke': '{actor} revoked API token {object}',
 } as const;

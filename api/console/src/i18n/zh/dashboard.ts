@@ -105,4 +105,11 @@ export const dashboard = {
   'change.superadmins_delete': '{actor} 删除了超级管理员 {object}',
   'change.reconcile_pause': '{actor} 暂停了 {object}',
   'change.reconcile_resume': '{actor} 恢复了 {object}',
+  'change.exec': '{actor} 在 {object} 的容器中运行了程序',
+  'change.copy_in': '{actor} 向 {object} 复制了文件',
+  'change.copy_out': '{actor} 复制了 {object} 的文件',
+  'change.backup': '{actor} 创建了备份',
+  'change.backup_restore': '{actor} 从备份恢复了 {object} 的文件',
+  'change.api_tokens_create': '{actor} 创建了 API 令牌 {object}',
+  'change.api_tokens_revoke': '{actor} 吊销了 API 令牌 {object}',
 } satisfies Record<keyof typeof import('../en/dashboard').dashboard, string>;
