@@ -53,14 +53,19 @@ fn with_completer(arg: Arg, group: &str) -> Arg {
     let name = arg.get_value_names().and_then(|names| names.first());
     let name = name.map(|name| name.as_str());
     let complete: fn(&str) -> Vec<String> = match name {
-        None | Some("NAME") if arg.get_id() == "name" => match group {
-            "group" => |text| names_of("group", text),
-            "skill" => |text| names_of("skill", text),
-            "repo" => |text| names_of("skill-repository", text),
-            "user" => |text| names_of("user", text),
-            _ => return arg,
-        },
-        Some("KIND[/NAME]") => |text| kinds_and_names(text, true),
+        None | Some("NAME")
+            if matches!(group, "group" | "skill" | "repo" | "user" | "superadmin") =>
+        {
+            match group {
+                _ if arg.get_id() != "name" && arg.get_id() != "names" => return arg,
+                "group" => |text| names_of("group", text),
+                "skill" => |text| names_of("skill", text),
+                "repo" => |text| names_of("skill-repository", text),
+                "superadmin" => |text| names_of("superadmin", text),
+                _ => |text| names_of("user", text),
+            }
+        }
+        Some("KIND[,KIND|/NAME]") => |text| kinds_and_names(text, true),
         Some("KIND/NAME") => |text| kinds_and_names(text, false),
         Some("container/NAME") => |text| match text.strip_prefix("container/") {
             Some(prefix) => prefixed("container/", names_of("container", prefix)),

@@ -25,7 +25,7 @@ const PATH: &str = "/api/admin/container/logs";
 #[derive(Debug, Args)]
 pub struct LogsArgs {
     /// Name of the user, or container/NAME
-    #[arg(value_name = "NAME", value_parser = bare_name)]
+    #[arg(value_name = "USER", value_parser = bare_name)]
     name: String,
     /// Follow the log until the container stops, or until Ctrl-C
     #[arg(short, long)]

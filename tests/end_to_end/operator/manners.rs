@@ -292,6 +292,8 @@ async fn bash_completes_what_the_server_has() {
         ("agentyard get users al", &["albert", "alice"]),
         ("agentyard exec al", &["albert", "alice"]),
         ("agentyard group delete al", &["alps"]),
+        ("agentyard user disable al", &["albert", "alice"]),
+        ("agentyard logs bo", &["bob"]),
         ("agentyard config get web.auth", &["web.auth_mode"]),
         ("agentyard config set web.auth", &["web.auth_mode="]),
         ("agentyard restart container/b", &["container/bob"]),
