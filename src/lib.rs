@@ -1,6 +1,7 @@
 //! The service as a whole: settings, preparation, wiring, command line. A library so that tests and
 //! benchmarks run it in their own process, on an engine of their choice.
 
+pub mod backup;
 pub mod base_adapter;
 pub mod cli;
 pub mod console;

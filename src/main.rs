@@ -13,5 +13,6 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     // Before the first TLS connection of anybody: several crates ask for the process's provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    agentyard::cli::complete::answer_shell();
     agentyard::cli::run(agentyard::cli::Cli::parse())
 }

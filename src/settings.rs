@@ -1,7 +1,7 @@
 //! The settings of the process: flags, else environment, else the settings file, else defaults.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct CommonArgs {
         help_heading = COMMON
     )]
     pub database_url: Option<String>,
-    /// Unix socket of the command line [default: admin.sock in the data directory]
+    /// Unix socket for the command line [default: admin.sock in the data directory]
     #[arg(
         long,
         env = "AGENTYARD_ADMIN_SOCKET",
@@ -54,17 +54,17 @@ pub struct CommonArgs {
 /// How logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable lines.
     #[default]
     Text,
-    /// For programs: one JSON object per line.
+    /// One JSON object per line.
     Json,
 }
 
 /// Settings for preparing a data directory.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InitArgs {
-    /// Set a configuration key only if it is unset (repeatable)
+    /// Set a configuration key only if it is unset (repeatable; separated by semicolons in the environment)
     #[arg(
         long = "set",
         env = "AGENTYARD_SET",
@@ -86,6 +86,9 @@ pub struct ServeArgs {
     /// Address at which agents reach the server: auto (gateway of the agent network, port 8081), an address, or off [default: auto]
     #[arg(long, env = "AGENTYARD_AGENT_LISTEN", value_name = "ADDRESS")]
     pub agent_listen: Option<AgentListen>,
+    /// Address of GET /metrics for Prometheus, or off [default: 127.0.0.1:9464]
+    #[arg(long, env = "AGENTYARD_METRICS_LISTEN", value_name = "ADDRESS")]
+    pub metrics_listen: Option<MetricsListen>,
     /// Path of the data directory on the engine's host [default: the data directory]
     #[arg(long, env = "AGENTYARD_ENGINE_DATA_DIR", value_name = "DIR")]
     pub engine_data_dir: Option<String>,
@@ -107,6 +110,9 @@ pub struct ServeArgs {
     /// Time between full comparisons of one container; for tests and diagnosis
     #[arg(long, env = "AGENTYARD_VERIFY", value_name = "DURATION", hide = true, value_parser = humantime::parse_duration)]
     pub verify: Option<Duration>,
+    /// Time between samples of what agents use; for tests and diagnosis
+    #[arg(long, env = "AGENTYARD_SAMPLE", value_name = "DURATION", hide = true, value_parser = humantime::parse_duration)]
+    pub sample: Option<Duration>,
 }
 
 /// The port of the agent listener on the gateway of the agent network.
@@ -135,6 +141,35 @@ impl std::str::FromStr for AgentListen {
                 .parse()
                 .map(Self::At)
                 .map_err(|_| "give auto, off, or an address such as 10.88.0.1:8081".to_owned()),
+        }
+    }
+}
+
+/// The address of the metrics, unless another one is chosen.
+pub const METRICS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+
+/// Address of the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MetricsListen {
+    /// At [`METRICS_ADDRESS`], if that is free.
+    #[default]
+    Usual,
+    /// At this address.
+    At(SocketAddr),
+    /// Nowhere.
+    Off,
+}
+
+impl std::str::FromStr for MetricsListen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" | "" => Ok(Self::Off),
+            address => address
+                .parse()
+                .map(Self::At)
+                .map_err(|_| "give off, or an address such as 127.0.0.1:9464".to_owned()),
         }
     }
 }
@@ -194,6 +229,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Address of the agent listener.
     pub agent_listen: AgentListen,
+    /// Address of the metrics.
+    pub metrics_listen: MetricsListen,
     /// Path of the data directory on the engine's host.
     pub engine_data_dir: String,
     /// The container engine.
@@ -206,6 +243,8 @@ pub struct Settings {
     pub resync: Option<Duration>,
     /// Time between full comparisons of one container, if not the usual.
     pub verify: Option<Duration>,
+    /// Time between samples of what agents use, if not the usual.
+    pub sample: Option<Duration>,
 }
 
 impl Settings {
@@ -294,6 +333,10 @@ impl Settings {
                 .unwrap_or_else(|| "picoclaw".to_owned()),
             listen,
             agent_listen,
+            metrics_listen: serve
+                .metrics_listen
+                .or(file.serve.metrics_listen)
+                .unwrap_or_default(),
             docker_host: serve
                 .docker_host
                 .clone()
@@ -306,6 +349,7 @@ impl Settings {
             tls,
             resync: serve.resync.or(file.serve.resync),
             verify: serve.verify.or(file.serve.verify),
+            sample: serve.sample.or(file.serve.sample),
         })
     }
 }
@@ -385,6 +429,20 @@ mod tests {
     }
 
     #[test]
+    fn metrics_are_at_an_address_or_off() {
+        for (text, expected) in [
+            ("off", Some(MetricsListen::Off)),
+            ("", Some(MetricsListen::Off)),
+            ("127.0.0.1:9464", Some(MetricsListen::At(METRICS_ADDRESS))),
+            ("9464", None),
+        ] {
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        }
+        let usual = resolve(CommonArgs::default(), ServeArgs::default()).unwrap();
+        assert_eq!(usual.metrics_listen, MetricsListen::Usual);
+    }
+
+    #[test]
     fn every_flag_has_an_environment_variable_of_its_name() {
         let command = File::command();
         for arg in command.get_arguments() {
@@ -399,7 +457,7 @@ mod tests {
         let lines = "data-dir: /srv/a\ndatabase-url: sqlite:/srv/b\nadmin-socket: /srv/s\nlog-format: json\n\
             set: [image.tag=1]\nadapter: echo\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
             engine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\ntls-cert: /f\ntls-key: /g\n\
-            resync: 5s\nverify: 6s\n";
+            resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n";
         let (_dir, common) = with_file(lines);
         let flags: Vec<_> = File::command()
             .get_arguments()

@@ -35,7 +35,7 @@ pub(crate) struct Budgets {
     agents: Budget<Uid>,
     /// Sessions of ordinary users.
     users: Budget<Uid>,
-    /// Sessions of superadmins.
+    /// Sessions of superadmins, and API tokens.
     superadmins: Budget<Uid>,
     /// The admin socket, by the peer's user id.
     socket: Budget<Option<u32>>,
@@ -81,6 +81,7 @@ impl Budgets {
     pub(crate) fn share(&self, identity: &Identity, client: Option<IpAddr>) -> Share {
         match identity {
             Identity::Bearer(bearer) => self.agents.share(&bearer.account.uid),
+            Identity::ApiToken(token) => self.superadmins.share(&token.uid),
             Identity::Socket(uid) => self.socket.share(uid),
             Identity::Nobody => {
                 let network = client.map(Network::from);

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::api_token::ApiTokens;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::unknown_proxy::UnknownProxies;
@@ -24,8 +25,8 @@ use crate::follows::FollowLimit;
 use crate::mcp::Mcp;
 use crate::plans::Plans;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
-    IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
+    ContainerExec, ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth,
+    Health, IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
 };
 use crate::quota::Arrivals;
 use crate::settings::WebSettings;
@@ -84,6 +85,8 @@ pub struct Dependencies {
     pub unknown_proxies: UnknownProxies,
     /// Limits sign-in attempts.
     pub login_limit: LoginLimit,
+    /// Limits wrong API tokens, and remembers the uses that were recorded.
+    pub api_tokens: ApiTokens,
     /// The console; `None` when the program was built without it.
     pub console: Option<Arc<Console>>,
     /// Bounds how many logs are followed at once.
@@ -96,6 +99,8 @@ pub struct Dependencies {
     pub chats: Chats,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,
+    /// Programs in containers.
+    pub exec: Arc<dyn ContainerExec>,
     /// Container facts.
     pub inspect: Arc<dyn ContainerInspect>,
     /// Container resource use.

@@ -86,6 +86,9 @@ pub enum ApiError {
     /// No MCP token, or one that is not valid (401 `token_invalid`).
     #[error("the MCP token is missing or not valid; get the present one in the console")]
     TokenInvalid,
+    /// An API token that is unknown, was revoked or has expired (401 `api_token_invalid`).
+    #[error("{0}")]
+    ApiTokenInvalid(String),
     /// Wrong name or password; one text for all causes (401 `bad_credentials`).
     #[error("wrong name or password")]
     BadCredentials,
@@ -455,6 +458,7 @@ impl ApiError {
             Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
             Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
             Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid"),
+            Self::ApiTokenInvalid(_) => (S::UNAUTHORIZED, "api_token_invalid"),
             Self::BadCredentials | Self::NoSuperadmin => (S::UNAUTHORIZED, "bad_credentials"),
             Self::AccountDisabled => (S::FORBIDDEN, "account_disabled"),
             Self::NameOfAnother => (S::CONFLICT, "name_taken"),
@@ -561,7 +565,7 @@ impl ApiError {
         if let Self::MethodNotAllowed { allow } = self {
             return reply.header(ALLOW, HeaderValue::from_static(allow));
         }
-        if let Self::TokenInvalid = self {
+        if let Self::TokenInvalid | Self::ApiTokenInvalid(_) = self {
             return reply.header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Self::RangeNotSatisfiable { length } = self

@@ -12,6 +12,7 @@ pub mod console;
 pub mod deps;
 pub mod dispatch;
 pub mod error;
+pub mod exec;
 pub mod executors;
 pub mod explain;
 pub mod files;

@@ -3,6 +3,7 @@
 //! The binary implements these traits on the drivers and on the runtime. Handlers never see a
 //! driver, and never write through a port.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,12 +16,13 @@ use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryListing,
-    DirectoryPerson, DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, ModelHost,
-    ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn, ProvidedIdentity,
-    ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
+    DirectoryPerson, DirectoryUser, DryRun, ExecSettings, LiveNumbers, LoadPoint, LocalImage,
+    LogOptions, ModelHost, ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn,
+    ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
+use tokio::io::AsyncWrite;
 use url::Url;
 use utoipa::ToSchema;
 
@@ -70,6 +72,52 @@ pub trait ContainerInspect: Send + Sync + 'static {
     async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError>;
 }
 
+/// Output of a program: pieces of at most 64 KiB, and whether each is of standard error.
+pub type ExecOutput = BoxStream<'static, Result<(bool, Bytes), PortError>>;
+
+/// A program that runs in a user's container.
+pub struct Execution {
+    /// Its input; shutting it down is the end of it.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Its output; ends with it.
+    pub output: ExecOutput,
+    /// Resizes its terminal, reports its exit code, and ends it.
+    pub control: Arc<dyn ExecControl>,
+}
+
+/// Acts on a program that runs in a user's container.
+#[async_trait]
+pub trait ExecControl: Send + Sync + 'static {
+    /// Gives its terminal another size, if it has one.
+    async fn resize(&self, columns: u16, rows: u16);
+    /// The code with which it has ended.
+    ///
+    /// # Errors
+    /// When the engine can't be asked, or reports that it still runs.
+    async fn exit_code(&self) -> Result<i64, PortError>;
+    /// Ends it, and what it has started. Returns whether the engine reports that it has ended.
+    async fn end(&self) -> bool;
+}
+
+/// Runs programs in users' containers.
+#[async_trait]
+pub trait ContainerExec: Send + Sync + 'static {
+    /// Returns whether the user's container runs.
+    ///
+    /// # Errors
+    /// When the engine can't be asked.
+    async fn is_running(&self, user: &Uid) -> Result<bool, PortError>;
+    /// Starts a program; `None` when the user's container does not run.
+    ///
+    /// # Errors
+    /// When the engine can't be asked, or refuses.
+    async fn start(
+        &self,
+        user: &Uid,
+        settings: &ExecSettings,
+    ) -> Result<Option<Execution>, PortError>;
+}
+
 /// Samples the resource use of users' containers.
 #[async_trait]
 pub trait ContainerStats: Send + Sync + 'static {
@@ -112,12 +160,27 @@ pub struct Space {
     pub total: u64,
 }
 
+/// Scheduled backups.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct BackupState {
+    /// Start of the newest complete backup; null when there is none.
+    pub last_success: Option<Timestamp>,
+    /// Time of the last failure; null when no backup has failed since the newest complete one.
+    pub last_failure: Option<Timestamp>,
+    /// Reason of that failure; empty without one.
+    pub why: String,
+}
+
 /// Knows how the parts of the service are, besides database, engine and leadership.
 pub trait Health: Send + Sync + 'static {
     /// All parts, in a fixed order.
     fn parts(&self) -> Vec<PartHealth>;
     /// The space of the data directory's file system, as last measured; `None` before that, and when it cannot be.
     fn disk(&self) -> Option<Space>;
+    /// Scheduled backups, as last seen; `None` while there is no schedule.
+    fn backup(&self) -> Option<BackupState> {
+        None
+    }
 }
 
 /// Whether the engine was reachable at the last attempt.
@@ -137,6 +200,8 @@ pub trait EngineHealth: Send + Sync + 'static {
     fn cpus(&self) -> Option<u32>;
     /// The agents' network as last seen; `None` when there is none.
     fn network(&self) -> Option<Network>;
+    /// Processors and memory of all agents over the last hour, the oldest first.
+    fn load(&self) -> Vec<LoadPoint>;
 }
 
 /// Who runs the reconcilers.

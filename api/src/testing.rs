@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self as adapters, ActiveAdapter, Source};
+use schema::api_token::{self, NewApiToken, Role as TokenRole};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::config::history::SavedBy;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use crate::auth::api_token::ApiTokens;
 use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::mcp_token::Bearer;
@@ -44,17 +46,17 @@ use crate::input::{Input, Nothing};
 use crate::mcp::{Mcp, Own};
 use crate::plans::Plans;
 use crate::ports::{
-    CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
-    DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
-    DirectoryWanted, DryRun, EngineHealth, EngineState, Health, IdentityProvider, Images,
-    LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions, LogStream, ModelHost,
-    ModelQuestion, ModelVerdict, Models, Network, NextReconciliation, PartHealth, PendingSignIn,
-    PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
-    RegistryError, RegistryTags, Space, SyncPlan, Usage,
+    CheckStep, ContainerDetails, ContainerExec, ContainerInspect, ContainerLogs, ContainerStats,
+    Directory, DirectoryCheck, DirectoryFailure, DirectoryListing, DirectoryPerson, DirectoryUser,
+    DirectoryWanted, DryRun, EngineHealth, EngineState, ExecSettings, Execution, Health,
+    IdentityProvider, Images, LeaderState, Leadership, LiveNumbers, LoadPoint, LocalImage,
+    LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
+    NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity, ProviderFailure,
+    Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
 use crate::reply::Reply;
-use crate::route::{Access, Handle, Modes, Route};
+use crate::route::{Access, Handle, Modes, Route, Tokens};
 use crate::settings::{AuthMode, WebSettings};
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -93,6 +95,17 @@ struct Nowhere;
 #[async_trait]
 impl ContainerLogs for Nowhere {
     async fn logs(&self, _: &Uid, _: LogOptions) -> Result<Option<LogStream>, PortError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl ContainerExec for Nowhere {
+    async fn is_running(&self, _: &Uid) -> Result<bool, PortError> {
+        Ok(false)
+    }
+
+    async fn start(&self, _: &Uid, _: &ExecSettings) -> Result<Option<Execution>, PortError> {
         Ok(None)
     }
 }
@@ -308,6 +321,10 @@ impl EngineHealth for Nowhere {
     fn network(&self) -> Option<Network> {
         None
     }
+
+    fn load(&self) -> Vec<LoadPoint> {
+        Vec::new()
+    }
 }
 
 impl Health for Nowhere {
@@ -442,9 +459,11 @@ pub(crate) async fn world() -> World {
         unknown_proxies: UnknownProxies::default(),
         console: None,
         login_limit: LoginLimit::new(clock.clone()),
+        api_tokens: ApiTokens::new(clock.clone()),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         logs: Arc::new(Nowhere),
+        exec: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),
         images: Arc::new(Nowhere),
@@ -494,6 +513,24 @@ impl World {
         format!("session={}", claims.to_cookie_value(&self.deps.signer))
     }
 
+    /// An API token of each role.
+    pub(crate) async fn api_tokens(&self) -> [(TokenRole, String); 2] {
+        let mut tokens = Vec::new();
+        let mut tx = self.db.begin().await.unwrap();
+        for role in [TokenRole::Read, TokenRole::Admin] {
+            let new = NewApiToken {
+                name: format!("test-{role}"),
+                role,
+                expires_at: NOW.plus(std::time::Duration::from_secs(3600)),
+                created_by: "root".to_owned(),
+            };
+            let (token, _) = api_token::create(&mut tx, &new, NOW).await.unwrap();
+            tokens.push((role, token.expose_secret().to_owned()));
+        }
+        tx.commit().await.unwrap();
+        tokens.try_into().unwrap()
+    }
+
     /// The present CSRF token.
     pub(crate) fn token(&self, name: &str) -> String {
         crate::auth::csrf::token(&self.deps.signer, &name.parse().unwrap(), NOW)
@@ -520,7 +557,7 @@ pub(crate) fn deletions() -> Vec<Route> {
     vec![
         Route::delete("end_session", "/api/test/session", reached::<Session>),
         Route::delete("end_mine", "/api/test/mine", reached::<OrdinaryUser>),
-        Route::delete("end_all", "/api/test/all", reached::<Superadmin>),
+        Route::delete("end_all", "/api/test/all", reached::<Superadmin>).tokens(Tokens::Admin),
     ]
 }
 

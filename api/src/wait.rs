@@ -460,6 +460,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::WatchRestored
         | Reason::TaskEnded
         | Reason::StorageLow
+        | Reason::BackupFailed
         | Reason::GroupsLeftOut
         | Reason::QuotaNearlyUsed
         | Reason::WithinQuota

@@ -154,6 +154,7 @@ kept_as_text!(
     RolloutKind,
     UserName,
     crate::adapter::store::Source,
+    crate::api_token::Role,
     crate::audit::Which,
     crate::rollout::TargetState,
     crate::skill_store::TreeDigest,

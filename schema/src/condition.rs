@@ -134,7 +134,7 @@ reasons! {
     /// Observed as desired (objects that neither run nor stop).
     Converged => AUTOMATIC, "", "";
     /// Observed as desired; the source of adapter packages has a newer one, which waits for its activation.
-    UpdateAvailable => AUTOMATIC, "Run adapter refresh to activate it, or set adapter.auto_activate.", "";
+    UpdateAvailable => AUTOMATIC, "Run `agentyard adapter refresh` to activate it, or set adapter.auto_activate.", "";
     /// Steps towards the desired state are under way.
     Progressing => AUTOMATIC, "Wait; reconciliation continues automatically.", "the next step is taken";
     /// Started, but the readiness check has not passed yet.
@@ -150,7 +150,7 @@ reasons! {
     DataDirMismatch => MANUAL, "Set --engine-data-dir to the path of the data directory on the engine's host.",
         "the data directory is checked again";
     /// The agent network does not exist yet.
-    NetworkMissing => AUTOMATIC, "Wait; the engine reconciler creates the network. If this persists, describe engine/local.",
+    NetworkMissing => AUTOMATIC, "Wait; the engine reconciler creates the network. If this persists, see `agentyard describe engine/local`.",
         "the network is checked again";
     /// The agent network must be recreated, but containers still use it.
     NetworkInUse => MANUAL, "Stop all containers, or restore the previous container.network_subnet.",
@@ -167,22 +167,22 @@ reasons! {
     ImagePullFailed => MANUAL, "Check image.name, image.tag and the registry credentials; the pull is retried.",
         "the pull is retried";
     /// A pull that an administrator requested has failed.
-    PullFailed => MANUAL, "Correct what the message names, then request the pull again; `image delete` withdraws the request.",
+    PullFailed => MANUAL, "Correct what the message names, then request the pull again with `agentyard image pull IMAGE`; `agentyard image delete IMAGE` withdraws the request.",
         "nothing is tried until the pull is requested again";
     /// The image is to be deleted, but users have it.
-    ImageInUse => MANUAL, "Move its users to another image with a rollout; the image is then deleted automatically.",
+    ImageInUse => MANUAL, "Move its users to another image with `agentyard rollout start IMAGE --from IMAGE`; the image is then deleted automatically.",
         "the users of the image are checked again";
     /// A user did not become ready on the new image; no more users are moved.
-    RolloutPaused => MANUAL, "Inspect the failed users, then resume, roll back or cancel the rollout.",
+    RolloutPaused => MANUAL, "Inspect the failed users (`agentyard rollout status`), then run `agentyard rollout resume`, `agentyard rollout rollback` or `agentyard rollout cancel`.",
         "nothing is tried until it is resumed";
     /// The rollout ended, and users could not be moved, or not back.
-    RolloutFailed => MANUAL, "Inspect the failed users, then start another rollout for them or roll this one back.",
+    RolloutFailed => MANUAL, "Inspect the failed users (`agentyard rollout status`), then start another rollout for them, or return all users with `agentyard rollout rollback`.",
         "nothing is tried; the rollout has ended";
     /// The container waits until the agent's files are as desired.
-    ConfigPending => AUTOMATIC, "Wait; the agent-config reconciler writes the files. If this persists, describe agent-config/<name>.",
+    ConfigPending => AUTOMATIC, "Wait; the agent-config reconciler writes the files. If this persists, see `agentyard describe agent-config/NAME`.",
         "the agent's files are checked again";
     /// A file of the agent cannot be read, so it is left unchanged.
-    InvalidUserConfig => MANUAL, "Correct or delete the file named in the message, inside the container, then run retry.",
+    InvalidUserConfig => MANUAL, "Correct or delete the file named in the message, inside the container, then run `agentyard retry agent-config/NAME`.",
         "the files are read again";
     /// The agent's files cannot be brought to the version that the image reads.
     NoMigrationPath => MANUAL, "Choose an image that reads the files, or an adapter that declares this migration.",
@@ -197,48 +197,48 @@ reasons! {
     AdapterInvalid => MANUAL, "Correct the package as the message says; the active adapter stays in effect.",
         "the source is read again";
     /// Users cannot sign in, because their identity provider cannot be used.
-    ProviderFailed => MANUAL, "Check the oidc settings and the provider with `auth test oidc`; users cannot sign in.",
+    ProviderFailed => MANUAL, "Check the oidc settings and the provider with `agentyard auth test oidc`; users cannot sign in.",
         "the provider is asked again at the next sign-in";
     /// Groups that the identity provider names for a user could not be taken.
     GroupsLeftOut => AUTOMATIC, "Correct what the message names at the identity provider, or oidc.groups_claim; the groups are read at each sign-in.",
         "the groups are read again at the next sign-in";
     /// The directory could not be read.
-    DirectoryFailed => MANUAL, "Check the ldap settings and the directory with `auth test`; the directory is asked again.",
+    DirectoryFailed => MANUAL, "Check the ldap settings and the directory with `agentyard auth test`; the directory is asked again.",
         "the directory is read again";
     /// A synchronisation would remove more than it may without confirmation.
-    MassRemoval => MANUAL, "Check the directory and the ldap settings; if the removal is right, run `auth sync --confirm` with the digest of the message.",
+    MassRemoval => MANUAL, "Check the directory and the ldap settings; if the removal is right, run `agentyard auth sync --confirm DIGEST` with the digest of the message.",
         "nothing is removed until it is confirmed, or the directory has the users again";
     /// An object of the same name exists that Agentyard does not own.
     NameConflict => MANUAL, "Rename or remove the foreign object; Agentyard never touches what it does not own. If it belongs to another Agentyard that is in use, give this one an engine of its own.",
         "the name is checked again";
     /// The store does not have the files of a skill.
-    SkillMissing => MANUAL, "Upload or install the skill again, or roll it back to a version that is there.",
+    SkillMissing => MANUAL, "Upload or install the skill again, or return to a version that is there with `agentyard skill rollback NAME`.",
         "the store is inspected again";
     /// Observed as desired; the skill has no SKILL.md, by which agents find it.
     NoManifest => AUTOMATIC, "Add a SKILL.md to the package and upload it again.", "";
     /// The repository is being cloned.
     Cloning => AUTOMATIC, "Wait until the clone has finished.", "the clone is checked again";
     /// The repository could not be cloned.
-    CloneFailed => MANUAL, "Correct what the message names, then pull the repository again.",
+    CloneFailed => MANUAL, "Correct what the message names, then run `agentyard skill repo pull NAME`.",
         "nothing is tried until a pull is requested";
     /// The host of the repository has another key than the one that was learned.
-    HostKeyChanged => MANUAL, "If the change is legitimate, save the repository with forget_host_key, then pull it.",
+    HostKeyChanged => MANUAL, "If the change is legitimate, run `agentyard skill repo save NAME --forget-host-key`.",
         "nothing is tried until a pull is requested";
     /// The user's directory cannot be used as it is.
     HomeConflict => MANUAL, "Inspect the user's directory on the server: it has another owner or is not a directory.",
         "the user's directory is checked again";
     /// The user's directory does not exist yet.
-    HomeMissing => AUTOMATIC, "Wait; the user reconciler creates the directory. If this persists, describe user/<name>.",
+    HomeMissing => AUTOMATIC, "Wait; the user reconciler creates the directory. If this persists, see `agentyard describe user/NAME`.",
         "the user's directory is checked again";
     /// The container repeatedly exits soon after its start.
-    CrashLoop => MANUAL, "Read the container's log, correct the image or configuration, then restart the container.",
+    CrashLoop => MANUAL, "Read the container's log, correct the image or configuration, then run `agentyard restart container/NAME`.",
         "the container is restarted";
     /// The agent was ready and does not answer any more.
     Unresponsive => AUTOMATIC, "Wait for the restart; read the container's log if it happens again.", "the container is restarted";
     /// The container exited by itself and is about to be restarted.
     Exited => AUTOMATIC, "Wait for the restart, or read the container's log.", "the container is restarted";
     /// The replacement did not become ready; the previous container was restored.
-    ReplacementFailed => MANUAL, "Read the events, then correct the image or settings, or restart the container to retry.",
+    ReplacementFailed => MANUAL, "Read the events (`agentyard describe container/NAME`), then correct the image or settings, or retry with `agentyard restart container/NAME`.",
         "the replacement is retried";
     /// `run_as=image` needs a service that runs as root.
     NeedsRoot => MANUAL, "Run the service as root, or choose an adapter with run_as=service.",
@@ -259,9 +259,9 @@ reasons! {
     StorageFull => MANUAL, "Free space on the engine's storage or the data directory.",
         "the step that found no space is retried";
     /// A reconciliation failed for a temporary reason and is retried.
-    Retrying => AUTOMATIC, "Wait for the next attempt, or run retry.", "the failed step is retried";
+    Retrying => AUTOMATIC, "Wait for the next attempt, or run `agentyard retry KIND/NAME`.", "the failed step is retried";
     /// A reconciliation failed for a reason that a retry does not mend.
-    Failed => MANUAL, "Correct what the message names, then run retry.", "the failed step is retried";
+    Failed => MANUAL, "Correct what the message names, then run `agentyard retry KIND/NAME`.", "the failed step is retried";
     /// A reconciliation crashed; this is a defect of Agentyard.
     Panicked => AUTOMATIC, "Report the log of this reconciliation; it is retried.", "the failed step is retried";
     /// Five reconciliations in a row changed something for the same generation.
@@ -270,7 +270,7 @@ reasons! {
     /// Being removed.
     Terminating => AUTOMATIC, "Wait; reconciliation continues automatically.", "the removal continues";
     /// This object, its reconciler, or all reconciliation is paused.
-    PausedByOperator => MANUAL, "Resume it when you are done.", "nothing is tried until it is resumed";
+    PausedByOperator => MANUAL, "Resume it with `agentyard resume KIND/NAME`, `--reconciler NAME` or `--all`, when you are done.", "nothing is tried until it is resumed";
     /// The event stream is lost; the resync finds changes, later.
     WatchLost => AUTOMATIC, "Check the connection to the engine or database; it is restored automatically.",
         "the event stream is reopened";
@@ -281,6 +281,9 @@ reasons! {
         "the service is restarted by its supervisor";
     /// The storage of the data directory or of the database is nearly full.
     StorageLow => AUTOMATIC, "Free space on the storage of the data directory and the database.", "";
+    /// The newest scheduled backup has failed, or none was made for too long.
+    BackupFailed => AUTOMATIC, "See `agentyard events` for the cause, mend it, and make a backup with `agentyard backup DIR`.",
+        "the backup is tried again";
     /// The database cannot read or write its storage.
     StorageFailed => AUTOMATIC, "Check the storage of the database: the disk, and whether it is mounted read-only.",
         "each change is tried again";

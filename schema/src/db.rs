@@ -227,6 +227,15 @@ impl Db {
         pools.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Connections of the pools for reading and for writing: idle and in use.
+    pub fn connections(&self) -> [(&'static str, usize, usize); 2] {
+        let Pools { writer, readers } = self.pools();
+        [("read", readers), ("write", writer)].map(|(name, pool)| {
+            let (size, idle) = (pool.size() as usize, pool.num_idle());
+            (name, idle, size.saturating_sub(idle))
+        })
+    }
+
     /// A connection for reads outside a transaction.
     pub async fn read(&self) -> Result<Reading, DbError> {
         Connection::of(&self.pools().readers, &self.link)
@@ -451,6 +460,66 @@ impl Db {
         }
     }
 
+    /// The newest migration that was applied.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn schema_version(&self) -> Result<i64, DbError> {
+        let mut connection = self.read().await?;
+        let applied: Vec<i64> = sqlx::query_scalar(crate::meta::APPLIED_MIGRATIONS)
+            .fetch_all(connection.raw())
+            .await?;
+        Ok(applied.last().copied().unwrap_or_default())
+    }
+
+    /// Copies a SQLite database, as it is at one moment, to a new private file, and saves that.
+    ///
+    /// # Errors
+    /// When it is none, the file exists, or one of them fails.
+    pub async fn copy_to(&self, path: &Path) -> Result<(), DbError> {
+        let failed = |error| DbError::from(sqlx::Error::Io(error));
+        let (Backend::Sqlite(_), Some(name)) = (&self.backend, path.to_str()) else {
+            return Err(DbError::WrongState(
+                "only a SQLite database is copied to a file with a name in UTF-8",
+            ));
+        };
+        let made = tokio::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .await;
+        let made = made.map_err(failed)?;
+        let mut connection = self.read().await?;
+        sqlx::query(crate::meta::COPY_FILE)
+            .bind(name)
+            .execute(connection.raw())
+            .await?;
+        made.sync_all().await.map_err(failed)
+    }
+
+    /// Checks a copy of a SQLite database that no process uses; nothing beside it is written.
+    ///
+    /// # Errors
+    /// The fault of the database, in words.
+    pub async fn check_copy(path: &Path) -> Result<(), String> {
+        sqlx::any::install_default_drivers();
+        let url = format!("{}&immutable=1", sqlite_url(path, "ro"));
+        let check = async {
+            let mut connection = AnyConnection::connect(&url).await?;
+            let verdict: Vec<String> = sqlx::query_scalar(crate::meta::INTEGRITY_CHECK)
+                .fetch_all(&mut connection)
+                .await?;
+            connection.close().await?;
+            Ok::<_, sqlx::Error>(verdict)
+        };
+        match check.await {
+            Ok(verdict) if verdict == ["ok"] => Ok(()),
+            Ok(verdict) => Err(format!("its integrity check says: {}", verdict.join("; "))),
+            Err(error) => Err(format!("it cannot be opened: {error}")),
+        }
+    }
+
     /// Closes all connections; on SQLite this folds the log into the file.
     pub async fn close(&self) {
         let Pools { writer, readers } = self.pools();
@@ -555,7 +624,7 @@ impl DerefMut for ObservedTx {
     }
 }
 
-fn sqlite_url(path: &Path, mode: &str) -> String {
+pub(crate) fn sqlite_url(path: &Path, mode: &str) -> String {
     // Characters with a meaning in URLs are legal in file names.
     let path = path
         .to_string_lossy()

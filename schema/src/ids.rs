@@ -205,6 +205,12 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
+    /// Seconds since the Unix epoch, with fractions.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
     /// The moment `by` later.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {

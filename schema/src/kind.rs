@@ -153,6 +153,8 @@ pub enum Show {
     Text,
     /// A digest or a commit: its first 12 characters.
     Digest,
+    /// Counts of objects: how many of how many are done.
+    Progress,
     /// A moment, as the time since then or until then.
     Age,
     /// A word of status, in the colour of its meaning.

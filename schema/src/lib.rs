@@ -5,9 +5,12 @@
 
 pub mod adapter;
 pub mod agent_config;
+pub mod api_token;
 pub mod archive;
 pub mod audit;
+pub mod backup;
 pub mod bell;
+pub mod census;
 pub mod change;
 pub mod clock;
 mod column;
@@ -30,6 +33,7 @@ mod link;
 pub mod live;
 pub mod mcp_token;
 pub mod meta;
+pub mod metric;
 pub mod mode_switch;
 pub mod object;
 pub mod operation;
@@ -45,6 +49,7 @@ pub mod skill_repository;
 pub mod skill_set;
 pub mod skill_store;
 pub mod statement;
+pub mod transfer;
 pub mod usage;
 pub mod user;
 pub mod visible;

@@ -8,6 +8,7 @@ mod identity;
 mod model;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Serialize;
@@ -41,6 +42,21 @@ pub struct LogOptions {
     pub timestamps: bool,
 }
 
+/// A program to run in a container, beside its main process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecSettings {
+    /// The program and its arguments.
+    pub program: Vec<String>,
+    /// Variables as `NAME=value`, beside those of the container.
+    pub environment: Vec<String>,
+    /// It gets input.
+    pub stdin: bool,
+    /// It gets a terminal.
+    pub tty: bool,
+    /// Word by which its processes can be found: value of the variable `AGENTYARD_EXEC`.
+    pub mark: String,
+}
+
 /// One sample of a container's resource use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[schema(as = ContainerUsage)]
@@ -57,6 +73,35 @@ pub struct Usage {
     pub network_rx_bytes: u64,
     /// Bytes sent on all networks.
     pub network_tx_bytes: u64,
+}
+
+/// Use of one container so far, as a cheap sample reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Processor time since its start.
+    pub cpu: Duration,
+    /// Memory in use, in bytes, without the page cache.
+    pub memory_bytes: u64,
+}
+
+/// Use of all agents at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[schema(as = AgentLoad)]
+pub struct LoadPoint {
+    /// Time of the samples.
+    pub at: Timestamp,
+    /// Processors in use, as a number of cores.
+    #[schema(example = 1.25)]
+    pub cores: f64,
+    /// Memory in use, in bytes, without the page cache.
+    #[schema(example = 734_003_200)]
+    pub memory_bytes: u64,
+    /// Running containers that have a sample.
+    #[schema(example = 12)]
+    pub sampled: usize,
+    /// Running containers.
+    #[schema(example = 12)]
+    pub running: usize,
 }
 
 /// An image on the engine.

@@ -51,6 +51,11 @@ pub(crate) const MARKED: &str = "SELECT coalesce(current_setting('agentyard.mark
 pub(crate) const REWRITE_FILE: &str = "VACUUM";
 /// Folds the log into the file and empties it; the first column says whether somebody was in the way (SQLite only).
 pub(crate) const EMPTY_LOG: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+/// Copies a file as it is at one moment; the path of the copy is bound (SQLite only).
+pub(crate) const COPY_FILE: &str = "VACUUM INTO $1";
+/// The first ten faults of a file, or `ok` (SQLite only).
+pub(crate) const INTEGRITY_CHECK: &str =
+    "SELECT integrity_check FROM pragma_integrity_check LIMIT 10";
 /// Integrity of a file (SQLite only).
 pub(crate) const QUICK_CHECK: &str = "SELECT quick_check FROM pragma_quick_check";
 /// Tables of a file (SQLite only).

@@ -143,8 +143,10 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::adapter::store::STATEMENTS,
         crate::agent_config::kept::STATEMENTS,
         crate::agent_config::query::STATEMENTS,
+        crate::api_token::query::STATEMENTS,
         crate::archive::query::STATEMENTS,
         crate::audit::query::STATEMENTS,
+        crate::census::STATEMENTS,
         crate::change::query::STATEMENTS,
         crate::config::history::STATEMENTS,
         crate::config::query::STATEMENTS,
@@ -180,6 +182,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
 /// Statements that only PostgreSQL ever runs.
 pub fn postgres_only() -> Vec<(&'static str, &'static str)> {
     vec![
+        ("census::SIZE_ON_POSTGRES", crate::census::SIZE_ON_POSTGRES),
         ("lease::ACQUIRE", crate::lease::ACQUIRE),
         ("lease::RENEW", crate::lease::RENEW),
         ("lease::RELEASE", crate::lease::RELEASE),

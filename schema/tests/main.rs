@@ -5,6 +5,7 @@
 mod support;
 
 mod adapters;
+mod api_tokens;
 mod audit;
 mod bulk;
 mod changes;

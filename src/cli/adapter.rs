@@ -26,14 +26,18 @@ pub enum AdapterCommand {
     Show,
     /// Activate a package; it stays active when the server restarts
     #[command(
-        after_help = "Examples:\n  agentyard adapter upload picoclaw-1.4.zip --dry-run\n  agentyard adapter upload picoclaw-1.4.zip\n  agentyard adapter upload ./my-adapter"
+        after_help = "Affected containers are recreated in batches (container.max_unavailable).\n\nExamples:\n  agentyard adapter upload picoclaw-1.4.zip --dry-run\n  agentyard adapter upload picoclaw-1.4.zip\n  agentyard adapter upload ./my-adapter"
     )]
     Upload(UploadArgs),
-    /// Check the configured source for a newer package
-    #[command(after_help = "Examples:\n  agentyard adapter refresh")]
+    /// Fetch the package from adapter.source_url and activate it
+    #[command(
+        after_help = "Affected containers are recreated in batches (container.max_unavailable).\n\nExamples:\n  agentyard adapter refresh"
+    )]
     Refresh,
     /// Reactivate the previous adapter
-    #[command(after_help = "Examples:\n  agentyard adapter rollback")]
+    #[command(
+        after_help = "Affected containers are recreated in batches (container.max_unavailable).\n\nExamples:\n  agentyard adapter rollback"
+    )]
     Rollback,
 }
 

@@ -1,17 +1,24 @@
-//! Requests to a running server, over its administration socket.
+//! Requests to a running server, over its administration socket or the network.
 
 use std::error::Error;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::header::{COOKIE, HeaderValue};
+use reqwest::{Method, Request, RequestBuilder, Response};
+use secrecy::ExposeSecret;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
+use super::context::Credential;
 use super::output::cell::{at, text};
 use super::server::Server;
 use super::{Failure, Result, failed};
 
+/// The header of the CSRF token.
+const CSRF: &str = "x-csrf-token";
+/// The end of the path that ends a session, and needs no CSRF token.
+const LOGOUT: &str = "/api/logout";
 /// No answer of the administration API is larger.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 /// Longer than the server holds back any answer that a command asks for.
@@ -32,9 +39,26 @@ impl Server {
 
     /// A request to the server, to be sent by one of the functions below.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        // The host is a name only: the client connects to the socket.
-        self.client
-            .request(method, format!("http://agentyard{path}"))
+        let Some(remote) = &self.remote else {
+            // The host is a name only: the client connects to the socket.
+            let url = format!("http://agentyard{path}");
+            return self.client.request(method, url);
+        };
+        let request = self.client.request(method, format!("{}{path}", remote.url));
+        match &remote.credential {
+            None => request,
+            Some(Credential::Token(token)) => request.bearer_auth(token.expose_secret()),
+            Some(Credential::Session { cookie, .. }) => {
+                let cookie = format!("session={}", cookie.expose_secret());
+                match HeaderValue::try_from(cookie) {
+                    Ok(mut cookie) => {
+                        cookie.set_sensitive(true);
+                        request.header(COOKIE, cookie)
+                    }
+                    Err(_) => request,
+                }
+            }
+        }
     }
 
     /// Reads a resource.
@@ -59,7 +83,7 @@ impl Server {
     /// When no server answers, or it refuses.
     pub async fn json(&self, request: RequestBuilder) -> Result<Value> {
         let (status, text) = self.send(request).await?;
-        judge(status, &text)
+        self.judge(status, &text)
     }
 
     /// The rest of an answer that is JSON.
@@ -68,7 +92,7 @@ impl Server {
     /// When it breaks off, or the server refused.
     pub async fn read(&self, answer: Response) -> Result<Value> {
         let status = answer.status().as_u16();
-        judge(status, &self.text(answer).await?)
+        self.judge(status, &self.text(answer).await?)
     }
 
     /// Sends a request and reads the answer: status and text.
@@ -86,7 +110,49 @@ impl Server {
     /// # Errors
     /// When no server answers.
     pub async fn open(&self, request: RequestBuilder) -> Result<Response> {
-        request.send().await.map_err(|error| self.gone(&error))
+        let (client, request) = request.build_split();
+        let mut request = request.map_err(failed)?;
+        if let Some(token) = self.csrf_token(&request).await? {
+            request.headers_mut().insert(CSRF, token);
+        }
+        let answer = client.execute(request).await;
+        answer.map_err(|error| self.gone(&error))
+    }
+
+    /// The CSRF token that a change with a session needs.
+    async fn csrf_token(&self, request: &Request) -> Result<Option<HeaderValue>> {
+        let remote = self.remote.as_ref();
+        let credential = remote.and_then(|remote| remote.credential.as_ref());
+        let with_session = matches!(credential, Some(Credential::Session { .. }));
+        if !with_session || request.method().is_safe() || request.url().path().ends_with(LOGOUT) {
+            return Ok(None);
+        }
+        let ask = self.request(Method::GET, "/api/csrf").timeout(ANSWER_TIME);
+        let answer = ask.send().await.map_err(|error| self.gone(&error))?;
+        let answer = self.read(answer).await?;
+        let token = HeaderValue::try_from(text(&answer, "csrf_token"));
+        token.map(Some).map_err(failed)
+    }
+
+    /// As [`judge`], with what to do when the server does not know who acts.
+    fn judge(&self, status: u16, body: &str) -> Result<Value> {
+        let Some(remote) = &self.remote else {
+            return judge(status, body);
+        };
+        let value: Value = serde_json::from_str(body).map_err(|_| {
+            Failure::Failed(format!(
+                "{} answered {status} without JSON; is it the address of Agentyard?",
+                remote.url
+            ))
+        })?;
+        if status == 401 && text(&value, "code") == "not_signed_in" {
+            return Err(Failure::Failed(format!(
+                "the session at {} has ended; sign in again with `agentyard login {}`",
+                remote.shown(),
+                remote.url
+            )));
+        }
+        judge_value(status, value)
     }
 
     /// The rest of an answer.
@@ -133,6 +199,16 @@ impl Server {
             true => "it accepts connections but does not answer".to_owned(),
             false => root.to_string(),
         };
+        if let Some(remote) = &self.remote {
+            let remedy = match root.is::<rustls::Error>() || why.contains("certificate") {
+                true => "if its certificate is of an own authority, sign in with --ca-file",
+                false => "check the address, or whether the server runs",
+            };
+            return Failure::Unavailable(format!(
+                "no server answers at {} ({why}); {remedy}",
+                remote.shown()
+            ));
+        }
         Failure::Unavailable(format!(
             "no server answers on {} ({why}); start one with `agentyard serve`, or set its socket with --admin-socket",
             self.socket.display()
@@ -163,6 +239,10 @@ fn root(error: &reqwest::Error) -> &(dyn Error + 'static) {
 fn judge(status: u16, body: &str) -> Result<Value> {
     let value: Value = serde_json::from_str(body)
         .map_err(|_| Failure::Failed(format!("the server answered {status} without JSON")))?;
+    judge_value(status, value)
+}
+
+fn judge_value(status: u16, value: Value) -> Result<Value> {
     match status {
         ..400 => Ok(value),
         404 => Err(Failure::NotFound(refusal(&value))),

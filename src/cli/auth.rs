@@ -29,12 +29,12 @@ pub enum AuthCommand {
         after_help = "Examples:\n  agentyard auth sync --dry-run\n  agentyard auth sync\n  agentyard auth sync --groups-only\n  agentyard auth sync --confirm 3f0a6d2be1c94875"
     )]
     Sync(SyncArgs),
-    /// Show or change who may sign in while the whitelist is enabled
+    /// Show or change the users who may sign in while the whitelist is enabled
     #[command(
         after_help = "Examples:\n  agentyard auth whitelist\n  agentyard auth whitelist --add alice --add bob\n  agentyard auth whitelist --remove bob\n  agentyard auth whitelist --replace names.txt"
     )]
     Whitelist(WhitelistArgs),
-    /// Change where users come from; removes all ordinary users and archives their directories
+    /// Switch the authentication mode; removes all ordinary users and archives their directories
     #[command(
         after_help = "Examples:\n  agentyard auth switch ldap --plan\n  agentyard auth switch ldap --yes"
     )]
@@ -44,12 +44,12 @@ pub enum AuthCommand {
 /// What to look for.
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Whose settings; default: those of the mode in effect, or of the directory
+    /// Settings to test [default: oidc if web.auth_mode is oidc, else ldap]
     source: Option<Remote>,
-    /// Look for this user only
+    /// Search for this user only (ldap)
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// Look for this group only
+    /// Search for this group only (ldap)
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
 }
@@ -60,10 +60,10 @@ pub struct SyncArgs {
     /// Print the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Create, disable and delete no users
+    /// Do not create, disable or delete users
     #[arg(long)]
     groups_only: bool,
-    /// Digest of a plan that removes more than ldap.max_removal_percent
+    /// Confirm a plan that removes more than ldap.max_removal_percent of the users, by its digest
     #[arg(long, value_name = "DIGEST", conflicts_with = "dry_run")]
     confirm: Option<String>,
 }
@@ -87,7 +87,7 @@ pub struct WhitelistArgs {
 pub struct SwitchArgs {
     /// New mode
     mode: Mode,
-    /// Print what would be removed and change nothing
+    /// Print the plan and change nothing
     #[arg(long, conflicts_with = "yes")]
     plan: bool,
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub struct SwitchArgs {
 #[derive(Debug, Clone, Copy, ValueEnum, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Mode {
-    /// Accounts of this service
+    /// Local accounts of this installation
     Local,
     /// A directory server
     Ldap,

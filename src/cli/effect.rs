@@ -10,12 +10,12 @@ use super::output::clean::clean;
 use super::output::items::{Amount, Printer};
 use super::output::{Format, screen};
 use super::server::Server;
-use super::{Failure, Result};
+use super::{Failure, Result, kinds, pages};
 
 /// How to make a change.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct How {
-    /// Show who would be affected, without changing anything
+    /// Show the affected users, without changing anything
     #[arg(long)]
     pub dry_run: bool,
     /// Return immediately
@@ -46,15 +46,21 @@ impl How {
             return preview(answer);
         }
         screen::print(&format!("{}\n", cleaned(answer, "message")))?;
+        let (task, object) = (text(answer, "task_id"), text(answer, "object"));
         if text(answer, "state") != "pending" {
             return match text(answer, "state").as_str() {
-                "failed" => Err(failed(server, answer)),
+                "failed" => judge_failures(server, answer, &task).await,
                 _ => Ok(()),
             };
         }
-        let (task, object) = (text(answer, "task_id"), text(answer, "object"));
         match (task.is_empty(), self.detach) {
-            (false, false) => follow::task(server, &task).await,
+            (false, false) => match follow::task(server, &task).await {
+                Err(Failure::Failed(why)) => match judge_failures(server, answer, &task).await {
+                    Err(Failure::Failed(_)) => Err(Failure::Failed(why)),
+                    other => other,
+                },
+                other => other,
+            },
             (false, true) => {
                 let task = clean(&task);
                 hint(server, &format!("get task {task}"), "shows its progress");
@@ -77,12 +83,69 @@ fn hint(server: &Server, command: &str, what: &str) {
     screen::note(&format!("`{} {command}` {what}", server.command));
 }
 
-fn failed(server: &Server, answer: &Value) -> Failure {
-    let task = cleaned(answer, "task_id");
-    Failure::Failed(format!(
-        "`{} get task {task} -o yaml` shows which users need manual action",
-        server.command
-    ))
+/// Most users whose skills are compared with what a command has changed.
+const COMPARED: usize = 50;
+
+/// Judges failures of a command: a user whose own folder is in the way of another skill is noted, and no failure of it.
+///
+/// # Errors
+/// A user did not get what the command changes; no server answers, or it refuses.
+async fn judge_failures(server: &Server, answer: &Value, task: &str) -> Result {
+    let command = &server.command;
+    let shown = clean(task);
+    let failure = || {
+        Failure::Failed(format!(
+            "`{command} get task {shown} -o yaml` shows which users need manual action"
+        ))
+    };
+    let (found, _) =
+        pages::find(server, kinds::parse("task").map_err(Failure::Failed)?, task).await?;
+    let found = found.ok_or_else(failure)?;
+    let results = at(&found, "results").as_array().into_iter().flatten();
+    let failed = results.filter(|result| at(result, "state") == "failed");
+    let failed: Vec<String> = failed.map(|result| text(result, "object")).collect();
+    if failed.is_empty()
+        || failed.len() > COMPARED
+        || (failed.len() as u64) < number(&found, "failed")
+    {
+        return Err(failure());
+    }
+    let mut notes = Vec::new();
+    for object in failed {
+        let (set, _) = pages::find(server, &kinds::OBJECTS, &object).await?;
+        let set = set.unwrap_or_default();
+        if !is_conflict_of_others(&object, &set, answer) {
+            return Err(failure());
+        }
+        notes.push(format!(
+            "warning: {}: {}",
+            clean(&object),
+            cleaned(&set, "conditions.Ready.message")
+        ));
+    }
+    notes.iter().for_each(|note| screen::note(note));
+    Ok(())
+}
+
+/// Returns whether a user's skills are as desired but for folders of the user that no change of this command concerns.
+fn is_conflict_of_others(object: &str, set: &Value, answer: &Value) -> bool {
+    if at(set, "conditions.Ready.reason") != "NameConflict" {
+        return false;
+    }
+    let user = object.split_once('/').map_or(object, |(_, name)| name);
+    let message = text(set, "conditions.Ready.message");
+    let affected = at(answer, "affected").as_array().into_iter().flatten();
+    let mut own = affected.filter(|change| at(change, "username") == user);
+    own.next().is_some_and(|change| {
+        let names = ["gains", "loses", "changes"].into_iter();
+        let mut names = names.flat_map(|list| at(change, list).as_array().into_iter().flatten());
+        names.all(|name| {
+            let folder = format!("skills/{}", name.as_str().unwrap_or_default());
+            let mut words = message.split([' ', ',', ';']);
+            // A message that leaves some out may leave out this one.
+            !words.any(|word| word == folder) && !message.contains(" more in the workspace")
+        })
+    })
 }
 
 /// Who would get what.
@@ -96,4 +159,39 @@ fn preview(answer: &Value) -> Result {
         screen::print(&format!("and {} more\n", counted(more, "user")))?;
     }
     screen::print(&format!("{}\n", cleaned(answer, "message")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflict_of_another_skill_is_not_the_commands() {
+        let answer = json!({"affected": [{"username": "bob", "gains": ["pdf"], "loses": [], "changes": ["docx"]}]});
+        let set = |reason: &str, message: &str| json!({"conditions": [{"type": "Ready", "status": "False", "reason": reason, "message": message}]});
+        let left = "in the workspace was not deployed by Agentyard and is left alone";
+        for (object, reason, folders, expected) in [
+            ("skill-set/bob", "NameConflict", "skills/notes", true),
+            ("skill-set/bob", "NameConflict", "skills/pdf", false),
+            (
+                "skill-set/bob",
+                "NameConflict",
+                "skills/notes, skills/docx",
+                false,
+            ),
+            ("skill-set/bob", "NameConflict", "skills/pdf-tools", true),
+            (
+                "skill-set/bob",
+                "NameConflict",
+                "skills/a, skills/b and 3 more",
+                false,
+            ),
+            ("skill-set/bob", "Failed", "skills/notes", false),
+            ("skill-set/eve", "NameConflict", "skills/notes", false),
+        ] {
+            let message = format!("1 skill is deployed; {folders} {left}");
+            let found = is_conflict_of_others(object, &set(reason, &message), &answer);
+            assert_eq!(found, expected, "{object} {reason} {folders}");
+        }
+    }
 }

@@ -34,10 +34,10 @@ const MOST_PAGES: u64 = 50;
 /// Which events.
 #[derive(Debug, Args)]
 pub struct EventsArgs {
-    /// This object's events, even if it is deleted
+    /// Show only events of this object, even if it is deleted
     #[arg(long, value_name = "KIND/NAME")]
     object: Option<Object>,
-    /// Only events newer than this, such as 15m or 2h
+    /// Show only events newer than this, such as 15m or 2h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
     /// Show the newest N

@@ -11,12 +11,12 @@ use super::{Failure, Result};
 /// Connected browsers and desktops of users.
 #[derive(Debug, Subcommand)]
 pub enum ExecutorCommand {
-    /// Disconnect executors; calls that are under way there fail
+    /// Disconnect executors; their calls in progress fail
     #[command(
-        after_help = "An executor may connect again. To keep those of a user away, set `mode` to `off` in `mcp.policy`.\n\nExamples:\n  agentyard get executors --search alice\n  agentyard executor disconnect 17"
+        after_help = "An executor may connect again. To prevent that for a user, set `mode` to `off` in `mcp.policy`.\n\nExamples:\n  agentyard get executors --search alice\n  agentyard executor disconnect 17"
     )]
     Disconnect {
-        /// Ids of connections, as `get executors` shows them
+        /// IDs of connections, as listed by `agentyard get executors`
         #[arg(value_name = "ID", required = true, value_parser = id)]
         ids: Vec<u64>,
     },
@@ -27,7 +27,7 @@ fn id(text: &str) -> Result<u64, String> {
     let number = text.strip_prefix("executor/").unwrap_or(text);
     number
         .parse()
-        .map_err(|_| "use the number that `get executors` shows".to_owned())
+        .map_err(|_| "use the number that `agentyard get executors` shows".to_owned())
 }
 
 /// Runs a command on executors.

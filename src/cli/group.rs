@@ -28,12 +28,12 @@ pub enum GroupCommand {
         after_help = "Examples:\n  agentyard group create engineering\n  agentyard group create backend --parent engineering --description 'Servers and databases'"
     )]
     Create(CreateArgs),
-    /// Delete a group; groups in it become top-level groups
+    /// Delete a group and its skill bindings; groups in it become top-level groups
     #[command(
         after_help = "Examples:\n  agentyard group delete engineering --dry-run\n  agentyard group delete engineering"
     )]
     Delete(GroupArgs),
-    /// Move a group into another one; its members also get the skills of that one
+    /// Move a group into another one; its members also get the parent's skills
     #[command(
         after_help = "Examples:\n  agentyard group move backend --parent engineering\n  agentyard group move backend --top-level --dry-run"
     )]
@@ -58,10 +58,10 @@ pub enum GroupCommand {
 pub struct CreateArgs {
     /// Name of the group
     name: String,
-    /// Group that it is in
+    /// Parent group
     #[arg(long, value_name = "GROUP")]
     parent: Option<String>,
-    /// What it is for
+    /// Description of the group
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
@@ -80,7 +80,7 @@ pub struct GroupArgs {
 pub struct MoveArgs {
     /// Name of the group
     name: String,
-    /// Group that it is to be in
+    /// New parent group
     #[arg(long, value_name = "GROUP", required_unless_present = "top_level")]
     parent: Option<String>,
     /// Make it a top-level group
@@ -95,7 +95,7 @@ pub struct MoveArgs {
 pub struct UsersArgs {
     /// Name of the group
     group: String,
-    /// Users
+    /// Names of users
     #[arg(value_name = "USER", required = true)]
     users: Vec<String>,
     #[command(flatten)]
@@ -179,7 +179,7 @@ async fn members(server: &Server, args: &MembersArgs) -> Result {
     });
     match args.output {
         Format::Json | Format::Yaml => print_one(&GROUP_MEMBERS, &members, args.output),
-        Format::Table | Format::Wide | Format::Name => {
+        Format::Table | Format::Wide | Format::Custom(_) | Format::Name => {
             let rows = at(&members, "members").as_array().cloned();
             let output = args.output.into();
             let mut printer = Printer::new(&GROUP_MEMBERS, output, Amount::List);

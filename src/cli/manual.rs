@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
+use super::complete::VARIABLE;
 use super::output::screen;
-use super::{Cli, Failure, Result};
+use super::{Cli, Failure, Result, failed};
 
 /// For which shell.
 #[derive(Debug, Args)]
@@ -22,7 +24,16 @@ pub struct CompletionsArgs {
 /// When the output cannot be written.
 pub fn completions(args: &CompletionsArgs) -> Result {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "agentyard", &mut text);
+    let shells = Shells::builtins();
+    // These ask the program at each press of the key, and so know what the server has.
+    match shells.completer(&args.shell.to_string()) {
+        Some(shell) => {
+            let name = "agentyard";
+            let written = shell.write_registration(VARIABLE, name, name, name, &mut text);
+            written.map_err(failed)?;
+        }
+        None => clap_complete::generate(args.shell, &mut Cli::command(), "agentyard", &mut text),
+    }
     screen::print_raw(&text)
 }
 

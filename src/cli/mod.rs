@@ -2,16 +2,25 @@
 
 mod adapter;
 mod admin;
+mod api_token;
 mod archive;
 mod ask;
 mod audit;
 mod auth;
+mod backup;
+mod bulk;
 mod compare;
+pub mod complete;
 mod config;
+mod confirm;
+mod context;
+mod copy;
 mod describe;
 mod diff;
+mod doctor;
 mod effect;
 mod events;
+mod exec;
 mod executor;
 mod follow;
 mod get;
@@ -20,11 +29,15 @@ mod image;
 mod init;
 mod kinds;
 mod local;
+mod logs;
 mod manual;
 mod mode_switch;
 mod model;
+mod new_password;
 mod output;
 mod pages;
+#[cfg(test)]
+mod remedies;
 mod reset_password;
 mod rollout;
 mod serve;
@@ -33,8 +46,10 @@ mod skill;
 mod sse;
 mod status;
 pub(crate) mod suggest;
+mod superadmin;
 mod switches;
 mod target;
+mod top;
 mod user;
 mod wait;
 mod watch;
@@ -43,8 +58,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::context::ContextArgs;
 use self::output::clean::clean_lines;
-use self::server::Server;
 use crate::logging;
 use crate::prepare::PrepareError;
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
@@ -58,6 +73,7 @@ Exit codes:
   78   invalid setting or stored data; nothing was changed
   124  timeout (wait)
   130  interrupted by Ctrl-C
+  else the code of the program (exec)
 
 Colours are used on a terminal only, unless NO_COLOR is set.";
 
@@ -67,6 +83,8 @@ Colours are used on a terminal only, unless NO_COLOR is set.";
 pub struct Cli {
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    context: ContextArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -93,20 +111,49 @@ enum Command {
     },
     /// Set a new password for a local user or a superadmin; ends the account's sessions
     #[command(
-        after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random"
+        after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random\n  agentyard reset-password alice --password - < password.txt"
     )]
-    ResetPassword {
-        /// Name of the account
-        username: String,
-        /// Generate and print a random password instead of prompting for one
-        #[arg(long)]
-        random: bool,
-    },
-    /// List, show and restore the directories of deleted users (on the server's machine)
+    ResetPassword(reset_password::ResetArgs),
+    /// Check the installation and print a remedy for each fault; exits 1 if a check fails
+    #[command(
+        after_help = "Pass the options of `serve`, or the same settings file. Without a running server, only checks of this machine are made.\n\nExamples:\n  agentyard doctor\n  agentyard doctor --config /etc/agentyard.yml -o json"
+    )]
+    Doctor(Box<doctor::DoctorArgs>),
+    /// List, show, restore and delete archived directories of users (on the server's machine)
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    /// Back up the installation while it runs (on the server's machine)
+    #[command(
+        after_help = "Makes a dated folder in DIR with the database, the skills, users' files, archives and a manifest of digests; unchanged files are hard links to those of the previous backup. The backup does not contain the master key; keep a copy of it elsewhere.\n\nExamples:\n  agentyard backup /mnt/backup --key-file /root/agentyard.key\n  agentyard backup - | ssh host 'cat > agentyard.tar'\n  agentyard backup verify /mnt/backup/20261127T195003Z"
+    )]
+    Backup(backup::BackupArgs),
+    /// Restore a backup to an empty data directory, or files of one user (on the server's machine)
+    #[command(
+        after_help = "Digests are verified while files are copied; damaged files are skipped and listed. Existing files stay, and restored ones are placed beside them; --force replaces a file.\n\nExamples:\n  agentyard restore /mnt/backup/20261127T195003Z --key-file agentyard.key --data-dir /srv/agentyard\n  agentyard restore /mnt/backup/20261127T195003Z --user alice --path notes.txt\n  agentyard restore /mnt/backup/20261127T195003Z --to /srv/files"
+    )]
+    Restore(backup::restore::RestoreArgs),
+    /// Move the database from SQLite to PostgreSQL or back, while no server runs
+    #[command(
+        after_help = "Copies all tables in one transaction and compares their digests. The source is the database of the settings and is not changed; set --database-url to the new database afterwards.\n\nExamples:\n  agentyard migrate-database postgres://agentyard@db.example.com/agentyard\n  agentyard migrate-database - < url-with-password"
+    )]
+    MigrateDatabase(backup::migrate::MigrateArgs),
     #[command(flatten)]
     Ask(ask::Ask),
+    /// Sign in to a remote server and make it the current context
+    #[command(
+        after_help = "Prompts for the password, or reads it from standard input. A session ends after 24 hours; an API token (`agentyard api-token create`) is valid until it expires.\n\nExamples:\n  agentyard login https://agents.example.com --username admin\n  agentyard login https://10.0.0.5:8443 --ca-file ca.pem --token-file ci.token --name lab\n\nScripts need no login: AGENTYARD_URL with AGENTYARD_TOKEN_FILE or AGENTYARD_TOKEN, and AGENTYARD_CA_FILE."
+    )]
+    Login(context::LoginArgs),
+    /// Sign out of a remote server and remove its context
+    #[command(after_help = "Examples:\n  agentyard logout\n  agentyard logout agents.example.com")]
+    Logout {
+        /// Name of the context [default: the current one]
+        #[arg(value_name = "CONTEXT")]
+        name: Option<String>,
+    },
+    /// List contexts (servers signed in to with `agentyard login`) and choose the current one
+    #[command(subcommand)]
+    Context(context::ContextCommand),
     /// Print shell completions
     #[command(
         after_help = "Examples:\n  agentyard completions bash > /etc/bash_completion.d/agentyard\n  source <(agentyard completions zsh)"
@@ -134,6 +181,9 @@ pub enum Failure {
     /// There is no such thing: 1.
     #[error("{0}")]
     NotFound(String),
+    /// A program that was run in a container has ended with this code, which is passed on.
+    #[error("the program ended with code {0}")]
+    Program(u8),
     /// Arguments that do not go together: 2, as for those that are not valid.
     #[error("{0}")]
     Usage(String),
@@ -162,6 +212,7 @@ impl Failure {
         match self {
             Self::PipeClosed => 0,
             Self::Failed(_) | Self::NotFound(_) | Self::Different | Self::Reported => 1,
+            Self::Program(code) => *code,
             Self::Usage(_) => 2,
             Self::Unavailable(_) => 69,
             Self::Refused(_) => 78,
@@ -173,7 +224,11 @@ impl Failure {
     fn is_silent(&self) -> bool {
         matches!(
             self,
-            Self::PipeClosed | Self::Different | Self::Reported | Self::Interrupted
+            Self::PipeClosed
+                | Self::Different
+                | Self::Reported
+                | Self::Program(_)
+                | Self::Interrupted
         )
     }
 }
@@ -217,32 +272,65 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 fn try_run(cli: Cli) -> Result {
-    let Cli { common, command } = cli;
+    let Cli {
+        common,
+        context: server,
+        command,
+    } = cli;
     let none = ServeArgs::default();
     match command {
         Command::Serve { init, serve } => {
+            context::refuse("serve", &common, &server)?;
             let settings = Settings::resolve(&common, &init, &serve)?;
             let log = logging::start(settings.log_format);
             block_on(serve::serve(settings, log))
         }
         Command::Init { init } => {
+            context::refuse("init", &common, &server)?;
             let settings = Settings::resolve(&common, &init, &none)?;
             block_on(init::init(settings))
         }
-        Command::ResetPassword { username, random } => {
+        Command::ResetPassword(args) => {
+            context::refuse("reset-password", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
-            block_on(reset_password::reset_password(settings, &username, random))
+            block_on(reset_password::reset_password(settings, args))
+        }
+        Command::Doctor(args) => {
+            context::refuse("doctor", &common, &server)?;
+            block_on(doctor::doctor(&common, *args))
         }
         Command::Archive(command) => {
+            context::refuse("archive", &common, &server)?;
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(archive::archive(settings, command))
+        }
+        Command::Backup(args) => {
+            context::refuse("backup", &common, &server)?;
+            let settings = || Ok(Settings::resolve(&common, &InitArgs::default(), &none)?);
+            block_on(backup::backup(settings, args))
+        }
+        Command::Restore(args) => {
+            context::refuse("restore", &common, &server)?;
+            let settings = || Ok(Settings::resolve(&common, &InitArgs::default(), &none)?);
+            block_on(backup::restore::restore(settings, args))
+        }
+        Command::MigrateDatabase(args) => {
+            context::refuse("migrate-database", &common, &server)?;
+            let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
+            block_on(backup::migrate::migrate(settings, args))
         }
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
         Command::Ask(ask) => {
-            let server = Server::resolve(&common)?;
+            if let Some(command) = ask.on_machine() {
+                context::refuse(command, &common, &server)?;
+            }
+            let server = context::choose(&common, &server)?;
             block_on(ask.run(&server))
         }
+        Command::Login(args) => block_on(context::login(args)),
+        Command::Logout { name } => block_on(context::logout(name.or(server.context))),
+        Command::Context(command) => context::context(&common, command),
     }
 }
 

@@ -23,7 +23,7 @@ pub enum ModelCommand {
     Show,
     /// Choose the model that agents use
     #[command(
-        after_help = "Without --address the stored one is kept if the provider is unchanged. Without --key the stored key is kept if\nprovider and address are unchanged; else it is removed, and a terminal prompts for the new one.\n\nExamples:\n  agentyard model set openai --model gpt-5.4\n  agentyard model set compatible --address http://10.0.0.5:8000/v1 --model qwen3 --key - < key.txt\n  agentyard model set ollama --address http://10.0.0.5:11434/v1 --model qwen3:8b --dry-run"
+        after_help = "Without --key, the stored key is kept if provider and address are unchanged. Otherwise it is removed, and a terminal prompts for the new one.\n\nExamples:\n  agentyard model set openai --model gpt-5.4\n  agentyard model set compatible --address http://10.0.0.5:8000/v1 --model qwen3 --key - < key.txt\n  agentyard model set ollama --address http://10.0.0.5:11434/v1 --model qwen3:8b --dry-run"
     )]
     Set {
         #[command(flatten)]
@@ -32,7 +32,7 @@ pub enum ModelCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Test a model: the server asks it for one token; exits 1 if it does not answer
+    /// Test a model with a request for one token; exits 1 if it does not answer
     #[command(
         after_help = "Without PROVIDER the model in use is tested.\n\nExamples:\n  agentyard model try\n  agentyard model try openai --model gpt-5.4 --key - < key.txt"
     )]
@@ -45,7 +45,7 @@ pub struct ChoiceArgs {
     /// Provider, as listed by `agentyard model show`
     #[arg(value_name = "PROVIDER")]
     provider: String,
-    /// The provider's name of the model
+    /// Model, as the provider names it
     #[arg(long, value_name = "MODEL")]
     model: String,
     #[command(flatten)]
@@ -55,10 +55,10 @@ pub struct ChoiceArgs {
 /// A model to test.
 #[derive(Debug, Args)]
 pub struct TryArgs {
-    /// Provider; default: that of the model in use
+    /// Provider [default: provider of the model in use]
     #[arg(value_name = "PROVIDER", requires = "model")]
     provider: Option<String>,
-    /// The provider's name of the model; default: that of the model in use
+    /// Model, as the provider names it [default: the model in use]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     #[command(flatten)]
@@ -68,10 +68,10 @@ pub struct TryArgs {
 /// Where a model is, and what it asks for.
 #[derive(Debug, Args)]
 pub struct MoreArgs {
-    /// Address of the provider [default: the stored one if the provider is unchanged, else its usual one]
+    /// Address of the provider [default: the stored address if the provider is unchanged, else the provider's usual one]
     #[arg(long, value_name = "URL")]
     address: Option<String>,
-    /// `-` prompts for the key, or reads it from standard input
+    /// API key of the provider: `-` prompts for it, or reads it from standard input
     #[arg(long, value_name = "-", allow_hyphen_values = true)]
     key: Option<Hidden>,
 }
@@ -83,6 +83,13 @@ pub struct Hidden(SecretString);
 impl std::fmt::Debug for Hidden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Hidden")
+    }
+}
+
+impl Hidden {
+    /// Returns true for `-`, which names standard input.
+    pub fn is_stdin(&self) -> bool {
+        self.0.expose_secret() == "-"
     }
 }
 
@@ -206,7 +213,7 @@ async fn body(current: &Value, provider: &str, model: &str, more: MoreArgs) -> R
     let is_terminal = std::io::stdin().is_terminal();
     let need = find_need(current, provider, address.as_deref());
     let is_wanted = match &more.key {
-        Some(Hidden(text)) if text.expose_secret() != "-" => {
+        Some(key) if !key.is_stdin() => {
             let why = "--key takes only `-`, because other users of this machine can see arguments: \
                        it prompts for the key, or reads it from standard input";
             return Err(Failure::Usage(why.to_owned()));

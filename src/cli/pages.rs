@@ -36,7 +36,7 @@ pub struct Pages<'a> {
     server: &'a Server,
     kind: &'static KindInfo,
     search: String,
-    parameter: Option<String>,
+    parameters: Vec<String>,
     next: Option<u64>,
     /// Where a watch continues from this list, as of its first page.
     pub watch_id: Option<String>,
@@ -49,7 +49,7 @@ impl<'a> Pages<'a> {
             server,
             kind,
             search: search.to_owned(),
-            parameter: None,
+            parameters: Vec::new(),
             next: Some(1),
             watch_id: None,
         }
@@ -57,7 +57,7 @@ impl<'a> Pages<'a> {
 
     /// Asks with one more parameter, `name=value`.
     pub fn with(mut self, parameter: impl Into<String>) -> Self {
-        self.parameter = Some(parameter.into());
+        self.parameters.push(parameter.into());
         self
     }
 
@@ -80,7 +80,7 @@ impl<'a> Pages<'a> {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(&text);
         };
-        if let Some(parameter) = &self.parameter {
+        for parameter in &self.parameters {
             add(parameter.clone());
         }
         if self.kind.paging != Paging::Whole {
@@ -101,7 +101,11 @@ impl<'a> Pages<'a> {
             return Ok(None);
         };
         let answer = self.server.get(&self.path(page)).await;
-        let mut body = answer.map_err(|failure| not_known(failure, self.kind.plural))?;
+        // A parameter may name the object that is not found.
+        let mut body = answer.map_err(|failure| match self.parameters.is_empty() {
+            true => not_known(failure, self.kind.plural),
+            false => failure,
+        })?;
         // A list that became shorter answers with its last page once more.
         if body["page"]
             .as_u64()

@@ -2,54 +2,99 @@
 
 use std::sync::Arc;
 
+use clap::Args;
 use schema::audit::{About, Author, Writer};
 use schema::clock::SystemClock;
 use schema::db::{Backend, Db};
 use schema::ids::UserName;
 use schema::secrets::MasterKey;
-use schema::user::{self, Source};
+use schema::user::{self, Role, Source};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
+use super::new_password::{PasswordArgs, prompt_twice};
 use super::server::Server;
 use super::{Failure, Result, failed, init};
 use crate::prepare::say;
 use crate::settings::Settings;
+
+const USER_PATH: &str = "/api/admin/users/reset-password";
+const SUPERADMIN_PATH: &str = "/api/admin/superadmins/reset";
+
+/// Account and its new password.
+#[derive(Debug, Args)]
+pub struct ResetArgs {
+    /// Name of the account
+    #[arg(value_name = "NAME")]
+    username: UserName,
+    /// Generate and print a random password instead of prompting for one
+    #[arg(long, conflicts_with = "password")]
+    random: bool,
+    #[command(flatten)]
+    password: PasswordArgs,
+}
+
+impl ResetArgs {
+    async fn read_password(&self) -> Result<SecretString> {
+        match self.password.read().await? {
+            Some(password) => Ok(password),
+            None if self.random => schema::secrets::random_password().map_err(failed),
+            None => prompt_twice().await,
+        }
+    }
+
+    fn report(&self, password: &SecretString) {
+        match self.random {
+            true => say(&format!("password: {}", password.expose_secret())),
+            false => say(&format!(
+                "password of {} changed; its sessions have ended",
+                self.username
+            )),
+        }
+    }
+
+    fn body(&self, password: &SecretString) -> serde_json::Value {
+        json!({"username": self.username.as_str(), "password": password.expose_secret()})
+    }
+}
 
 /// Gives an account a new password: through a running server, else directly in the database.
 ///
 /// # Errors
 /// When there is no such account, when its password is kept elsewhere, or when the new one breaks the
 /// rules.
-pub async fn reset_password(settings: Settings, username: &str, random: bool) -> Result {
-    let name: UserName = username.parse().map_err(failed)?;
-    let password = if random {
-        schema::secrets::random_password().map_err(failed)?
-    } else {
-        ask().await?
-    };
+pub async fn reset_password(settings: Settings, args: ResetArgs) -> Result {
+    let password = args.read_password().await?;
     let server = Server::new(&settings)?;
     if server.runs().await? {
-        let body = json!({"username": name.as_str(), "password": password.expose_secret()});
-        through_server(&server, &body).await?;
+        through_server(&server, &args.body(&password)).await?;
     } else {
-        directly(&settings, &name, &password).await?;
+        directly(&settings, &args.username, &password).await?;
     }
-    if random {
-        say(&format!("password: {}", password.expose_secret()));
-    } else {
-        say(&format!(
-            "password of {name} changed; its sessions have ended"
-        ));
-    }
+    args.report(&password);
+    Ok(())
+}
+
+/// Gives an account of this role a new password through the server.
+///
+/// # Errors
+/// As [`reset_password`], and when no server answers.
+pub async fn reset_by_server(server: &Server, args: ResetArgs, role: Role) -> Result {
+    let password = args.read_password().await?;
+    let path = match role {
+        Role::Superadmin => SUPERADMIN_PATH,
+        Role::User => USER_PATH,
+    };
+    server.post(path, &args.body(&password)).await?;
+    args.report(&password);
     Ok(())
 }
 
 /// The server knows which kind of account it is: superadmins first, since users can be reset in local
 /// mode only and the refusal would hide that there is no such user.
 async fn through_server(server: &Server, body: &serde_json::Value) -> Result {
-    let answer = match server.post("/api/admin/superadmins/reset", body).await {
-        Err(Failure::NotFound(_)) => server.post("/api/admin/users/reset-password", body).await,
+    let answer = match server.post(SUPERADMIN_PATH, body).await {
+        Err(Failure::NotFound(_)) => server.post(USER_PATH, body).await,
         answer => answer,
     };
     answer.map(drop)
@@ -101,24 +146,4 @@ async fn directly(settings: &Settings, name: &UserName, password: &SecretString)
     tx.commit(about).await.map_err(failed)?;
     db.close().await;
     Ok(())
-}
-
-/// Prompts twice, without showing what is typed.
-async fn ask() -> Result<SecretString> {
-    let typed = tokio::task::spawn_blocking(|| {
-        let first = rpassword::prompt_password("New password: ")?;
-        let second = rpassword::prompt_password("Repeat: ")?;
-        Ok::<_, std::io::Error>((SecretString::from(first), SecretString::from(second)))
-    })
-    .await
-    .map_err(failed)?;
-    let (first, second) = typed.map_err(|error| {
-        Failure::Failed(format!(
-            "cannot prompt for the password ({error}); use --random where there is no terminal"
-        ))
-    })?;
-    if first.expose_secret() != second.expose_secret() {
-        return Err(Failure::Failed("the passwords differ".to_owned()));
-    }
-    Ok(first)
 }

@@ -103,7 +103,7 @@ fn failed(error: wiring::Error) -> Failure {
 
 /// Lets the process open as many files as it may: a connection is one, and the customary soft limit
 /// of 1024 is for programs that use select(2). Without that it serves fewer connections.
-fn raise_open_files() {
+pub(super) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,

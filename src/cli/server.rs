@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
+use super::context::Remote;
 use super::{Result, failed};
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 
 /// The running server.
 pub struct Server {
-    /// Its administration socket.
+    /// Its administration socket; empty when it is reached over the network.
     pub socket: PathBuf,
+    /// Where it is reached over the network.
+    pub(super) remote: Option<Remote>,
     pub(super) client: reqwest::Client,
     /// How a command line must begin to reach the same server: for commands that are suggested.
     pub command: String,
@@ -34,6 +37,19 @@ impl Server {
         Ok(server)
     }
 
+    /// A server that is reached over the network; `command` begins a command line for it.
+    ///
+    /// # Errors
+    /// When there can be no client for it.
+    pub fn remote(remote: Remote, command: String) -> Result<Self> {
+        Ok(Self {
+            socket: PathBuf::new(),
+            client: remote.client()?,
+            remote: Some(remote),
+            command,
+        })
+    }
+
     /// The server with these settings.
     ///
     /// # Errors
@@ -51,6 +67,7 @@ impl Server {
             .map_err(failed)?;
         Ok(Self {
             socket: settings.admin_socket.clone(),
+            remote: None,
             client,
             command: "agentyard".to_owned(),
         })

@@ -1,8 +1,9 @@
-//! `agentyard retry`, `pause`, `resume`, `restart`.
+//! `agentyard retry`, `pause`, `resume`, `restart`, `start`, `stop`, `debug`.
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::bulk::Action;
 use super::output::cell::{at, cleaned, number};
 use super::output::clean::clean;
 use super::output::screen;
@@ -17,10 +18,10 @@ pub struct SwitchArgs {
     /// Objects, such as container/alice
     #[arg(value_name = "KIND/NAME", required_unless_present_any = ["reconciler", "all"])]
     objects: Vec<Object>,
-    /// All objects of a reconciler, such as container
+    /// Select all objects of a reconciler, such as container
     #[arg(long, value_name = "NAME", conflicts_with = "objects", value_parser = reconciler)]
     reconciler: Option<String>,
-    /// All objects of all reconcilers
+    /// Select all objects of all reconcilers
     #[arg(long, conflicts_with_all = ["objects", "reconciler"])]
     all: bool,
 }
@@ -63,6 +64,24 @@ const RESTART: Verb = Verb {
     wait: Some(0),
 };
 
+const DEBUG: Verb = Verb {
+    path: "/api/admin/container/debug",
+    done: "debug mode requested",
+    wait: Some(0),
+};
+const START: Action = Action {
+    name: "start",
+    kind: "container",
+    done: "started",
+    requested: "start requested",
+};
+const STOP: Action = Action {
+    name: "stop",
+    kind: "container",
+    done: "stopped",
+    requested: "stop requested",
+};
+
 /// Sends the request for each object; for the others, too, when one fails.
 ///
 /// # Errors
@@ -97,7 +116,7 @@ fn container(text: &str) -> Result<Object, String> {
     let object: Object = text.parse()?;
     match object.0.kind.singular {
         "container" => Ok(object),
-        other => Err(format!("a {other} cannot be restarted; use container/NAME")),
+        _ => Err("only containers are started and stopped; use container/NAME".to_owned()),
     }
 }
 
@@ -108,6 +127,49 @@ fn container(text: &str) -> Result<Object, String> {
 pub async fn restart(server: &Server, args: RestartArgs) -> Result {
     let body = |thing: &Thing| ("username", thing.name.clone());
     send_each(server, &RESTART, &args.containers, body).await
+}
+
+/// Has containers started.
+///
+/// # Errors
+/// When no server answers, or it refuses.
+pub async fn start(server: &Server, args: RestartArgs) -> Result {
+    START.apply(server, &names(&args.containers), true).await
+}
+
+/// Has containers stopped.
+///
+/// # Errors
+/// When no server answers, or it refuses.
+pub async fn stop(server: &Server, args: RestartArgs) -> Result {
+    STOP.apply(server, &names(&args.containers), true).await
+}
+
+fn names(containers: &[Object]) -> Vec<String> {
+    let names = containers.iter().map(|object| object.0.name.clone());
+    names.collect()
+}
+
+/// Containers whose debug mode begins or ends.
+#[derive(Debug, Args)]
+pub struct DebugArgs {
+    #[command(flatten)]
+    which: RestartArgs,
+    /// End debug mode
+    #[arg(long)]
+    off: bool,
+}
+
+/// Begins or ends the debug mode of containers.
+///
+/// # Errors
+/// When no server answers, or it refuses.
+pub async fn debug(server: &Server, args: DebugArgs) -> Result {
+    if args.off {
+        return start(server, args.which).await;
+    }
+    let body = |thing: &Thing| ("username", thing.name.clone());
+    send_each(server, &DEBUG, &args.which.containers, body).await
 }
 
 /// Resuming all objects lifts no pause of a single reconciler or object.

@@ -14,6 +14,20 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "use 90s or 5m".to_owned())
 }
 
+/// Reads the name of an account, also as `get users -o name` and `get containers -o name` print it.
+///
+/// # Errors
+/// The name of another kind.
+pub fn bare_name(text: &str) -> Result<String, String> {
+    let Some((kind, name)) = text.split_once('/') else {
+        return Ok(text.to_owned());
+    };
+    match kinds::named(kind).map(|kind| kind.singular) {
+        Some("user" | "container" | "superadmin") => Ok(name.to_owned()),
+        _ => Err("use NAME or user/NAME".to_owned()),
+    }
+}
+
 /// One thing of any kind.
 #[derive(Debug, Clone)]
 pub struct Thing {
@@ -97,6 +111,10 @@ mod tests {
         }
         assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(duration("soon"), Err("use 90s or 5m".to_owned()));
+        for text in ["alice", "user/alice", "c/alice"] {
+            assert_eq!(bare_name(text), Ok("alice".to_owned()));
+        }
+        assert!(bare_name("group/alice").is_err());
         assert_eq!("t/1/2".parse::<Thing>().unwrap().name, "1/2");
         for (text, part) in [
             ("alice", "container/alice"),

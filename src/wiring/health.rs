@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::ports::{Fault, Health as HealthPort, PartHealth, Space};
+use api::ports::{BackupState, Fault, Health as HealthPort, PartHealth, Space};
 use reconcilers::drivers::oidc::OidcProvider;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
@@ -26,6 +26,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
+use super::backup::{self, Backups};
 use super::storage::Gauge;
 
 /// How often the parts are observed.
@@ -69,6 +70,8 @@ pub struct Health {
     gauge: Arc<Gauge>,
     /// Asked by the API; users of it cannot sign in while it fails.
     provider: Option<Arc<OidcProvider>>,
+    /// Told only while they fail.
+    backups: Option<Arc<Backups>>,
     state: Mutex<State>,
 }
 
@@ -209,6 +212,7 @@ impl Health {
             handles,
             gauge: Arc::new(gauge),
             provider: None,
+            backups: None,
             state: Mutex::default(),
         }
     }
@@ -217,6 +221,14 @@ impl Health {
     pub fn with_provider(self, provider: Arc<OidcProvider>) -> Self {
         Self {
             provider: Some(provider),
+            ..self
+        }
+    }
+
+    /// Also says how scheduled backups are.
+    pub fn with_backups(self, backups: Arc<Backups>) -> Self {
+        Self {
+            backups: Some(backups),
             ..self
         }
     }
@@ -587,6 +599,18 @@ impl HealthPort for Health {
                 }),
             });
         }
+        let failing = self.backups.as_ref();
+        if let Some((since, message)) = failing.and_then(|backups| backups.fault(now)) {
+            parts.push(PartHealth {
+                part: backup::PART.to_owned(),
+                fault: Some(Fault {
+                    since,
+                    reason: Reason::BackupFailed,
+                    message: message.to_owned(),
+                    fatal: false,
+                }),
+            });
+        }
         for handle in &self.handles {
             parts.push(PartHealth {
                 part: format!("reconciler {}", handle.name()),
@@ -603,6 +627,10 @@ impl HealthPort for Health {
 
     fn disk(&self) -> Option<Space> {
         self.gauge.first()
+    }
+
+    fn backup(&self) -> Option<BackupState> {
+        self.backups.as_ref()?.state()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use api::server::{Listener, Surface, Tls};
+use tokio::net::TcpListener;
 
 use super::Error;
-use crate::settings::{AGENT_PORT, AgentListen, Settings};
+use crate::settings::{AGENT_PORT, AgentListen, METRICS_ADDRESS, MetricsListen, Settings};
 
 /// Bound listeners that nobody serves yet: whoever connects meanwhile waits in the backlog.
 pub struct Listeners {
@@ -15,6 +16,8 @@ pub struct Listeners {
     pub(super) socket: Listener,
     /// For agents, when the address does not follow from the engine's network.
     pub(super) agents: Option<Listener>,
+    /// For Prometheus.
+    pub(super) metrics: Option<TcpListener>,
     /// Where people and clients find the service, as a URL.
     pub(super) address: String,
     /// The certificate of `public`, if it speaks TLS.
@@ -37,6 +40,7 @@ impl Listeners {
             AgentListen::At(at) => Some(Listener::tcp(at, None, Surface::Agent).await?),
             AgentListen::Off | AgentListen::Auto => None,
         };
+        let metrics = bind_metrics(settings.metrics_listen).await?;
         // Last: it is the one that leaves a file.
         let socket = Listener::admin_socket(&settings.admin_socket).await?;
         let at: SocketAddr = public.local_addr().unwrap_or(settings.listen);
@@ -45,6 +49,7 @@ impl Listeners {
             public,
             socket,
             agents,
+            metrics,
             address: format!("{scheme}://{at}"),
             tls,
         })
@@ -59,5 +64,29 @@ impl Listeners {
         };
         let public = self.public.local_addr().unwrap_or(settings.listen);
         [public].into_iter().chain(agents).collect()
+    }
+}
+
+/// Binds the address of the metrics. The default address is given up when another program has it.
+async fn bind_metrics(listen: MetricsListen) -> Result<Option<TcpListener>, Error> {
+    match listen {
+        MetricsListen::Off => Ok(None),
+        MetricsListen::At(at) => match TcpListener::bind(at).await {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) => Err(format!(
+                "{at} can't be listened on for metrics: {error}; give --metrics-listen another address, or off"
+            )
+            .into()),
+        },
+        MetricsListen::Usual => match TcpListener::bind(METRICS_ADDRESS).await {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) => {
+                tracing::warn!(
+                    address = %METRICS_ADDRESS, %error,
+                    "no metrics are served: the address is taken; choose one with --metrics-listen"
+                );
+                Ok(None)
+            }
+        },
     }
 }

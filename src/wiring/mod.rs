@@ -1,21 +1,26 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
+mod backup;
 mod data_watch;
 mod directory;
+mod exec;
 pub mod health;
 mod identity_provider;
 mod listeners;
+mod metrics;
 mod ports;
 mod reload;
-mod storage;
+pub(crate) mod storage;
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::auth::Signer;
+use api::auth::api_token::ApiTokens;
 use api::auth::database::DatabaseAuthenticator;
 use api::auth::login_limit::LoginLimit;
 use api::auth::password::PasswordPool;
@@ -33,7 +38,9 @@ use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::agent_probe::HttpProbe;
-use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
+use reconcilers::drivers::docker::{
+    ContainerEngine, DockerEngine, DockerHost, MeteredEngine, TlsFiles,
+};
 use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::ldap::LdapDirectory;
@@ -45,6 +52,7 @@ use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::Supervisor;
 use reconcilers::runtime::{Context, Controllers, Settings as ControllerSettings, Waits};
+use reconcilers::shared::load::{self, Load};
 use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::{Database, LeaseRow, LocalDataDir};
 use rustix::process::{Resource, getrlimit};
@@ -65,7 +73,9 @@ pub use self::data_watch::DataLost;
 use self::data_watch::DataWatch;
 use self::health::Health;
 pub use self::listeners::Listeners;
+use self::metrics::Exporter;
 use self::storage::Gauge;
+use crate::backup::Installation;
 use crate::logging::LogFilter;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
@@ -83,6 +93,8 @@ pub struct Service {
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
     /// How the parts are.
     pub health: Arc<Health>,
+    /// Address of the metrics, if they are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// What a process holds before it touches its data.
@@ -134,6 +146,7 @@ pub async fn build(
     let leadership = lead(prepared, lock, &process, &clock, &mut supervisor);
     let tick = StatusTick::default();
     let waits = Waits::default();
+    let engine: Arc<dyn ContainerEngine> = Arc::new(MeteredEngine::new(engine));
     let database = Arc::new(Database::new(
         prepared.db.clone(),
         Arc::clone(&prepared.master_key),
@@ -177,6 +190,8 @@ pub async fn build(
     };
     register(&database, &shared, &mut controllers);
     let handles = controllers.handles;
+    let load = Arc::new(Load::new(Arc::clone(&shared.view), Arc::clone(&clock)));
+    let sampling = (Arc::clone(&load), leadership.clone());
     let (view, pulls) = (Arc::clone(&shared.view), Arc::clone(&shared.pulls));
 
     // The first answers already obey the stored configuration.
@@ -198,10 +213,26 @@ pub async fn build(
         handles.clone(),
         Gauge::new(places(settings, prepared)),
     );
-    let health = Arc::new(health.with_provider(Arc::clone(&provider)));
+    let backups = Arc::new(backup::Backups::default());
+    let health = health.with_provider(Arc::clone(&provider));
+    let health = Arc::new(health.with_backups(Arc::clone(&backups)));
+    let schedule = backup::Schedule {
+        installation: Installation::new(
+            &settings.data_dir,
+            &prepared.db,
+            &prepared.instance_id,
+            &prepared.master_key,
+        ),
+        master_key: Arc::clone(&prepared.master_key),
+        clock: Arc::clone(&clock),
+        leadership: leadership.clone(),
+        backups,
+        shutdown: shutdown.clone(),
+    };
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
+        load,
         pulls,
         leadership,
         health: Arc::clone(&health),
@@ -247,6 +278,7 @@ pub async fn build(
         unknown_proxies: UnknownProxies::default(),
         console: crate::console::load()?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
+        api_tokens: ApiTokens::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         mcp: Mcp::new(
@@ -257,6 +289,7 @@ pub async fn build(
             Own::listening(listeners.addresses(settings)),
         )?,
         logs: ports.clone(),
+        exec: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
         images: ports.clone(),
@@ -283,6 +316,14 @@ pub async fn build(
         shutdown: shutdown.clone(),
     });
     supervise_api(&mut supervisor, &deps, prepared);
+    let every = settings.sample.unwrap_or(load::EVERY);
+    supervise_sampling(&mut supervisor, sampling, every);
+    let metrics = listeners.metrics.as_ref();
+    let metrics = metrics.and_then(|listener| listener.local_addr().ok());
+    if let Some(listener) = listeners.metrics {
+        let exporter = Exporter::new(prepared.db.clone(), &deps, &view, &handles);
+        self::metrics::supervise(&mut supervisor, listener, exporter);
+    }
     follow_level(&mut supervisor, log, web_settings);
     let tls = listeners.tls.clone();
     reload::supervise_reload(&mut supervisor, &deps, tls, hangup);
@@ -293,7 +334,13 @@ pub async fn build(
         Ok(())
     });
     watch_data(&mut supervisor, data_watch, prepared.db.clone());
-    let api = Api::new(api::routes::all(), deps)?;
+    let backing_up = shutdown.clone();
+    supervisor.spawn("backup", async move {
+        let _ = backing_up.run_until_cancelled(schedule.run()).await;
+        Ok(())
+    });
+    let routes = [api::routes::all(), api::routes::on_machine()];
+    let api = Api::new(routes.into_iter().flatten().collect(), deps)?;
     let server = Server::new(api, limits());
 
     let Listeners {
@@ -337,6 +384,7 @@ pub async fn build(
         address,
         handles,
         health,
+        metrics,
     })
 }
 
@@ -455,6 +503,21 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         } else {
             shutdown.cancelled().await;
         }
+        Ok(())
+    });
+}
+
+/// Samples what agents use.
+fn supervise_sampling(
+    supervisor: &mut Supervisor,
+    (load, leadership): (Arc<Load>, Leadership),
+    every: Duration,
+) {
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("load", async move {
+        let _ = shutdown
+            .run_until_cancelled(load.run(leadership, every))
+            .await;
         Ok(())
     });
 }

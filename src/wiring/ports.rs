@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
-    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
+    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LoadPoint,
+    LocalImage, LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
     NextReconciliation, PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials,
     RegistryError, RegistryTags, Usage,
 };
@@ -17,6 +17,7 @@ use reconcilers::drivers::model_probe::{self, ModelProbe};
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
+use reconcilers::shared::load::Load;
 use reconcilers::shared::pulls::Pulls;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
 use schema::ids::Uid;
@@ -29,6 +30,8 @@ use super::health::Health;
 pub struct Ports {
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
+    /// Processors and memory of agents.
+    pub load: Arc<Load>,
     /// Pulls of this process.
     pub pulls: Arc<Pulls>,
     /// Whether this process leads.
@@ -39,7 +42,7 @@ pub struct Ports {
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
 }
 
-fn port_error(error: EngineError) -> PortError {
+pub(super) fn port_error(error: EngineError) -> PortError {
     match error {
         EngineError::Unavailable(_) | EngineError::Timeout(_) => {
             PortError::EngineUnavailable(Box::new(error))
@@ -52,7 +55,9 @@ fn port_error(error: EngineError) -> PortError {
 const LIVE: Duration = Duration::from_secs(5);
 
 /// A live read: an engine that does not answer in time is as good as away.
-async fn live<T>(read: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+pub(super) async fn live<T>(
+    read: impl Future<Output = Result<T, PortError>>,
+) -> Result<T, PortError> {
     match tokio::time::timeout(LIVE, read).await {
         Ok(result) => result,
         Err(_) => Err(PortError::EngineUnavailable(
@@ -63,7 +68,7 @@ async fn live<T>(read: impl Future<Output = Result<T, PortError>>) -> Result<T, 
 
 impl Ports {
     /// The container that a person means: the one that runs, else the one in use.
-    async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
+    pub(super) async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
         match self.view.peek(user).await.map_err(port_error)? {
             Observed::Unavailable(_, why) => Err(PortError::EngineUnavailable(why.into())),
             Observed::Containers { containers, .. } => {
@@ -205,6 +210,10 @@ impl EngineHealth for Ports {
 
     fn network(&self) -> Option<Network> {
         self.view.network()
+    }
+
+    fn load(&self) -> Vec<LoadPoint> {
+        self.load.history()
     }
 }
 

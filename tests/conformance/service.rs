@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agentyard::logging::LogFilter;
 use agentyard::prepare::{self, Prepared};
-use agentyard::settings::{AgentListen, CommonArgs, InitArgs, ServeArgs, Settings};
+use agentyard::settings::{AgentListen, CommonArgs, InitArgs, MetricsListen, ServeArgs, Settings};
 use agentyard::wiring::{self, Held, Listeners};
 use api::auth::session::SessionClaims;
 use api::auth::{Signer, csrf};
@@ -53,6 +53,7 @@ impl Service {
         let serve = ServeArgs {
             listen: "127.0.0.1:0".parse().ok(),
             agent_listen: Some(AgentListen::Off),
+            metrics_listen: Some(MetricsListen::Off),
             ..ServeArgs::default()
         };
         let settings = Settings::resolve(&common, &init, &serve).unwrap();

@@ -88,6 +88,10 @@ async fn frames_are_those_that_executors_know_and_what_they_do_not_know_harms_no
     // The second answer to the first question was too late; that of nobody was none.
     let seen = admin.get("/api/admin/executors").await.expect(200);
     assert_eq!(seen["executors"][0]["late_answers"], 1, "{seen}");
+    assert!(
+        seen["executors"][0]["calls_total"].as_u64() >= Some(1),
+        "{seen}"
+    );
 }
 
 #[tokio::test]

@@ -50,7 +50,12 @@ async fn execute(run: &Run, user: &McpUser, service: &str) {
     let chance = Chance::new(run.seed, &by);
     let mut replaced: Option<Executor> = None;
     while !run.over.load(Ordering::Relaxed) {
-        let mut executor = user.executor(service).await;
+        // On a busy machine the service sees the end of some only after their successors.
+        let Some(mut executor) = user.try_executor(service).await else {
+            drop(replaced.take());
+            tokio::time::sleep(chance.some_time(50)).await;
+            continue;
+        };
         run.connections.fetch_add(1, Ordering::Relaxed);
         // Now and then the older one is still there when the newer one comes.
         drop(replaced.take());

@@ -50,5 +50,10 @@ async fn l60_many_users_cost_a_constant_number_of_engine_calls() {
     assert_eq!(page["users"].as_array().unwrap().len(), 50);
     assert_eq!(page["total"], users);
     assert_eq!(fake.calls().reads(), 0, "a listing asks the database only");
+    let metrics = Client::new(Target::Tcp(service.service.metrics.unwrap()));
+    let text = metrics.get("/metrics").await.text();
+    let line = format!("agentyard_objects{{kind=\"container\",ready=\"true\"}} {users}");
+    assert!(text.contains(&line), "{text}");
+    assert_eq!(fake.calls().reads(), 0, "a scrape does not ask the engine");
     service.stop().await;
 }

@@ -48,6 +48,11 @@ impl InProcess {
         Self::start_set(dir, engine, &[]).await
     }
 
+    /// Starts a service in this directory with these settings.
+    pub async fn start_with_in(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
+        Self::start_set(dir, engine, set).await
+    }
+
     async fn start_set(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
         let usual = ["image.name=echo", "image.tag=1"];
         let common = CommonArgs {
@@ -61,7 +66,9 @@ impl InProcess {
         let serve = ServeArgs {
             listen: "127.0.0.1:0".parse().ok(),
             agent_listen: Some(agentyard::settings::AgentListen::Off),
+            metrics_listen: "127.0.0.1:0".parse().ok(),
             verify: Some(NEVER),
+            sample: Some(NEVER),
             ..ServeArgs::default()
         };
         let settings = Settings::resolve(&common, &init, &serve).unwrap();

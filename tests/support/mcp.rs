@@ -8,8 +8,8 @@ use reqwest::header::ACCEPT;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::{Client, Service};
@@ -82,12 +82,21 @@ impl McpUser {
 
     /// An executor as the extension and the desktop client are: it says nothing of itself.
     pub async fn executor(&self, service: &str) -> Executor {
+        let connected = self.try_executor(service).await;
+        connected.expect("executors of the user do not displace each other")
+    }
+
+    /// The same; `None` while executors of the user displace each other too often.
+    pub async fn try_executor(&self, service: &str) -> Option<Executor> {
         let Self { address, token, .. } = self;
         let url = format!("ws://{address}/api/{service}/ws?token={token}");
         let stream = TcpStream::connect(address).await.unwrap();
         let request = url.into_client_request().unwrap();
-        let (socket, _) = client_async(request, stream).await.unwrap();
-        Executor { socket }
+        match client_async(request, stream).await {
+            Ok((socket, _)) => Some(Executor { socket }),
+            Err(tungstenite::Error::Http(answer)) if answer.status() == 429 => None,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub struct Launch {
     listen: String,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    elsewhere: bool,
     scheme: &'static str,
 }
 
@@ -66,6 +67,7 @@ impl Launch {
             listen: "127.0.0.1:0".to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
+            elsewhere: false,
             scheme: "http",
         }
     }
@@ -106,6 +108,12 @@ impl Launch {
             .arg(key.display().to_string())
     }
 
+    /// Subcommands of another machine: they are given no data directory.
+    pub fn elsewhere(mut self) -> Self {
+        self.elsewhere = true;
+        self
+    }
+
     fn command(&self, subcommand: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(user) = self.user {
@@ -117,11 +125,16 @@ impl Launch {
                 command.env_remove(name);
             }
         }
+        command.args(subcommand);
+        if !self.elsewhere {
+            command.arg("--data-dir").arg(&self.data);
+        }
         command
-            .args(subcommand)
-            .arg("--data-dir")
-            .arg(&self.data)
             .args(&self.arguments)
+            // Contexts of the user who runs the tests are not theirs.
+            .env("XDG_CONFIG_HOME", &self.outputs)
+            // Services of several tests run at once.
+            .env("AGENTYARD_METRICS_LISTEN", "off")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());
@@ -178,6 +191,18 @@ impl Launch {
         let command = self.command(subcommand);
         let mut command = tokio::process::Command::from(command);
         Finished::of(command.kill_on_drop(true).output()).await
+    }
+
+    /// Runs a subcommand to its end with this standard input.
+    pub async fn run_with_input(&self, subcommand: &[&str], input: &str) -> Finished {
+        let mut command = tokio::process::Command::from(self.command(subcommand));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).await.unwrap();
+        drop(stdin);
+        Finished::of(child.wait_with_output()).await
     }
 
     /// Runs a subcommand in a terminal where these lines are typed, one at each prompt. What the terminal shows counts as

@@ -1,5 +1,6 @@
 //! Who is calling: sessions, CSRF tokens, passwords, and where a request comes from.
 
+pub mod api_token;
 pub mod client_address;
 pub mod cors;
 pub mod credentials;

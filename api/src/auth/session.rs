@@ -109,6 +109,11 @@ pub fn claims_of(headers: &HeaderMap, signer: &Signer, now: Timestamp) -> Vec<Se
         .collect()
 }
 
+/// Reports that a request carries a session cookie, valid or not.
+pub fn has_cookie(headers: &HeaderMap) -> bool {
+    cookies(headers, |name| name == NAME).next().is_some()
+}
+
 /// The cookies whose names are wanted, with their values, in the order sent.
 pub fn cookies(
     headers: &HeaderMap,

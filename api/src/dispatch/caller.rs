@@ -1,8 +1,9 @@
 //! Callers as types: a handler that takes a [`Superadmin`] can only be reached by one.
 
 use http::HeaderMap;
-use schema::ids::Timestamp;
+use schema::ids::{Timestamp, Uid};
 
+use crate::auth::api_token::TokenBearer;
 use crate::auth::mcp_token::Bearer;
 use crate::auth::session::{self, SessionClaims};
 use crate::auth::{Account, Authenticator, Role, Signer};
@@ -48,6 +49,8 @@ pub enum Identity {
     Socket(Option<u32>),
     /// The bearer of an MCP token.
     Bearer(Bearer),
+    /// The bearer of an API token.
+    ApiToken(TokenBearer),
 }
 
 impl Identity {
@@ -58,6 +61,7 @@ impl Identity {
             Self::Session(session) => Some(session.account.name.to_string()),
             Self::Bearer(bearer) => Some(bearer.account.name.to_string()),
             Self::Socket(uid) => Some(socket_label(*uid)),
+            Self::ApiToken(token) => Some(token.to_string()),
         }
     }
 }
@@ -73,6 +77,8 @@ fn socket_label(uid: Option<u32>) -> String {
 pub trait Caller: Sized + Send + 'static {
     /// The access of a route with such a handler.
     const ACCESS: Access;
+    /// The route exists on the admin socket only.
+    const ON_MACHINE: bool = false;
 
     /// Makes one of what was found; `None` if that is not enough, which the dispatcher has ruled
     /// out before.
@@ -101,7 +107,10 @@ impl Caller for Visitor {
     fn from_identity(identity: Identity) -> Option<Self> {
         match identity {
             Identity::Session(session) => Some(Self(Some(session))),
-            Identity::Nobody | Identity::Socket(_) | Identity::Bearer(_) => Some(Self(None)),
+            Identity::Nobody
+            | Identity::Socket(_)
+            | Identity::Bearer(_)
+            | Identity::ApiToken(_) => Some(Self(None)),
         }
     }
 }
@@ -112,7 +121,10 @@ impl Caller for Session {
     fn from_identity(identity: Identity) -> Option<Self> {
         match identity {
             Identity::Session(session) => Some(session),
-            Identity::Nobody | Identity::Socket(_) | Identity::Bearer(_) => None,
+            Identity::Nobody
+            | Identity::Socket(_)
+            | Identity::Bearer(_)
+            | Identity::ApiToken(_) => None,
         }
     }
 }
@@ -130,11 +142,13 @@ impl Caller for OrdinaryUser {
     }
 }
 
-/// Who acts as superadmin.
+/// The identity that acts, and that a stream lasts no longer than.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
-    /// A superadmin's session.
+    /// A session: that of a superadmin, where it administers.
     Session(Session),
+    /// An API token.
+    ApiToken(TokenBearer),
     /// Somebody on the machine, through the admin socket.
     Socket {
         /// The peer's user id, when the system reports it.
@@ -143,11 +157,29 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The session; `None` for the admin socket.
+    /// The session; `None` for the admin socket and for tokens.
     pub fn session(&self) -> Option<&Session> {
         match self {
             Self::Session(session) => Some(session),
+            Self::ApiToken(_) | Self::Socket { .. } => None,
+        }
+    }
+
+    /// The account or token whose streams are counted; `None` for the admin socket.
+    pub fn account(&self) -> Option<&Uid> {
+        match self {
+            Self::Session(session) => Some(&session.account.uid),
+            Self::ApiToken(token) => Some(&token.uid),
             Self::Socket { .. } => None,
+        }
+    }
+
+    /// Reports that it still lives. The admin socket has nothing to lose.
+    pub(crate) async fn lives(&self, deps: &Dependencies) -> bool {
+        match self {
+            Self::Session(session) => session.lives(deps).await,
+            Self::ApiToken(token) => token.lives(deps).await,
+            Self::Socket { .. } => true,
         }
     }
 }
@@ -156,6 +188,7 @@ impl std::fmt::Display for Actor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Session(session) => session.account.name.fmt(f),
+            Self::ApiToken(token) => token.fmt(f),
             Self::Socket { uid } => f.write_str(&socket_label(*uid)),
         }
     }
@@ -174,7 +207,27 @@ impl Caller for Superadmin {
                 Some(Self(Actor::Session(session)))
             }
             Identity::Socket(uid) => Some(Self(Actor::Socket { uid })),
+            Identity::ApiToken(token) => Some(Self(Actor::ApiToken(token))),
             Identity::Session(_) | Identity::Nobody | Identity::Bearer(_) => None,
+        }
+    }
+}
+
+/// A process on the server's machine, through the admin socket.
+#[derive(Debug, Clone, Copy)]
+pub struct OnMachine;
+
+impl Caller for OnMachine {
+    const ACCESS: Access = Access::Superadmin;
+    const ON_MACHINE: bool = true;
+
+    fn from_identity(identity: Identity) -> Option<Self> {
+        match identity {
+            Identity::Socket(_) => Some(Self),
+            Identity::Nobody
+            | Identity::Session(_)
+            | Identity::Bearer(_)
+            | Identity::ApiToken(_) => None,
         }
     }
 }
@@ -185,7 +238,10 @@ impl Caller for Bearer {
     fn from_identity(identity: Identity) -> Option<Self> {
         match identity {
             Identity::Bearer(bearer) => Some(bearer),
-            Identity::Nobody | Identity::Session(_) | Identity::Socket(_) => None,
+            Identity::Nobody
+            | Identity::Session(_)
+            | Identity::Socket(_)
+            | Identity::ApiToken(_) => None,
         }
     }
 }

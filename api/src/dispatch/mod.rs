@@ -7,6 +7,7 @@ mod caller;
 mod page;
 mod router;
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +24,15 @@ use tokio::time::Instant;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 
-pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
+pub use caller::{
+    Actor, Anyone, Caller, Identity, OnMachine, OrdinaryUser, Session, Superadmin, Visitor,
+};
 pub use router::AddressTwice;
 
+use crate::auth::api_token::TokenBearer;
+use crate::auth::login_limit::Sender;
 use crate::auth::unknown_proxy::is_behind_unknown_proxy;
-use crate::auth::{client_address, cors, csrf, mcp_token, origin};
+use crate::auth::{Account, api_token, client_address, cors, csrf, mcp_token, origin};
 use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
 use crate::console::{self, Asked, Console, Place, Viewer};
 use crate::deps::Deps;
@@ -38,8 +43,8 @@ use crate::input::{
 };
 use crate::mcp;
 use crate::reply::{Reply, Response};
-use crate::route::{Access, BodyKind, Modes, Route};
-use crate::routes::{HEALTH, LIVENESS, READINESS};
+use crate::route::{Access, BodyKind, Modes, Route, Tokens};
+use crate::routes::{HEALTH, LIVENESS, READINESS, USERNAME, find_account};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router, merge_slashes};
@@ -289,10 +294,12 @@ impl Api {
         }
         self.check_database(head)?;
         let agents_only = head.context.peer.surface == Surface::Agent;
+        let is_on_machine = head.context.peer.surface == Surface::AdminSocket;
         let Found { node, params } = self
             .router
             .find(&head.path)
             .filter(|found| !agents_only || found.node.for_agents())
+            .filter(|found| is_on_machine || !found.node.is_on_machine())
             .ok_or(ApiError::NoSuchRoute)?;
         if head.method == Method::OPTIONS {
             let allow = http::HeaderValue::from_static(node.allow());
@@ -304,7 +311,7 @@ impl Api {
         trail.route = Some(route.path);
         trail.page = route.for_browsers && page::is_wanted(&head.headers);
 
-        let identity = match self.identify(head, route).await {
+        let identity = match self.identify(head, route, trail).await {
             Err(error) if goes_on_later(head, route, &error) => {
                 error.log();
                 return Ok(mcp::come_again(&head.headers));
@@ -332,18 +339,22 @@ impl Api {
                 read_spooled(&head.headers, body, route.body_limit, spool).await?
             }
             BodyKind::Files => {
-                let Identity::Session(session) = &identity else {
-                    return Err(ApiError::NotSignedIn);
+                let account = match &identity {
+                    Identity::Session(session) => session.account.clone(),
+                    Identity::Socket(_) => account_in_path(&self.deps, &params).await?,
+                    Identity::Nobody | Identity::Bearer(_) | Identity::ApiToken(_) => {
+                        return Err(ApiError::NotSignedIn);
+                    }
                 };
-                let (deps, account) = (&self.deps, &session.account);
-                read_into_workspace(&head.headers, body, route.body_limit, deps, account).await?
+                let deps = &self.deps;
+                read_into_workspace(&head.headers, body, route.body_limit, deps, &account).await?
             }
             BodyKind::Message => {
                 let begun = Instant::now();
                 let bytes = read_message(&head.headers, body, route.body_limit, &mut share).await?;
                 // What was asked slowly is asked by whoever may ask it at its end.
                 if begun.elapsed() > PROMPT {
-                    self.identify(head, route).await?;
+                    self.identify(head, route, trail).await?;
                 }
                 message = Message {
                     bytes,
@@ -387,12 +398,18 @@ impl Api {
     }
 
     /// Finds out who calls and whether the role fits the route.
-    async fn identify(&self, head: &Head, route: &Route) -> Result<Identity> {
+    async fn identify(&self, head: &Head, route: &Route, trail: &Trail) -> Result<Identity> {
         if route.access == Access::McpToken {
             let settings = self.deps.settings();
             origin::check_strictly(&head.headers, &settings, route.for_extensions)?;
             let bearer = mcp_token::bearer(&self.deps, &head.headers, &head.query).await?;
             return Ok(Identity::Bearer(bearer));
+        }
+        if route.access == Access::Superadmin
+            && let Some(token) = self.api_token(head, trail).await?
+        {
+            token.check(route.tokens.unwrap_or(Tokens::None))?;
+            return Ok(Identity::ApiToken(token));
         }
         caller::identify(
             route.access,
@@ -403,6 +420,18 @@ impl Api {
             self.deps.clock.now(),
         )
         .await
+    }
+
+    /// Finds the API token of a request from outside.
+    async fn api_token(&self, head: &Head, trail: &Trail) -> Result<Option<TokenBearer>> {
+        if head.context.peer.surface == Surface::AdminSocket {
+            return Ok(None);
+        }
+        let sender = Sender {
+            address: trail.client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+            behind_unknown_proxy: trail.behind_unknown_proxy,
+        };
+        api_token::bearer(&self.deps, &head.headers, sender).await
     }
 
     /// Checks origin and token header of a change before its body is read. `Some(user)` when the token
@@ -416,8 +445,13 @@ impl Api {
     ) -> Result<Option<schema::ids::UserName>> {
         // A page of another site may open a WebSocket with the visitor's cookie, and read from it.
         let is_read = !route.changes() && !head.headers.contains_key(UPGRADE);
-        // No browser reaches the socket, and no cookie acts there or beside a token.
-        if is_read || matches!(identity, Identity::Socket(_) | Identity::Bearer(_)) {
+        // No browser reaches the socket, and no cookie acts there or beside a token of either kind.
+        if is_read
+            || matches!(
+                identity,
+                Identity::Socket(_) | Identity::Bearer(_) | Identity::ApiToken(_)
+            )
+        {
             return Ok(None);
         }
         origin::check(&head.headers, head.context.host.as_deref(), settings)?;
@@ -495,7 +529,10 @@ const LEAST_SHORT_ANSWER: usize = 8 * 1024;
 fn least_answer(identity: &Identity) -> usize {
     match identity {
         Identity::Nobody => LEAST_SHORT_ANSWER,
-        Identity::Session(_) | Identity::Socket(_) | Identity::Bearer(_) => LEAST_ANSWER,
+        Identity::Session(_)
+        | Identity::Socket(_)
+        | Identity::Bearer(_)
+        | Identity::ApiToken(_) => LEAST_ANSWER,
     }
 }
 
@@ -554,6 +591,15 @@ fn check_mode(route: &Route, settings: &WebSettings) -> Result<()> {
             "accounts and passwords are managed by a directory or an identity provider",
         )),
     }
+}
+
+/// Finds the user whose workspace a request on the admin socket is for.
+async fn account_in_path(deps: &Deps, params: &[(String, String)]) -> Result<Account> {
+    let mut named = params.iter().filter(|(name, _)| name == USERNAME);
+    let (_, raw) = named.next().ok_or(ApiError::NoSuchRoute)?;
+    let name = decode_segment(raw)?.parse();
+    let name = name.map_err(|_| ApiError::not_found("the user"))?;
+    find_account(deps, &name).await
 }
 
 fn add_path_params(fields: &mut Fields, params: &[(String, String)]) -> Result<()> {

@@ -59,6 +59,11 @@ impl Node {
         self.any().is_some_and(|route| route.for_agents)
     }
 
+    /// Returns whether this path exists on the admin socket only.
+    pub(super) fn is_on_machine(&self) -> bool {
+        self.any().is_some_and(|route| route.on_machine)
+    }
+
     /// Whether an MCP token acts at this path, and no cookie.
     pub(super) fn takes_tokens(&self) -> bool {
         self.any()

@@ -1,8 +1,8 @@
 //! Requests against the whole table, without a network.
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, ORIGIN, RETRY_AFTER,
-    SET_COOKIE,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
+    ORIGIN, RETRY_AFTER, SET_COOKIE,
 };
 use http::{Response, StatusCode};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use super::*;
 use crate::auth::Role;
 use crate::input::{Input, Nothing};
 use crate::route::Verb;
-use crate::route::matrix::{Expect, Token, Who, matrix};
+use crate::route::matrix::{Expect, Token, matrix};
 use crate::routes;
 use crate::server::Peer;
 use crate::testing::{World, deletions, with_handler, world};
@@ -71,13 +71,10 @@ fn concrete(path: &str) -> String {
 async fn l20_every_route_admits_exactly_whom_the_table_says() {
     let world = world().await;
     let filter = world.api(deletions()).filter();
+    let tokens = world.api_tokens().await;
     let rows: Vec<_> = routes::all().into_iter().chain(deletions()).collect();
     for case in matrix(&rows) {
-        let name = match case.who {
-            Who::Anonymous => None,
-            Who::OrdinaryUser => Some("alice"),
-            Who::Superadmin => Some("root"),
-        };
+        let name = case.who.account();
         let token = world.token(name.unwrap_or("alice"));
         let wrong = world.token("somebody");
         let mut path = concrete(case.route.path);
@@ -113,6 +110,10 @@ async fn l20_every_route_admits_exactly_whom_the_table_says() {
         }
         if let Some(name) = name {
             request = request.header(COOKIE, world.cookie(name));
+        }
+        if let Some(role) = case.who.token_role() {
+            let (_, token) = tokens.iter().find(|(of, _)| *of == role).unwrap();
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         world.in_mode_of(case.route);
         let response = request.reply(&filter).await;

@@ -71,6 +71,8 @@ pub struct Connected {
     pub label: Option<String>,
     /// How many tool calls are at it.
     pub calls: usize,
+    /// Number of tool calls since it connected, those at it included.
+    pub calls_total: u64,
     /// How many answers came too late.
     pub late: u64,
 }
@@ -509,6 +511,7 @@ impl State {
             }),
             label: hello.map(|hello| hello.label.clone()),
             calls: presence.jobs,
+            calls_total: presence.admitted,
             late: presence.late,
         })
     }

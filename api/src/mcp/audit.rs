@@ -11,6 +11,7 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use schema::audit::{About, Author, CALL, Calls, Entry, LISTED_A_DAY, Outcome};
 use schema::clock::SharedClock;
+use schema::metric::{self, Held};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
@@ -20,7 +21,7 @@ use url::Url;
 use super::tools::{CallResult, Caller};
 use crate::deps::Deps;
 use crate::error::chain;
-use crate::executors::{ConnectionId, Failure};
+use crate::executors::{ConnectionId, Failure, Service};
 
 /// Most calls that are under way or wait to be written.
 const WAITING: usize = 10_000;
@@ -60,7 +61,7 @@ impl Origin {
 }
 
 /// How a call came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 enum CameOut {
     Ok,
@@ -105,6 +106,8 @@ pub(super) struct Record {
     session: Option<String>,
     arguments: String,
     facts: Mutex<Facts>,
+    service: Service,
+    _open: Held,
 }
 
 impl Audit {
@@ -152,6 +155,8 @@ impl Audit {
             session: caller.origin.session.clone(),
             arguments: self.hash(arguments),
             facts: Mutex::new(facts),
+            service: caller.service,
+            _open: metric::TOOL_CALLS_OPEN.hold(&[caller.service.into()]),
         })
     }
 
@@ -263,6 +268,7 @@ impl Drop for Record {
         };
         let facts = std::mem::take(&mut *self.facts());
         let came_out = facts.came_out.unwrap_or(CameOut::Cancelled);
+        metric::TOOL_CALLS.increment(&[self.service.into(), came_out.into()]);
         let outcome = match came_out {
             CameOut::Ok => Outcome::Ok,
             CameOut::Refused => Outcome::Refused,

@@ -36,7 +36,11 @@ for at most `wait` seconds: 200 with `state` `converged`, 202 with `pending`, or
 `failed`. What is desired stays recorded in all three cases. `if_generation` makes it a compare-and-set; a request that does not take it is refused.
 
 **The admin socket.** What is for superadmins (`x-admin-socket`) also works over the Unix socket in the data \
-directory, without session and token.";
+directory, without session and token.
+
+**API tokens.** Programs use what is for superadmins with an API token in `Authorization: Bearer`, without a cookie and a CSRF token: \
+operations with `read` in `x-api-token-roles` with any, those with `admin` with a token of that role. An unknown, revoked or expired \
+token is 401 `api_token_invalid`, a role that does not suffice 403 `wrong_role`.";
 
 /// The document without its paths.
 pub(super) fn frame(schemas: Map<String, Value>, shared: Map<String, Value>) -> Value {
@@ -68,6 +72,10 @@ pub(super) fn frame(schemas: Map<String, Value>, shared: Map<String, Value>) -> 
                 "csrf": {
                     "type": "apiKey", "in": "header", "name": "X-CSRF-Token",
                     "description": "From `GET /api/csrf`; the field `csrf_token` is accepted, too",
+                },
+                "api_token": {
+                    "type": "http", "scheme": "bearer",
+                    "description": "From `POST /api/admin/api-tokens/create`; counts without a session cookie only. `x-api-token-roles` of an operation names the roles that may use it",
                 },
                 "mcp_token": {
                     "type": "http", "scheme": "bearer",

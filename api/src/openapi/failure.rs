@@ -15,8 +15,22 @@ const PARAMETER: Failure = Failure(
 );
 const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be parsed");
 const TOKEN: Failure = Failure(401, "token_invalid", "no valid MCP token");
+const API_TOKEN: Failure = Failure(
+    401,
+    "api_token_invalid",
+    "the API token is unknown, was revoked or has expired",
+);
+const API_TOKENS: Failure = Failure(
+    429,
+    "too_many_attempts",
+    "more than 10 unknown API tokens of one address in 5 minutes",
+);
 const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "no valid session");
-const ROLE: Failure = Failure(403, "wrong_role", "the session's role may not do this");
+const ROLE: Failure = Failure(
+    403,
+    "wrong_role",
+    "the role of the session or the API token may not do this",
+);
 const CSRF: Failure = Failure(
     403,
     "csrf_invalid",
@@ -53,7 +67,7 @@ const STORAGE: Failure = Failure(
 const FULL: Failure = Failure(507, "storage_full", "the database has no space left");
 
 /// Failures that many routes have, by group.
-const GROUPS: [(&str, &[Failure]); 9] = [
+const GROUPS: [(&str, &[Failure]); 10] = [
     ("always", &[INTERNAL, DATABASE, STORAGE, FULL]),
     ("query", &[ENCODING, PARAMETER, BODY]),
     (
@@ -64,6 +78,7 @@ const GROUPS: [(&str, &[Failure]); 9] = [
     ("session", &[NOT_SIGNED_IN]),
     ("role", &[NOT_SIGNED_IN, ROLE]),
     ("token", &[TOKEN, ROLE]),
+    ("api_token", &[API_TOKEN, API_TOKENS]),
     ("mode", &[MODE]),
     ("generation", &[STALE]),
 ];
@@ -87,6 +102,7 @@ pub(super) fn groups_of(route: &Route) -> Vec<&'static str> {
         Access::McpToken => Some("token"),
     };
     let rules = [
+        (route.access == Access::Superadmin, "api_token"),
         (route.modes != Modes::Any, "mode"),
         (route.body != BodyKind::None, "body"),
         (route.guarded, "generation"),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Shape, failure};
 use crate::answer::Body;
 use crate::input::{FILE, MOST_FILES};
-use crate::route::{Access, BodyKind, DEFAULT_BODY_LIMIT, Route, Waits};
+use crate::route::{Access, BodyKind, DEFAULT_BODY_LIMIT, Route, Tokens, Waits};
 
 /// The operation object.
 pub(super) fn of(route: &Route, shape: &Shape) -> Map<String, Value> {
@@ -27,6 +27,7 @@ pub(super) fn of(route: &Route, shape: &Shape) -> Map<String, Value> {
     }
     if route.access == Access::Superadmin {
         operation.insert("x-admin-socket".to_owned(), json!(true));
+        operation.insert("x-api-token-roles".to_owned(), json!(token_roles(route)));
     }
     let parameters = parameters(route, shape);
     if !parameters.is_empty() {
@@ -42,8 +43,26 @@ pub(super) fn of(route: &Route, shape: &Shape) -> Map<String, Value> {
     operation
 }
 
-/// A session; with the token where one is needed. On the admin socket neither is.
+/// The roles of API tokens that may use a route.
+fn token_roles(route: &Route) -> &'static [&'static str] {
+    match route.tokens {
+        None | Some(Tokens::None) => &[],
+        Some(Tokens::Read) => &["read", "admin"],
+        Some(Tokens::Admin) => &["admin"],
+    }
+}
+
+/// A session; with the token where one is needed; or an API token. On the admin socket none is.
 fn security(route: &Route) -> Value {
+    let mut security = session_security(route);
+    let by_token = !token_roles(route).is_empty();
+    if let Some(ways) = security.as_array_mut().filter(|_| by_token) {
+        ways.push(json!({"api_token": []}));
+    }
+    security
+}
+
+fn session_security(route: &Route) -> Value {
     match (route.access, route.csrf()) {
         (Access::Public, _) => json!([]),
         (Access::Visitor, _) => json!([{}, {"session": []}]),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::openapi::conformance::{self, validator};
 use crate::openapi::schemas::for_each_schema;
-use crate::route::{Access, BodyKind, Route, Waits};
+use crate::route::{Access, BodyKind, Route, Tokens, Waits};
 use crate::routes;
 
 fn made() -> Value {
@@ -38,13 +38,24 @@ fn who_may_use_a_route_is_documented_as_the_table_grants_it() {
     let document = made();
     for route in routes::all() {
         let operation = operation(&document, &route);
-        let expected = match (route.access, route.is_post()) {
+        let roles = match route.tokens {
+            None => Value::Null,
+            Some(Tokens::None) => json!([]),
+            Some(Tokens::Read) => json!(["read", "admin"]),
+            Some(Tokens::Admin) => json!(["admin"]),
+        };
+        assert_eq!(operation["x-api-token-roles"], roles, "{}", route.id);
+        let mut expected = match (route.access, route.is_post()) {
             (Access::Public, _) => json!([]),
             (Access::Visitor, _) => json!([{}, {"session": []}]),
             (Access::McpToken, _) => json!([{"mcp_token": []}]),
             (_, false) => json!([{"session": []}]),
             (_, true) => json!([{"session": [], "csrf": []}]),
         };
+        if matches!(route.tokens, Some(Tokens::Read | Tokens::Admin)) {
+            let ways = expected.as_array_mut().unwrap();
+            ways.push(json!({"api_token": []}));
+        }
         assert_eq!(operation["security"], expected, "{}", route.id);
         let socket = operation["x-admin-socket"] == true;
         assert_eq!(socket, route.access == Access::Superadmin, "{}", route.id);

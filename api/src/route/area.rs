@@ -35,7 +35,7 @@ impl Area {
             Self::Configuration => "The service's configuration",
             Self::Users => "Ordinary users",
             Self::Authentication => "Where users come from, and who of them may sign in",
-            Self::Superadmins => "Accounts that administer the service",
+            Self::Superadmins => "Accounts and API tokens that administer the service",
             Self::Containers => "Agent containers of users",
             Self::Images => "Images on the engine and in registries, and rollouts",
             Self::Groups => "Groups of users",

@@ -44,6 +44,7 @@ impl Handler {
 /// may use the route, and the types of its input and answer what the API document says of it.
 pub(crate) trait Handle<X>: Sized {
     fn access(&self) -> Access;
+    fn is_on_machine(&self) -> bool;
     fn erase(self) -> Handler;
 }
 
@@ -57,6 +58,10 @@ where
 {
     fn access(&self) -> Access {
         C::ACCESS
+    }
+
+    fn is_on_machine(&self) -> bool {
+        C::ON_MACHINE
     }
 
     fn erase(self) -> Handler {

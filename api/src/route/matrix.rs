@@ -1,8 +1,9 @@
 //! Every route × every sender × every CSRF state, with the outcome its row demands.
 
+use schema::api_token::Role;
 use strum::VariantArray;
 
-use super::{Access, Route};
+use super::{Access, Route, Tokens};
 
 /// Who sends a request in the access matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
@@ -13,6 +14,30 @@ pub(crate) enum Who {
     OrdinaryUser,
     /// With the session of a superadmin.
     Superadmin,
+    /// With an API token that reads.
+    ReadToken,
+    /// With an API token that also changes.
+    AdminToken,
+}
+
+impl Who {
+    /// The account of its session.
+    pub(crate) fn account(self) -> Option<&'static str> {
+        match self {
+            Self::Anonymous | Self::ReadToken | Self::AdminToken => None,
+            Self::OrdinaryUser => Some("alice"),
+            Self::Superadmin => Some("root"),
+        }
+    }
+
+    /// The role of its API token.
+    pub(crate) fn token_role(self) -> Option<Role> {
+        match self {
+            Self::Anonymous | Self::OrdinaryUser | Self::Superadmin => None,
+            Self::ReadToken => Some(Role::Read),
+            Self::AdminToken => Some(Role::Admin),
+        }
+    }
 }
 
 /// The CSRF token a request of the access matrix carries.
@@ -85,7 +110,17 @@ fn expectation(route: &Route, who: Who, token: Token) -> Expect {
         (Access::Public | Access::Visitor, _) => return Expect::Handler,
         // A session is no token.
         (Access::McpToken, _) => return Expect::TokenInvalid,
-        (_, Who::Anonymous) => Expect::NotSignedIn,
+        (_, Who::Anonymous)
+        | (Access::Login | Access::OrdinaryUser, Who::ReadToken | Who::AdminToken) => {
+            Expect::NotSignedIn
+        }
+        // Whatever stands in place of a CSRF token.
+        (Access::Superadmin, Who::ReadToken | Who::AdminToken) => {
+            return match (route.tokens, who) {
+                (Some(Tokens::Read), _) | (Some(Tokens::Admin), Who::AdminToken) => Expect::Handler,
+                _ => Expect::WrongRole,
+            };
+        }
         (Access::Login, Who::OrdinaryUser | Who::Superadmin)
         | (Access::OrdinaryUser, Who::OrdinaryUser)
         | (Access::Superadmin, Who::Superadmin) => Expect::Handler,

@@ -34,6 +34,17 @@ pub enum Access {
     McpToken,
 }
 
+/// Which API tokens may use a route for superadmins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Tokens {
+    /// None: it is about tokens, about the caller's own account, or takes the audit trail away.
+    None,
+    /// All: it changes nothing.
+    Read,
+    /// Those of the role `admin`.
+    Admin,
+}
+
 /// In which authentication modes a route works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Modes {
@@ -103,6 +114,8 @@ pub struct Route {
     pub(crate) path: &'static str,
     /// Who may use it.
     pub(crate) access: Access,
+    /// Which API tokens may use it: said by every row for superadmins, and by no other.
+    pub(crate) tokens: Option<Tokens>,
     /// In which authentication modes it works.
     pub(crate) modes: Modes,
     /// What it reads of the body.
@@ -111,6 +124,8 @@ pub struct Route {
     pub(crate) body_limit: u64,
     /// Whether the listener for agents serves it, too.
     pub(crate) for_agents: bool,
+    /// Exists on the admin socket only.
+    pub(crate) on_machine: bool,
     /// Whether browser extensions use it with a token.
     pub(crate) for_extensions: bool,
     /// Whether people open it in a browser: its failures are pages there.
@@ -141,10 +156,12 @@ impl Route {
             verb: Verb::Get,
             path,
             access: handler.access(),
+            tokens: None,
             modes: Modes::Any,
             body: BodyKind::None,
             body_limit: 0,
             for_agents: false,
+            on_machine: handler.is_on_machine(),
             for_extensions: false,
             for_browsers: false,
             area: Area::Service,
@@ -172,6 +189,14 @@ impl Route {
         Self {
             verb: Verb::Delete,
             ..Self::get(id, path, handler)
+        }
+    }
+
+    /// API tokens of these roles may use it.
+    pub(crate) fn tokens(self, tokens: Tokens) -> Self {
+        Self {
+            tokens: Some(tokens),
+            ..self
         }
     }
 

@@ -23,7 +23,7 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 
 mod reach;
 #[cfg(test)]
@@ -40,12 +40,14 @@ const KEY_REQUIRED: Failure = Failure(
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("model_read", "/api/admin/agent/model", show)
+.tokens(Tokens::Read)
             .title(Area::Configuration, "Get the model that agents use")
             .about(
                 "The providers that the adapter lists for the version of the default image, and what the global settings \
                  choose. The key is never shown.",
             ),
         Route::post("model_save", "/api/admin/agent/model", save)
+.tokens(Tokens::Admin)
             .title(Area::Configuration, "Choose the model that agents use")
             .about(
                 "Writes the entry of the provider, the default model and the key into `agent` and `security`, as a save of the \
@@ -63,6 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
             ]),
         Route::post("model_try", "/api/admin/agent/model/try", try_model)
+.tokens(Tokens::Admin)
             .title(Area::Configuration, "Test a model")
             .about(
                 "Asks the provider for one token, from this service, within 15 s. Private addresses are asked; link-local ones \

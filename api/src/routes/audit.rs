@@ -17,12 +17,13 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result, chain};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("audit", "/api/admin/audit", list)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "List audit entries")
             .about(
                 "Newest first, always one page. `search` matches actors, objects, actions and \
@@ -30,12 +31,14 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .paged(),
         Route::get("audit_verify", "/api/admin/audit/verify", verify)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "Verify the audit trail")
             .about(
                 "Checks every entry. A trail that was tampered with is an answer with `valid` \
                  false, not a failure.",
             ),
         Route::get("audit_export", "/api/admin/audit/export", export)
+            .tokens(Tokens::None)
             .title(Area::Operators, "Export the audit trail")
             .about(
                 "JSON Lines, oldest first, each entry with its hash. A download that ends early \

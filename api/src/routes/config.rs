@@ -32,7 +32,7 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::agent_model::ModelForm;
 use crate::routes::containers::find_cpu_problem;
 use crate::routes::skills::effect::{UserChange, affected};
@@ -47,6 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
     let mut routes =
         vec![
         Route::get("config_read", "/api/config", read)
+.tokens(Tokens::Read)
             .title(Area::Configuration, "Get the configuration")
             .about(
                 "All keys as one nested document, without envelope; secrets are shown as \
@@ -54,6 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .headers(&["ETag", "X-Config-Generation"]),
         Route::post("config_save", "/api/config", save)
+.tokens(Tokens::Admin)
             .title(Area::Configuration, "Change the configuration")
             .about(
                 "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
@@ -85,6 +87,7 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
             ]),
         Route::get("config_schema", "/api/admin/config/schema", describe)
+.tokens(Tokens::Read)
             .title(Area::Configuration, "Get the JSON Schema of the configuration")
             .about("For every key: title, description, default, rule, whether it is secret, and whether this release supports it."),
     ];
@@ -135,8 +138,9 @@ async fn read(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Resource<D
 #[schema(as = ConfigurationSchema)]
 pub struct Described {
     /// JSON Schema (2020-12) of the nested document. Every key has `title`, `description`, `default`, `secret`
-    /// (its value, or each of its leaves, is never shown) and `x-available`: false for a key that this release does not
-    /// support yet and that can only be set to its default.
+    /// (its value, or each of its leaves, is never shown), `x-rule` (the rule of a text), `x-belongs-to` (the key of the host that a
+    /// secret is for), `x-effects` (what a change recreates or reconciles: `containers`, `files`, or a kind of objects) and
+    /// `x-available`: false for a key that this release does not support yet and that can only be set to its default.
     #[schema(value_type = Object, example = json!({"type": "object", "properties": {}}))]
     schema: Value,
 }
@@ -327,7 +331,7 @@ pub(in crate::routes) async fn make_change(
         let (patch, mut detail) = wanted.resolve(&mut tx, deps).await?;
         let warnings = [patch.warnings(), wanted.warnings()].concat();
         let mut draft = draft(&mut tx, deps, patch, terms.if_generation).await?;
-        draft.warnings = warnings;
+        draft.warnings.extend(warnings);
         detail += &described(&draft.changes);
         if let Some(purge) = &mut draft.purge {
             match tested.take() {
@@ -602,13 +606,18 @@ async fn draft(
         }]));
     }
     let before = present.get(&keys::web::AUTH_MODE);
+    let documents = |config: &Config| (config.get(&keys::AGENT), config.get(&keys::SECURITY));
+    let documents_before = documents(&present);
     let after = present.apply(&changes);
     let missing = after.missing_for_mode();
     if !missing.is_empty() {
         return Err(refused(missing));
     }
+    let mut warnings = Vec::new();
     if changes.has(&keys::AGENT) || changes.has(&keys::SECURITY) {
         check_global(tx, deps, &after).await?;
+        let adapter = deps.adapter.current_in(tx).await?;
+        warnings = adapter.warn_of_unknown(&documents_before, &documents(&after));
     }
     let may_clash = changes.has(&keys::AGENT) || changes.has(&keys::chat::ENABLED);
     if may_clash && after.get(&keys::chat::ENABLED) {
@@ -630,7 +639,7 @@ async fn draft(
         changes,
         generation,
         skills: Vec::new(),
-        warnings: Vec::new(),
+        warnings,
     })
 }
 

@@ -18,7 +18,7 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{ContainerDetails, Usage};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Converging};
 
 /// How starting a container fails.
@@ -28,24 +28,28 @@ const RUN_FAILURES: &[Failure] = &[Failure::NO_USER, Failure::REMOVED, Failure::
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("container_start", "/api/admin/container/start", start)
+.tokens(Tokens::Admin)
             .title(Area::Containers, "Start a user's container")
             .about("Also ends debug mode.")
             .waits()
             .guarded()
             .fails(RUN_FAILURES),
         Route::post("container_stop", "/api/admin/container/stop", stop)
+.tokens(Tokens::Admin)
             .title(Area::Containers, "Stop a user's container")
             .about("Removes the container; the user's directory is kept.")
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("container_restart", "/api/admin/container/restart", restart)
+.tokens(Tokens::Admin)
             .title(Area::Containers, "Restart a user's container")
             .about("Recreates it once; a stopped container is started.")
             .waits()
             .guarded()
             .fails(RUN_FAILURES),
         Route::post("container_debug", "/api/admin/container/debug", debug)
+.tokens(Tokens::Admin)
             .title(Area::Containers, "Run a user's container in debug mode")
             .about(
                 "Recreates it with the adapter's debug command, until an administrator starts, restarts or stops it.",
@@ -54,6 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(RUN_FAILURES),
         Route::post("container_limits", "/api/admin/container/limits", limits)
+.tokens(Tokens::Admin)
             .title(Area::Containers, "Set the limits of a user's container")
             .about(
                 "Sets both limits; one that is absent or empty returns to the configured default.",
@@ -62,14 +67,17 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::get("container_logs", "/api/admin/container/logs", logs)
+.tokens(Tokens::Read)
             .title(Area::Containers, "Get the logs of a user's container")
             .about(live::LOG)
             .fails(live::LOG_FAILURES),
         Route::get("container_inspect", "/api/admin/container/inspect", inspect)
+.tokens(Tokens::Read)
             .title(Area::Containers, "Inspect a container")
             .about("As the engine reports it now. Of the environment, names only.")
             .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
         Route::get("container_stats", "/api/admin/container/stats", stats)
+.tokens(Tokens::Read)
             .title(Area::Containers, "Get the resource use of a container")
             .about("One sample, taken now.")
             .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
@@ -281,7 +289,7 @@ async fn logs(
         follow,
     };
     let whose = (&user.uid, &user.name);
-    live::logs(&deps, actor.session(), whose, &params).await
+    live::logs(&deps, &actor, whose, &params).await
 }
 
 /// A container as the engine reports it.

@@ -11,13 +11,14 @@ use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::executors::{Close, Connected, ConnectionId, Key, Protocol, Service};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::page::{self, Page};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("executors_list", "/api/admin/executors", list)
+.tokens(Tokens::Read)
             .title(Area::Mcp, "List connected executors")
             .about(
             "Browsers and desktops of all users, oldest connection first. `search` is part of a user's name, or the id of a \
@@ -29,6 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/executors/disconnect",
             disconnect,
         )
+.tokens(Tokens::Admin)
         .title(Area::Mcp, "Disconnect an executor")
         .about("Its calls under way fail. It may connect again: to keep it away, set `mode` to `off` in `mcp.policy`.")
         .fails(&[Failure(404, "not_found", "no such executor is connected")]),
@@ -72,6 +74,8 @@ pub struct Executor {
     instance: Option<String>,
     /// Its tool calls under way.
     calls: usize,
+    /// Its tool calls since it connected, those under way included.
+    calls_total: u64,
     /// Answers received after the time limit of their call, or after it was cancelled.
     late_answers: u64,
 }
@@ -98,6 +102,7 @@ impl From<Connected> for Executor {
                 Protocol::Introduced { instance } => Some(instance),
             },
             calls: connected.calls,
+            calls_total: connected.calls_total,
             late_answers: connected.late,
         }
     }

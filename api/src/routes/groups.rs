@@ -20,7 +20,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::settings::AuthMode;
 
 const NO_GROUP: Failure = Failure(404, "not_found", "no such group");
@@ -35,10 +35,12 @@ const SYNCHRONISED: Failure = Failure(
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("groups_list", "/api/admin/groups", list)
+            .tokens(Tokens::Read)
             .title(Area::Groups, "List groups")
             .about("All groups, or one page, with the number of their direct members and skills.")
             .paged(),
         Route::post("groups_create", "/api/admin/groups/create", create)
+            .tokens(Tokens::Admin)
             .title(Area::Groups, "Create a group")
             .about(
                 "`parent_id` is the id or the name of another group: members of the new group \
@@ -50,6 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
                 Failure(404, "not_found", "no such parent group"),
             ]),
         Route::post("groups_delete", "/api/admin/groups/delete", delete)
+            .tokens(Tokens::Admin)
             .title(Area::Groups, "Delete a group")
             .about(
                 "Groups in it become top-level groups; its memberships and bindings end. With \
@@ -58,11 +61,13 @@ pub(super) fn routes() -> Vec<Route> {
             .waits_for_task()
             .fails(&[NO_GROUP, SYNCHRONISED]),
         Route::post("groups_move", "/api/admin/groups/move", relocate)
+            .tokens(Tokens::Admin)
             .title(Area::Groups, "Put a group into another one")
             .about("Without `parent_id`, the group becomes a top-level group.")
             .waits_for_task()
             .fails(&[NO_GROUP, CYCLE, SYNCHRONISED]),
         Route::get("groups_members", "/api/admin/groups/members", members)
+            .tokens(Tokens::Read)
             .title(Area::Groups, "Get the members and skills of a group")
             .about(
                 "`members` are the direct members, paged; `inherited_members` are those of the \
@@ -71,6 +76,7 @@ pub(super) fn routes() -> Vec<Route> {
             .paged()
             .fails(&[NO_GROUP]),
         Route::post("groups_members_add", "/api/admin/groups/members/add", add)
+            .tokens(Tokens::Admin)
             .title(Area::Groups, "Add members to a group")
             .about("All of them or none: one unknown name refuses the whole request.")
             .waits_for_task()
@@ -80,6 +86,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/groups/members/remove",
             remove,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Groups, "Remove a member from a group")
         .about("The user's skills that no other binding gives are removed.")
         .waits_for_task()

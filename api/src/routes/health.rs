@@ -149,6 +149,10 @@ mod tests {
         fn network(&self) -> Option<crate::ports::Network> {
             None
         }
+
+        fn load(&self) -> Vec<schema::live::LoadPoint> {
+            Vec::new()
+        }
     }
 
     #[tokio::test]

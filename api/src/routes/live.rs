@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::{log_lines, params};
 use crate::answer::{Answer, Events, Live};
 use crate::deps::Deps;
-use crate::dispatch::Session;
+use crate::dispatch::Actor;
 use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::ports::{LogOptions, LogStream, PortError};
@@ -33,7 +33,7 @@ const RECHECK: Duration = Duration::from_secs(15);
 pub(super) const LOG: &str = "\
     The newest lines, at most 1 MiB. With `follow=true` an event stream: one event per \
     line, `end` when the log has ended, `error` with a JSON object of `error` and `code` when \
-    reading failed. The stream ends with the session.";
+    reading failed. The stream ends with the session or the API token.";
 
 /// How they fail.
 pub(super) const LOG_FAILURES: &[Failure] = &[
@@ -87,22 +87,22 @@ pub struct Log {
 }
 
 /// The log of a user's container: as text, or line by line as an event stream, which lasts no longer
-/// than the session of whoever asked (`None` on the admin socket).
+/// than the session or the token of the client.
 pub(super) async fn logs(
     deps: &Deps,
-    reader: Option<&Session>,
+    reader: &Actor,
     (uid, name): (&Uid, &UserName),
     params: &LogParams,
 ) -> Result<Live<Log>> {
     let query = params.query()?;
     let following = match query.follow {
-        true => Some(deps.follows.begin(reader.map(|s| &s.account.uid))?),
+        true => Some(deps.follows.begin(reader.account())?),
         false => None,
     };
     let log = deps.logs.logs(uid, query).await?;
     let log = log.ok_or_else(|| no_container(name))?;
     if let Some(following) = following {
-        let dead = death(deps.clone(), reader.cloned());
+        let dead = death(deps.clone(), reader.clone());
         return Ok(Live::Stream(follow(log, following, dead)));
     }
     let (logs, truncated) = log_lines::newest(log, MAX_LOG, READ_TIME).await?;
@@ -114,14 +114,11 @@ pub(super) async fn logs(
     Ok(Live::Now(Answer::ok("log of the container", log)))
 }
 
-/// Waits until the session is dead. The admin socket has none to lose.
-pub(super) async fn death(deps: Deps, session: Option<Session>) {
-    let Some(session) = session else {
-        return std::future::pending().await;
-    };
+/// Waits until the session or the token is dead. The admin socket has none to lose.
+pub(super) async fn death(deps: Deps, actor: Actor) {
     loop {
         sleep(RECHECK).await;
-        if !session.lives(&deps).await {
+        if !actor.lives(&deps).await {
             return;
         }
     }

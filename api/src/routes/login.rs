@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use http::header::{SET_COOKIE, USER_AGENT};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use schema::audit::{About, Audited};
 use schema::error::DbError;
 use schema::ids::{Timestamp, UserName};
+use schema::metric;
 use schema::session::{self, Live};
 use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
@@ -174,11 +175,23 @@ async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Answer<
             format!("{field} must not be empty"),
         ));
     }
-    timeout(PATIENCE, Box::pin(sign_in(input, deps)))
-        .await
-        .map_err(|_| ApiError::Busy {
-            retry_after: RETRY_AFTER,
-        })?
+    let outcome = timeout(PATIENCE, Box::pin(sign_in(input, deps))).await;
+    let outcome = outcome.unwrap_or(Err(ApiError::Busy {
+        retry_after: RETRY_AFTER,
+    }));
+    count_sign_in("password", outcome.as_ref().err());
+    outcome
+}
+
+/// Counts an attempt to sign in.
+fn count_sign_in(method: &str, error: Option<&ApiError>) {
+    let result = match error.map(ApiError::status) {
+        None => "success",
+        Some(StatusCode::TOO_MANY_REQUESTS) => "limited",
+        Some(status) if status.is_client_error() => "refused",
+        Some(_) => "error",
+    };
+    metric::SIGN_INS.increment(&[method, result]);
 }
 
 /// One attempt, which leaves an entry in the audit trail whatever its outcome. One that the limit

@@ -12,7 +12,7 @@ use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params::{Who, present_user};
 use crate::wait::{self, Change, Converging};
 
@@ -39,6 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/users/mcp-token/rotate",
             rotate_of_user,
         )
+.tokens(Tokens::Admin)
         .title(Area::Users, "Rotate a user's MCP token")
         .about(
             "The current token is revoked at once, and all connections opened with it are closed. The agent's files get the \

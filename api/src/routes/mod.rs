@@ -2,6 +2,7 @@
 
 mod adapter;
 mod agent_model;
+mod api_tokens;
 mod archives;
 mod audit;
 mod auth;
@@ -17,6 +18,7 @@ mod images;
 mod live;
 mod log_lines;
 mod login;
+mod machine;
 mod mcp;
 mod mcp_token;
 mod own_account;
@@ -42,6 +44,7 @@ mod yard;
 
 pub(crate) use self::basic::{HEALTH, LIVENESS};
 pub(crate) use self::health::READINESS;
+pub(crate) use self::machine::{USERNAME, find_account};
 use crate::openapi;
 use crate::route::Route;
 
@@ -66,6 +69,7 @@ pub fn all() -> Vec<Route> {
         users::routes(),
         auth::routes(),
         superadmins::routes(),
+        api_tokens::routes(),
         containers::routes(),
         images::routes(),
         groups::routes(),
@@ -81,6 +85,11 @@ pub fn all() -> Vec<Route> {
     files.into_iter().flatten().collect()
 }
 
+/// Routes that exist on the admin socket only.
+pub fn on_machine() -> Vec<Route> {
+    machine::routes()
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -94,7 +103,7 @@ mod tests {
     use crate::openapi::conformance;
     use crate::reply::Response;
     use crate::route::BodyKind;
-    use crate::route::matrix::{Expect, Token, Who, matrix};
+    use crate::route::matrix::{Expect, Token, matrix};
     use crate::testing::{NOW, world};
 
     /// The access matrix against the real handlers: whoever must be refused is refused by them too,
@@ -109,13 +118,10 @@ mod tests {
         tx.commit().await.unwrap();
         let api = Api::new(super::all(), world.deps.clone());
         let filter = api.unwrap().filter();
+        let tokens = world.api_tokens().await;
         let mut reached = 0;
         for case in matrix(&super::all()) {
-            let name = match case.who {
-                Who::Anonymous => None,
-                Who::OrdinaryUser => Some("alice"),
-                Who::Superadmin => Some("root"),
-            };
+            let name = case.who.account();
             let mut path = case
                 .route
                 .path
@@ -148,6 +154,10 @@ mod tests {
             }
             if let Some(name) = name {
                 request = request.header("cookie", world.cookie(name));
+            }
+            if let Some(role) = case.who.token_role() {
+                let (_, token) = tokens.iter().find(|(of, _)| *of == role).unwrap();
+                request = request.header("authorization", format!("Bearer {token}"));
             }
             world.in_mode_of(case.route);
             let response: Response = request.filter(&filter).await.unwrap();

@@ -11,7 +11,7 @@ use super::live::{self, Log, LogParams};
 use super::params;
 use crate::answer::{Answer, Live};
 use crate::deps::Deps;
-use crate::dispatch::OrdinaryUser;
+use crate::dispatch::{Actor, OrdinaryUser};
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
@@ -125,7 +125,8 @@ async fn logs(
 ) -> Result<Live<Log>> {
     let account = &session.account;
     let whose = (&account.uid, &account.name);
-    live::logs(&deps, Some(&session), whose, &input.params).await
+    let reader = Actor::Session(session.clone());
+    live::logs(&deps, &reader, whose, &input.params).await
 }
 
 /// `POST /api/user/container/restart`: replaces the container by a fresh one, once. Whether it runs, and in which mode,

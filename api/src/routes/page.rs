@@ -134,7 +134,6 @@ mod tests {
         "audit",
         "config_history",
         "events",
-        "files",
         "images_rollouts",
         "tasks",
     ];

@@ -21,8 +21,8 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events, explained_owned};
 use crate::input::{Input, Nothing, Paging};
-use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
-use crate::route::{Area, Route};
+use crate::ports::{BackupState, EngineState, LeaderState, LiveNumbers, PartHealth};
+use crate::route::{Area, Route, Tokens};
 
 mod detail;
 mod guidance;
@@ -34,12 +34,14 @@ use guidance::{Guidance, Paused};
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = vec![
         Route::get("reconcile", "/api/admin/reconcile", overview)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "Get the leader and the reconcilers")
             .about(
                 "Counts come from the database and hold for every replica; live numbers are those \
                  of this process.",
             ),
         Route::get("reconcile_objects", "/api/admin/reconcile/objects", objects)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "List objects and their conditions")
             .about(
                 "Each with the remedies of its conditions and, unless it is as desired: what is \
@@ -48,6 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .paged(),
         Route::get("events", "/api/admin/events", events)
+            .tokens(Tokens::Read)
             .title(Area::Operators, "List events")
             .about(
                 "Newest first: one page, or without one the newest. Repeats within 5 minutes are \
@@ -82,6 +85,8 @@ pub struct Overview {
     conditions: Vec<Explained>,
     /// Warnings while the parts of the service are ready, each with its remedy.
     warnings: Vec<String>,
+    /// Scheduled backups; null while there is no schedule.
+    backup: Option<BackupState>,
     /// All reconcilers are paused.
     paused: bool,
     /// All reconcilers.
@@ -126,6 +131,7 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
         conditions: observed.conditions,
         health: observed.health,
         warnings: observed.warnings,
+        backup: deps.health.backup(),
         paused: paused.iter().any(|name| name == ALL),
         reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
     };
@@ -171,7 +177,7 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
 fn format_quota_warning(users: &QuotaUsers) -> String {
     let QuotaUsers { name, near, beyond } = users;
     format!(
-        "users beyond the quota of files: {beyond}, near it: {near}; see `describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
+        "users beyond the quota of files: {beyond}, near it: {near}; see `agentyard describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
     )
 }
 

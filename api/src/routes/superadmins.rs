@@ -13,7 +13,7 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 
 use super::own_account::{PasswordChanged, PasswordForm, replace_own_password};
 use super::page::{self, Page};
@@ -23,6 +23,7 @@ use super::params::{Credentials, NewPassword, PasswordReset, ResetForm, Who};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("superadmins_list", "/api/admin/superadmins", list)
+.tokens(Tokens::Read)
             .title(Area::Superadmins, "List superadmins")
             .about("Names in `admins`, details in `items`.")
             .paged(),
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/superadmins/create",
             create,
         )
+.tokens(Tokens::Admin)
         .title(Area::Superadmins, "Create a superadmin")
         .about("The random password is returned only in this answer.")
         .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
@@ -39,6 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/superadmins/delete",
             delete,
         )
+.tokens(Tokens::Admin)
         .title(Area::Superadmins, "Delete a superadmin")
         .about("Ends the account and its sessions. Superadmins cannot delete their own account.")
         .fails(&[
@@ -50,6 +53,7 @@ pub(super) fn routes() -> Vec<Route> {
             ),
         ]),
         Route::post("superadmins_reset", "/api/admin/superadmins/reset", reset)
+.tokens(Tokens::Admin)
             .title(Area::Superadmins, "Reset a superadmin's password")
             .about(
                 "Ends all sessions of the account except this one. A random password is returned \
@@ -64,6 +68,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/superadmins/password",
             change_password,
         )
+.tokens(Tokens::None)
         .title(Area::Superadmins, "Change my password as a superadmin")
         .about(
             "Ends all other sessions of the account, in every mode. A wrong old password counts as a failed sign-in. \
@@ -207,7 +212,7 @@ async fn set_password(
         Actor::Session(session) if is_own(actor, username) => {
             Some(session.claims.issued_at.as_secs())
         }
-        Actor::Session(_) | Actor::Socket { .. } => None,
+        Actor::Session(_) | Actor::ApiToken(_) | Actor::Socket { .. } => None,
     };
     let mut tx = meta.begin(deps).await?;
     let account = user::find(&mut tx, username)
@@ -224,7 +229,7 @@ async fn set_password(
 fn is_own(actor: &Actor, username: &UserName) -> bool {
     match actor {
         Actor::Session(session) => session.account.name.key() == username.key(),
-        Actor::Socket { .. } => false,
+        Actor::ApiToken(_) | Actor::Socket { .. } => false,
     }
 }
 

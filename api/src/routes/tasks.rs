@@ -18,13 +18,14 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{Change, Changed, State};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("task_status", "/api/admin/task/status", status)
+.tokens(Tokens::Read)
             .title(Area::Operators, "Get the progress of a task")
             .about(
                 "Without envelope. An object is done or failed once its reconciler has observed that, whatever becomes of \
@@ -32,10 +33,12 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .fails(&[Failure(404, "not_found", "no such task")]),
         Route::get("tasks", "/api/admin/tasks", list)
+.tokens(Tokens::Read)
             .title(Area::Operators, "List tasks")
             .about("Newest first, always one page; each with the results of at most 200 of its objects.")
             .paged(),
         Route::post("task_cancel", "/api/admin/task/cancel", cancel)
+.tokens(Tokens::Admin)
             .title(Area::Operators, "Cancel a task")
             .about(
                 "A rollout moves no further users, and a pull is cancelled; `converged` means \

@@ -25,7 +25,7 @@ use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::openapi::Schemas;
 use crate::reply::Reply;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::settings::AuthMode;
 use crate::wait::{self, Change, Changed, Converging, State, Until};
 use removal::Removal;
@@ -44,6 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
     let mut routes =
         vec![
         Route::post("users_create", "/api/admin/users/create", create)
+.tokens(Tokens::Admin)
             .title(Area::Users, "Create a local user")
 .about(
                 "Creates the account and its container. The password is returned only in this \
@@ -54,6 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
             .waits()
             .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
         Route::post("users_delete", "/api/admin/users/delete", delete)
+.tokens(Tokens::Admin)
             .title(Area::Users, "Delete a user")
 .about(
                 "Removes the container, archives the directory and frees the name. Repeating the \
@@ -64,6 +66,7 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("users_reset_password", "/api/admin/users/reset-password", reset_password)
+.tokens(Tokens::Admin)
             .title(Area::Users, "Reset a local user's password")
 .about(
                 "Ends all sessions of the user. A random password is returned only in this \
@@ -72,12 +75,14 @@ pub(super) fn routes() -> Vec<Route> {
             .local_only()
             .fails(&[Failure::NO_USER, Failure::REMOVED, Failure::BUSY]),
         Route::post("users_disable", "/api/admin/users/disable", disable)
+.tokens(Tokens::Admin)
             .title(Area::Users, "Disable a user")
 .about("Prevents signing in, ends all sessions and stops the container.")
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("users_enable", "/api/admin/users/enable", enable)
+.tokens(Tokens::Admin)
             .title(Area::Users, "Enable a user")
 .about("Allows signing in again, and brings the container to its desired state.")
             .waits()

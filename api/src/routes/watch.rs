@@ -16,12 +16,12 @@ use utoipa::ToSchema;
 use super::{live, params};
 use crate::answer::Events;
 use crate::deps::Deps;
-use crate::dispatch::{OrdinaryUser, Superadmin};
+use crate::dispatch::{Actor, OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::executors::{Key, Service};
 use crate::input::Input;
 use crate::reply::Event;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::watch::{Batch, Report, Watching, position_event};
 
 /// After this time what could not be read is read again.
@@ -31,6 +31,7 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("watch", "/api/admin/watch", watch)
+.tokens(Tokens::Read)
             .title(
                 Area::Operators,
                 "Watch objects (event stream that can be resumed)",
@@ -141,7 +142,7 @@ async fn watch(
     let since = read_position(&input.meta.headers, input.params.last_event_id.as_deref())?;
     let watching = deps.watch.join().await?;
     let watcher = Watcher::begin(deps.clone(), watching, filter, since).await?;
-    let dead = live::death(deps, actor.session().cloned());
+    let dead = live::death(deps, actor);
     Ok(Events::frames(watcher.frames().take_until(dead)))
 }
 
@@ -168,7 +169,7 @@ async fn watch_own(
     let executors = executor_counts(&deps, uid.clone());
     let filter = Filter::of_user(uid);
     let watcher = Watcher::begin(deps.clone(), watching, filter, since).await?;
-    let dead = live::death(deps, Some(session));
+    let dead = live::death(deps, Actor::Session(session));
     // The watcher ends when its client reads too slowly; then all of it ends.
     let frames = watcher.frames().map(Some).chain(stream::iter([None]));
     let frames = stream::select(frames, executors.map(Some));

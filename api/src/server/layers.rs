@@ -7,9 +7,10 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, STRICT_TRANSPORT_SECURITY};
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use schema::metric;
 use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{ServiceBuilder, ServiceExt};
@@ -104,10 +105,30 @@ pub(super) fn answer(
         }
         let trail = response.extensions_mut().remove::<Trail>();
         let (status, trail) = (response.status(), trail.as_ref());
+        count_request(&method, status, begun, trail);
         stack.log.request(&method, status, begun, trail);
         Ok(count_until_sent(response, version))
     };
     Box::pin(work.instrument(span))
+}
+
+/// Counts a request by the pattern of its route. Clients can make up methods and paths.
+fn count_request(method: &Method, status: StatusCode, begun: Instant, trail: Option<&Trail>) {
+    const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+    let known = METHODS.into_iter().find(|known| *known == method.as_str());
+    let (method, route) = (
+        known.unwrap_or("-"),
+        trail.and_then(|trail| trail.route).unwrap_or("-"),
+    );
+    let class = match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    };
+    metric::HTTP_REQUESTS.increment(&[route, method, class]);
+    metric::HTTP_DURATION.observe(&[route, method], begun.elapsed());
 }
 
 /// Answers in place of a handler that panicked, and logs what it said under the request id.

@@ -9,6 +9,7 @@ mod crowd;
 mod layers;
 mod linger;
 mod listener;
+mod metrics;
 mod outgoing;
 mod plain;
 mod request;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use listener::{ListenError, Listener};
+pub use metrics::{MetricsSource, serve_metrics};
 pub use request::{Peer, RequestContext, RequestId, Surface};
 pub use tls::{Tls, TlsError};
 

@@ -7,9 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::task::AtomicWaker;
+use http::header::CONTENT_TYPE;
 use http::{Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use schema::metric::{self, Held};
 
 use super::layers::{Body, BodyError};
 use super::streams::{note_wait_for_peer, note_wait_for_producer};
@@ -17,10 +19,15 @@ use crate::budget::AnswerMemory;
 
 /// Most bytes that HTTP/2 is given at once: what does not fit into the peer's window is kept in memory.
 const SLICE: usize = 16 * 1024;
+/// Type of answers that end with their reader.
+const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 /// Makes the answer's memory count until it is sent, and its end known to the timer of its stream.
 pub(super) fn count_until_sent(mut response: Response<Body>, version: Version) -> Response<Body> {
     let memory = response.extensions_mut().remove::<AnswerMemory>();
+    let content_type = response.headers().get(CONTENT_TYPE);
+    let is_stream = content_type.is_some_and(|found| found.as_bytes().starts_with(EVENT_STREAM));
+    let stream = is_stream.then(|| metric::HTTP_STREAMS.hold(&["events"]));
     response.map(|inner| {
         let outgoing = Outgoing {
             inner: Some(inner),
@@ -29,6 +36,7 @@ pub(super) fn count_until_sent(mut response: Response<Body>, version: Version) -
             given: 0,
             sent: Arc::new(Sent {
                 _memory: memory,
+                _stream: stream,
                 in_flight: AtomicUsize::new(0),
                 waker: AtomicWaker::new(),
             }),
@@ -52,6 +60,7 @@ struct Outgoing {
 /// Slices of one answer that are given and not sent yet, and the memory that they are part of.
 struct Sent {
     _memory: Option<AnswerMemory>,
+    _stream: Option<Held>,
     in_flight: AtomicUsize,
     waker: AtomicWaker,
 }

@@ -175,6 +175,10 @@ impl Reconciler for AdapterReconciler {
         snapshot.row.generation
     }
 
+    fn name(_: &Snapshot) -> Option<&str> {
+        Self::KIND.descriptor().single
+    }
+
     fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

@@ -112,6 +112,10 @@ impl Reconciler for AgentConfigReconciler {
         snapshot.row.generation
     }
 
+    fn name(snapshot: &observe::Snapshot) -> Option<&str> {
+        Some(snapshot.row.name.as_str())
+    }
+
     fn plan(snapshot: &observe::Snapshot, _now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot)
     }

@@ -62,6 +62,8 @@ pub enum World {
 /// Why it is not known where agents reach the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoAddress {
+    /// No try to connect to the engine has ended yet.
+    NotConnected,
     /// The engine cannot be asked, and was not before.
     EngineUnavailable,
     /// The agents' network is not as it should be.
@@ -259,11 +261,16 @@ impl AgentConfigReconciler {
         let gateway = network.and_then(|network| network.gateway?.parse().ok());
         match (state, gateway) {
             (NetworkState::AsDesired, Some(gateway)) => at(gateway),
-            (_, _) if self.shared.view.connection() != Connection::Up => {
-                Err(NoAddress::EngineUnavailable)
-            }
-            (NetworkState::AsDesired, None) => Err(NoAddress::Network(NetworkState::Missing)),
-            (state, _) => Err(NoAddress::Network(state)),
+            (state, _) => Err(match (self.shared.view.connection(), state) {
+                (Connection::Unusable(Reason::Pending, _), _) => NoAddress::NotConnected,
+                (Connection::Unavailable(_) | Connection::Unusable(..), _) => {
+                    NoAddress::EngineUnavailable
+                }
+                (Connection::Up, NetworkState::AsDesired) => {
+                    NoAddress::Network(NetworkState::Missing)
+                }
+                (Connection::Up, state) => NoAddress::Network(state),
+            }),
         }
     }
 }

@@ -117,6 +117,10 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
 
 fn no_address(why: NoAddress) -> Plan<Action> {
     match why {
+        NoAddress::NotConnected => Plan::say(Condition::unknown(
+            Reason::Pending,
+            "the service's address on the agent network is known once the engine is connected",
+        )),
         NoAddress::EngineUnavailable => Plan::say(Condition::unknown(
             Reason::EngineUnavailable,
             "the service's address on the agent network is known once the engine can be reached",

@@ -365,6 +365,7 @@ fn nothing_is_said_of_files_that_could_not_be_looked_at_yet() {
             World::NoAddress(NoAddress::EngineUnavailable),
             Reason::EngineUnavailable,
         ),
+        (World::NoAddress(NoAddress::NotConnected), Reason::Pending),
         (network(NetworkState::Missing), Reason::NetworkMissing),
         (network(NetworkState::Outdated), Reason::NetworkMissing),
         (

@@ -16,6 +16,7 @@
 //! `apply` does, `evidence` says why a container ended, `liveness` asks agents that were ready, `fixing` finds the image of who is stopped, [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
+mod count;
 mod evidence;
 mod fixing;
 mod liveness;
@@ -134,6 +135,10 @@ impl Reconciler for ContainerReconciler {
             .map_or(Generation(0), |row| row.generation)
     }
 
+    fn name(snapshot: &observe::Snapshot) -> Option<&str> {
+        snapshot.row.as_ref().map(|row| row.name.as_str())
+    }
+
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }
@@ -168,6 +173,10 @@ impl Reconciler for ContainerReconciler {
             action,
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_)
         )
+    }
+
+    fn count_step(snapshot: &observe::Snapshot, action: &Action, success: bool) {
+        count::count_step(snapshot, action, success);
     }
 
     fn event_reason(action: &Action) -> Reason {

@@ -19,6 +19,11 @@ pub struct Names {
 }
 
 impl Names {
+    /// Returns whether a name is that of a container that replaces another one, or was replaced.
+    pub fn is_temporary(name: &str) -> bool {
+        name.ends_with(".next-") || Self::is_previous(name)
+    }
+
     /// Whether a name is that of a replaced container.
     pub fn is_previous(name: &str) -> bool {
         name.ends_with(".prev-")

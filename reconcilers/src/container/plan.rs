@@ -31,8 +31,10 @@ use crate::shared::network::NETWORK;
 use crate::shared::network::{NetworkState, describe_foreign_network};
 use crate::shared::probe::ProbeState;
 use crate::shared::pulls::{self, PullState};
+use crate::shared::view::describe_absence;
 
 pub use action::{Action, Seed};
+pub(super) use crash::REMOVED;
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
 pub(super) use replacement::failed_to_start;
 pub use schema::container::CRASH_WINDOW;
@@ -47,13 +49,8 @@ fn act(actions: Vec<Action>, message: &str) -> Plan<Action> {
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let seen = match &snapshot.world {
         World::Unavailable(reason, why) => {
-            let condition = if *reason == Reason::EngineUnavailable {
-                Condition::unknown(*reason, why)
-            } else {
-                Condition::not_ready(*reason, why)
-            };
-            // The reconnect itself observes everybody again.
-            return Plan::say(condition).blocked_by(Kind::Engine, ENGINE_NAME);
+            // The reconnect itself observes all containers again.
+            return Plan::say(describe_absence(*reason, why)).blocked_by(Kind::Engine, ENGINE_NAME);
         }
         World::Seen(seen) => seen,
     };

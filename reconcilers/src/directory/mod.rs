@@ -22,6 +22,7 @@ use schema::config::{AuthMode, Config, keys::ldap, keys::web};
 use schema::directory::{SyncScope, object_uid};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::metric;
 use schema::user::Template;
 
 pub use plan::{Action, Asked, Observed, Snapshot, described};
@@ -241,6 +242,10 @@ impl Reconciler for DirectoryReconciler {
         snapshot.row.generation
     }
 
+    fn name(_: &Snapshot) -> Option<&str> {
+        Self::KIND.descriptor().single
+    }
+
     fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }
@@ -272,7 +277,9 @@ impl Reconciler for DirectoryReconciler {
         memory.kept = None;
         memory.forced = false;
         if observed.asked.scope == SyncScope::Users {
-            memory.last = Some(self.shared.clock.now());
+            let now = self.shared.clock.now();
+            memory.last = Some(now);
+            metric::DIRECTORY_SYNCED.set(&[], now.as_secs_f64());
         }
     }
 

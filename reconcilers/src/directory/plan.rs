@@ -258,7 +258,7 @@ fn synchronised(result: &SyncResult) -> String {
         .map(|entry| format!("{}: {}", entry.name, entry.reason))
         .collect();
     if counts.skipped > named.len() as u64 {
-        named.push("`describe directory/users` lists more".to_owned());
+        named.push("`agentyard describe directory/users` lists more".to_owned());
     }
     format!("{said}; {entries} ({})", named.join("; "))
 }

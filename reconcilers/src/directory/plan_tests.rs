@@ -251,7 +251,7 @@ fn condition_names_what_is_not_imported_and_why() {
         "{many}"
     );
     assert!(
-        many.ends_with("`describe directory/users` lists more)"),
+        many.ends_with("`agentyard describe directory/users` lists more)"),
         "{many}"
     );
 }

@@ -223,6 +223,10 @@ impl Reconciler for EngineReconciler {
         snapshot.generation
     }
 
+    fn name(_: &Snapshot) -> Option<&str> {
+        Self::KIND.descriptor().single
+    }
+
     fn plan(snapshot: &Snapshot, _now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot)
     }

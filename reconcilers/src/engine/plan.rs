@@ -8,7 +8,7 @@ use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::Plan;
 use crate::shared::network::{NETWORK, NetworkState, describe_foreign_network};
 use crate::shared::probe::ProbeState;
-use crate::shared::view::Connection;
+use crate::shared::view::{Connection, describe_absence};
 
 /// Desired and observed state of what all containers share.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,9 +87,9 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
     match &snapshot.connection {
         Connection::Up => {}
         Connection::Unavailable(why) => {
-            return say(Condition::unknown(Reason::EngineUnavailable, why));
+            return say(describe_absence(Reason::EngineUnavailable, why));
         }
-        Connection::Unusable(reason, why) => return say(Condition::not_ready(*reason, why)),
+        Connection::Unusable(reason, why) => return say(describe_absence(*reason, why)),
     }
     let Some(network) = &snapshot.network else {
         let settings = NetworkSettings {

@@ -101,6 +101,10 @@ impl Reconciler for ImageReconciler {
         snapshot.row.generation
     }
 
+    fn name(snapshot: &observe::Snapshot) -> Option<&str> {
+        Some(&snapshot.row.reference)
+    }
+
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
         let mut plan = plan::plan(snapshot, now);
         // Whether the engine can be reached is part of what is said of every image.

@@ -12,6 +12,7 @@ use super::observe::{Snapshot, World};
 use crate::drivers::docker::Image;
 use crate::runtime::Plan;
 use crate::shared::pulls::{self, PullReport};
+use crate::shared::view::describe_absence;
 
 /// How often the progress of a pull is shown.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -78,11 +79,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         None => DesiredImage::Present,
     };
     match &snapshot.world {
-        World::Unavailable(reason, why) => Plan::say(match reason {
-            Reason::EngineUnavailable => Condition::unknown(*reason, why),
-            _ => Condition::not_ready(*reason, why),
-        })
-        .blocked_by(Kind::Engine, ENGINE_NAME),
+        World::Unavailable(reason, why) => {
+            Plan::say(describe_absence(*reason, why)).blocked_by(Kind::Engine, ENGINE_NAME)
+        }
         World::NotAsked => forget(snapshot),
         World::Seen { image, users } => match desired {
             DesiredImage::Absent => absent(row, &snapshot.pull, image.as_ref(), users),

@@ -132,6 +132,10 @@ impl Reconciler for RolloutReconciler {
         snapshot.row.generation
     }
 
+    fn name(snapshot: &observe::Snapshot) -> Option<&str> {
+        Some(snapshot.row.uid.as_str())
+    }
+
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

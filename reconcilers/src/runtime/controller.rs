@@ -278,7 +278,7 @@ impl<R: Reconciler> Core<R> {
             }
             let pass_id = self.passes.fetch_add(1, Ordering::Relaxed);
             let span = tracing::info_span!("pass", reconciler = R::NAME, key = %job.key,
-                generation = tracing::field::Empty, pass_id);
+                object = tracing::field::Empty, generation = tracing::field::Empty, pass_id);
             self.pulse.begins(pass_id);
             self.run(job).instrument(span).await;
             self.pulse.ended(pass_id);

@@ -89,6 +89,10 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Self::Snapshot>, Self::Error>> + Send;
     /// The generation the snapshot's desired state has.
     fn generation(snapshot: &Self::Snapshot) -> Generation;
+    /// The name of the snapshot's object, for the log; `None` where nothing says it.
+    fn name(_snapshot: &Self::Snapshot) -> Option<&str> {
+        None
+    }
     /// Decides, purely: no IO, clock, randomness, environment or logging.
     fn plan(snapshot: &Self::Snapshot, now: Timestamp) -> Plan<Self::Action>;
     /// Whether planning may take long, because of what others have written: then it is done on a thread where it holds up
@@ -110,6 +114,8 @@ pub trait Reconciler: Send + Sync + 'static {
     fn is_event(_action: &Self::Action) -> bool {
         true
     }
+    /// Counts a step that was taken, or failed, in metrics of this reconciler's own.
+    fn count_step(_snapshot: &Self::Snapshot, _action: &Self::Action, _success: bool) {}
     /// The reason that the event of a step gives.
     fn event_reason(_action: &Self::Action) -> Reason {
         Reason::Progressing
@@ -261,6 +267,17 @@ pub enum ErrorClass {
     Conflict,
     /// Trying again changes nothing: wait for a new generation or the resync.
     Terminal,
+}
+
+impl ErrorClass {
+    /// Its name in metrics.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Conflict => "conflict",
+            Self::Terminal => "terminal",
+        }
+    }
 }
 
 /// Maps every error to a class and to the reason shown in the condition.

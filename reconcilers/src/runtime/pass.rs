@@ -4,12 +4,14 @@ use std::any::Any;
 use std::fmt;
 use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Epoch, Generation, Timestamp, Uid};
-use tokio::time::timeout;
+use schema::metric;
+use tokio::time::{Instant, timeout};
 
 use super::blocking::blocking;
 use super::controller::Core;
@@ -31,6 +33,8 @@ const CONFLICTS: u32 = 10;
 /// How far a pass got. It outlives the pass, so that a panic or a timeout can be reported.
 struct Progress {
     generation: Option<Generation>,
+    /// Name of the object.
+    name: Option<Arc<str>>,
     /// See [`Reconciler::progress`].
     way: u64,
     conditions: Option<Vec<Condition>>,
@@ -40,9 +44,10 @@ struct Progress {
 }
 
 impl Progress {
-    fn new() -> Self {
+    fn new(name: Option<Arc<str>>) -> Self {
         Self {
             generation: None,
+            name,
             way: 0,
             conditions: None,
             waits_for: None,
@@ -73,6 +78,12 @@ pub(super) async fn planned<R: Reconciler>(
 /// How long a step that runs when the process is asked to end may still take.
 const STEP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Names the object of the present pass in its log lines, as commands name it.
+fn record_object<R: Reconciler>(name: &str) {
+    let object = format!("{}/{name}", R::KIND);
+    tracing::Span::current().record("object", tracing::field::display(object));
+}
+
 impl<R: Reconciler> Core<R> {
     /// Passes over `job` and gives it back to the queue.
     pub(super) async fn run(&self, job: Job<R::Key>) {
@@ -80,7 +91,11 @@ impl<R: Reconciler> Core<R> {
             self.queue.done(&job.key, Verdict::Again, None);
             return;
         };
-        let mut progress = Progress::new();
+        let mut progress = Progress::new(self.memories.name(&job.key));
+        if let Some(name) = &progress.name {
+            record_object::<R>(name);
+        }
+        let begun = Instant::now();
         let waits = self.waits.begin();
         // A panic leaves `progress` as it was at the last step, which is all that is read of it.
         let pass = AssertUnwindSafe(self.pass(&job, guard.epoch, &mut progress)).catch_unwind();
@@ -92,6 +107,7 @@ impl<R: Reconciler> Core<R> {
             }
             Err(_) => Err(too_long("the pass", self.settings.pass_deadline)),
         };
+        self.count(&result);
         let settle = AssertUnwindSafe(self.settle(&job, guard.epoch, &progress, result));
         let verdict = match settle.catch_unwind().await {
             Ok(verdict) => verdict,
@@ -101,6 +117,7 @@ impl<R: Reconciler> Core<R> {
                 Verdict::BackOff(self.queue.fail(&job.key, self.clock.now()))
             }
         };
+        metric::PASS_DURATION.observe(&[R::NAME], begun.elapsed());
         // A pass without a plan has learnt nothing: what the last one waits for stays.
         if let Some(waits_for) = progress.waits_for.take()
             && waits.register(R::NAME, &job.key.to_string(), waits_for)
@@ -108,6 +125,23 @@ impl<R: Reconciler> Core<R> {
             self.wake(&job.key.to_string(), job.bulk);
         }
         self.queue.done(&job.key, verdict, progress.generation);
+    }
+
+    /// Counts a pass by its result.
+    fn count(&self, result: &Result<Outcome, Failure>) {
+        let word = match result {
+            Ok(Outcome::Gone) => "gone",
+            Ok(Outcome::Converged(_)) => "converged",
+            Ok(Outcome::Progressed) => "progressed",
+            Ok(Outcome::Paused) => "paused",
+            Ok(Outcome::Interrupted) => "interrupted",
+            Ok(Outcome::Failed(class)) => class.word(),
+            Err(failure) => failure.class.word(),
+        };
+        metric::PASSES.increment(&[R::NAME, word]);
+        if matches!(result, Ok(Outcome::Converged(_))) {
+            metric::LAST_SUCCESS.set(&[R::NAME], self.clock.now().as_secs_f64());
+        }
     }
 
     /// Observes, plans and applies.
@@ -145,6 +179,11 @@ impl<R: Reconciler> Core<R> {
         progress.way = R::progress(&snapshot);
         "Plan".clone_into(&mut progress.step);
         tracing::Span::current().record("generation", generation.0);
+        let name = R::name(&snapshot).filter(|name| progress.name.as_deref() != Some(name));
+        if let Some(name) = name {
+            record_object::<R>(name);
+            progress.name = Some(Arc::from(name));
+        }
         let (plan, snapshot) = planned::<R>(snapshot, self.clock.now()).await;
         let steps = plan.steps_before_ready();
         let Plan {
@@ -176,6 +215,13 @@ impl<R: Reconciler> Core<R> {
                 // Steps survive being cut off; the end of the process does not wait for a slow one.
                 () = self.shutting_down() => return Ok(Outcome::Interrupted),
             };
+            let success = matches!(applied, Ok(Ok(())));
+            metric::STEPS.increment(&[
+                R::NAME,
+                &progress.step,
+                if success { "success" } else { "failure" },
+            ]);
+            R::count_step(&snapshot, action, success);
             match applied {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Err(classified(&error)),
@@ -213,6 +259,7 @@ impl<R: Reconciler> Core<R> {
     ) -> Verdict {
         let key = &job.key;
         let mut memory = self.memories.get(key);
+        memory.name = progress.name.clone().or(memory.name);
         let before = match memory.saved.take() {
             Some(saved) => saved,
             None => match self.in_store(self.store.load(key)).await {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::ops::{AddAssign, SubAssign};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
@@ -36,6 +36,8 @@ pub(super) struct Memory {
     pub busy: (Generation, u64, u32),
     /// Conflicts in a row.
     pub conflicts: u32,
+    /// The object's name, once a pass has read it.
+    pub name: Option<Arc<str>>,
 }
 
 /// How many objects are in which state.
@@ -124,6 +126,11 @@ impl<K: Clone + Ord + Hash> Memories<K> {
             saved: Some(ObjectStatus::default()),
             ..Memory::default()
         })
+    }
+
+    /// The name of an object that a pass has read.
+    pub fn name(&self, key: &K) -> Option<Arc<str>> {
+        self.state().map.get(key)?.name.clone()
     }
 
     pub fn set(&self, key: &K, memory: Memory) {

@@ -28,6 +28,8 @@ const PER_HOST: usize = 2;
 pub struct Fetch {
     /// The repository.
     pub uid: Uid,
+    /// Its name, for the log.
+    pub name: String,
     /// The request that it answers.
     pub token: String,
     /// Where it is, once for each credential, in the order in which they are tried.
@@ -251,7 +253,7 @@ impl Clones {
         let at_host = self.turns_at(host.unwrap_or_default());
         let _at_host = at_host.acquire().await;
         let _turn = self.at_once.acquire().await;
-        tracing::info!(repository = %fetch.uid, "fetching a repository");
+        tracing::info!(repository = fetch.name, uid = %fetch.uid, "fetching a repository");
         let mut refused = None;
         for remote in &fetch.remotes {
             match self.fetch_by(fetch, number, remote).await {
@@ -328,7 +330,7 @@ impl Clones {
     }
 
     fn finish(&self, fetch: Fetch, number: u64, result: Result<Fetched, Failure>) {
-        let uid = fetch.uid;
+        let (uid, name) = (fetch.uid, fetch.name);
         {
             let mut state = self.lock();
             let entry = state.entries.get_mut(&uid);
@@ -337,7 +339,7 @@ impl Clones {
             };
             entry.report = match result {
                 Ok(fetched) => {
-                    tracing::info!(repository = %uid, commit = fetched.commit, "fetched a repository");
+                    tracing::info!(repository = name, %uid, commit = fetched.commit, "fetched a repository");
                     CloneReport::Done {
                         token: fetch.token,
                         fetched,
@@ -345,7 +347,7 @@ impl Clones {
                 }
                 Err(failure) => {
                     let message = failure.message;
-                    tracing::warn!(repository = %uid, message, "could not fetch a repository");
+                    tracing::warn!(repository = name, %uid, message, "could not fetch a repository");
                     entry.failures = entry.failures.saturating_add(1);
                     CloneReport::Failed {
                         token: fetch.token,

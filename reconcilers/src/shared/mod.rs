@@ -4,6 +4,7 @@
 pub mod clones;
 pub mod foreign;
 pub mod host_access;
+pub mod load;
 pub mod network;
 pub mod probe;
 pub mod pulls;

@@ -20,15 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use schema::condition::Reason;
+use schema::condition::{Condition, Reason};
 use schema::error::chain;
-use schema::ids::Uid;
+use schema::ids::{Timestamp, Uid};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use self::following::Following;
 use self::monitor::Monitor;
-use crate::drivers::docker::{Container, ContainerEngine, EngineError, LABEL_UID, Limits, Network};
+use crate::drivers::docker::{
+    Container, ContainerEngine, ContainerState, EngineError, LABEL_UID, Limits, Network,
+};
 use crate::runtime::WorldEvent;
 use crate::shared::network::NETWORK;
 use crate::stores::{Cache, Marks};
@@ -39,12 +41,20 @@ pub const OLDEST_API: (u32, u32) = (1, 41);
 /// Whether the engine can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
-    /// Not tried yet, or lost: what is known is not to be trusted.
+    /// Cannot be reached, or lost: what is known is not to be trusted.
     Unavailable(String),
-    /// Reached, but of no use.
+    /// Reached, but of no use; `Pending` until the first try has ended.
     Unusable(Reason, String),
     /// Reached and listed.
     Up,
+}
+
+/// State of an object that needs the engine while that cannot be asked, or not be used.
+pub fn describe_absence(reason: Reason, why: &str) -> Condition {
+    match reason {
+        Reason::EngineUnavailable | Reason::Pending => Condition::unknown(reason, why),
+        _ => Condition::not_ready(reason, why),
+    }
 }
 
 /// What is observed of a user's containers.
@@ -114,7 +124,8 @@ impl std::fmt::Debug for EngineView {
 impl EngineView {
     /// A view of the objects that `owner` (an instance id) owns on `engine`.
     pub fn new(engine: Arc<dyn ContainerEngine>, owner: impl Into<String>) -> Self {
-        let connection = Connection::Unavailable("not connected yet".to_owned());
+        let why = "the container engine is not connected yet".to_owned();
+        let connection = Connection::Unusable(Reason::Pending, why);
         Self {
             engine,
             owner: owner.into(),
@@ -209,6 +220,20 @@ impl EngineView {
     /// Number of owned containers, as last listed.
     pub fn container_count(&self) -> usize {
         self.containers.sum(Vec::len)
+    }
+
+    /// Owned containers that run, as last listed: their ids, and when they were created.
+    pub fn running(&self) -> Vec<(String, Timestamp)> {
+        let running = |container: &&Container| container.state == ContainerState::Running;
+        let of_user = |containers: &Vec<Container>| {
+            let running = containers.iter().filter(running);
+            Some(
+                running
+                    .map(|container| (container.id.clone(), container.created_at))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        self.containers.collect(of_user).concat()
     }
 
     /// The next observation of this user asks the engine.

@@ -177,6 +177,10 @@ impl Reconciler for SkillReconciler {
         state.map_or(Generation(0), |state| state.row.generation)
     }
 
+    fn name(snapshot: &Snapshot) -> Option<&str> {
+        Some(snapshot.name.as_str())
+    }
+
     fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

@@ -120,6 +120,7 @@ impl RepositoryReconciler {
         };
         self.shared.clones.start(Fetch {
             uid: uid.clone(),
+            name: row.name.to_string(),
             token: row.pull_token.clone(),
             remotes,
             here,
@@ -181,6 +182,13 @@ impl Reconciler for RepositoryReconciler {
         match snapshot {
             Snapshot::Orphan => Generation(0),
             Snapshot::Repository(repository) => repository.row.generation,
+        }
+    }
+
+    fn name(snapshot: &Snapshot) -> Option<&str> {
+        match snapshot {
+            Snapshot::Orphan => None,
+            Snapshot::Repository(repository) => Some(repository.row.name.as_str()),
         }
     }
 

@@ -129,6 +129,10 @@ impl Reconciler for SkillSetReconciler {
         snapshot.row.generation
     }
 
+    fn name(snapshot: &observe::Snapshot) -> Option<&str> {
+        Some(snapshot.row.name.as_str())
+    }
+
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

@@ -195,6 +195,16 @@ impl<T> Cache<T> {
         present.map(|(uid, _)| uid.clone()).collect()
     }
 
+    /// Collects something of all objects that are known to exist.
+    pub fn collect<B>(&self, mut each: impl FnMut(&T) -> Option<B>) -> Vec<B> {
+        let state = self.state();
+        let present = state
+            .entries
+            .values()
+            .filter_map(|entry| entry.found.as_deref());
+        present.filter_map(&mut each).collect()
+    }
+
     /// Sums something up over all objects that are known to exist.
     pub fn sum(&self, of: impl Fn(&T) -> usize) -> usize {
         let state = self.state();

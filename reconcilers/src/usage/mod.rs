@@ -196,6 +196,10 @@ impl Reconciler for UsageReconciler {
         snapshot.row.generation
     }
 
+    fn name(_: &Snapshot) -> Option<&str> {
+        Self::KIND.descriptor().single
+    }
+
     fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
     }

@@ -157,6 +157,10 @@ impl Reconciler for UserReconciler {
         snapshot.row.generation
     }
 
+    fn name(snapshot: &Snapshot) -> Option<&str> {
+        Some(snapshot.row.name.as_str())
+    }
+
     fn plan(snapshot: &Snapshot, _now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot)
     }

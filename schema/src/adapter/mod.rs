@@ -33,6 +33,7 @@ mod test_package;
 #[cfg(test)]
 mod tests;
 mod ui_schema;
+mod unknown;
 mod version;
 
 use std::collections::BTreeMap;

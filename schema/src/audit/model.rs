@@ -122,7 +122,7 @@ impl About {
 pub struct Entry {
     /// When.
     pub at: Timestamp,
-    /// Who did it: an account, `socket:<uid>` on the admin socket, or `-`.
+    /// The actor: an account, `token:<name>` with an API token, `socket:<uid>` on the admin socket, or `-`.
     pub actor: String,
     /// The client's address; empty on the admin socket.
     pub address: String,

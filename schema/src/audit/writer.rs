@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::chain::ChainKey;
 use super::model::{About, Author, Entry, Outcome};
 use super::query;
+use crate::api_token;
 use crate::clock::SharedClock;
 use crate::db::{Db, Tx};
 use crate::error::DbError;
@@ -14,7 +15,7 @@ use crate::secrets::MasterKey;
 use crate::usage;
 
 /// The writing half of a database, for requests: whatever is written through it leaves an entry, but for a number that others find out
-/// again ([`Writer::workspace_changed`]).
+/// again ([`Writer::workspace_changed`]), and the time at which a token was last used ([`Writer::api_token_used`]).
 #[derive(Clone)]
 pub struct Writer {
     pub(super) db: Db,
@@ -58,6 +59,13 @@ impl Writer {
         let change = usage::changed(&mut tx, uid).await?;
         tx.commit().await?;
         Ok(change)
+    }
+
+    /// Records a use of an API token: what the request changes is recorded by itself.
+    pub async fn api_token_used(&self, uid: &Uid) -> Result<(), DbError> {
+        let mut tx = self.db.begin_observed().await?;
+        api_token::mark_used(&mut tx, uid, self.clock.now()).await?;
+        tx.commit().await
     }
 
     /// Records what was refused.

@@ -12,6 +12,10 @@ use ValueType::{Boolean, Choice, Duration, Integer, List, Number, Object, Secret
 /// No configured duration is longer: a hundred years.
 const MAX_SECONDS: u64 = 100 * 365 * 24 * 3600;
 const MAX_LIST: usize = 1000;
+/// Longest text that a refusal repeats, in bytes.
+const MAX_REPEATED: usize = 100;
+/// A URL with one of these may hold a password or a token.
+const REVEALING: [char; 3] = ['@', '?', '#'];
 /// All objects together stay below the API's body limit of 1 MiB that they came through.
 const MAX_OBJECT_BYTES: usize = 512 * 1024;
 
@@ -25,12 +29,17 @@ impl KeyDef {
     /// A [`Problem`] that names the key and its rule.
     pub fn check(&self, value: &Value) -> Result<Value, Problem> {
         let wrong_type = |expected: &str| {
-            self.problem(
-                ProblemCode::InvalidType,
-                &format!("must be {expected}, not {}", type_name(value)),
-            )
+            let mut rule = format!("must be {expected}, not {}", type_name(value));
+            if let Some(shown) = self.repeat(value) {
+                rule += &format!(" ({shown})");
+            }
+            self.problem(ProblemCode::InvalidType, &rule)
         };
-        let invalid = |rule: &str| self.problem(ProblemCode::InvalidValue, rule);
+        let refused = |value: &Value, rule: &str| match self.repeat(value) {
+            Some(shown) => self.problem(ProblemCode::InvalidValue, &format!("{rule}, not {shown}")),
+            None => self.problem(ProblemCode::InvalidValue, rule),
+        };
+        let invalid = |rule: &str| refused(value, rule);
         match self.value_type {
             Boolean => match value {
                 Value::Bool(_) => Ok(value.clone()),
@@ -100,7 +109,8 @@ impl KeyDef {
                             &format!("may only hold texts, not {}", type_name(item)),
                         )
                     })?;
-                    let item = Value::String(rule(text).map_err(invalid)?);
+                    let item = rule(text).map_err(|rule| refused(item, rule))?;
+                    let item = Value::String(item);
                     if !checked.contains(&item) {
                         checked.push(item);
                     }
@@ -162,6 +172,24 @@ impl KeyDef {
         match (serde_json::from_str(text), find_long_integer(text)) {
             (Ok(_), Some(name)) => Err(long_integer(self.key, name)),
             (read, _) => Ok(read.unwrap_or(as_text)),
+        }
+    }
+
+    /// A value as a refusal repeats it; `None` of what may hold a secret, and of what is long.
+    fn repeat(&self, value: &Value) -> Option<String> {
+        let is_plain = |text: &str| {
+            let is_revealing = |c: char| c.is_control() || REVEALING.contains(&c);
+            text.len() <= MAX_REPEATED && !text.contains(is_revealing) && !text.contains("-----")
+        };
+        match value {
+            _ if self.is_sealed() => None,
+            Value::String(text) if is_plain(text) => Some(format!("{text:?}")),
+            Value::Number(number) => Some(number.to_string()),
+            Value::String(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Config;
 use super::keys::KEYS;
 use super::masking::mask;
-use super::setting::{KeyDef, ValueType};
+use super::setting::{Effect, KeyDef, ValueType};
 
 impl Config {
     /// All keys as nested JSON. With `masked`, no secret is in it: a secret that is set shows as
@@ -70,5 +70,35 @@ fn key_schema(def: &KeyDef) -> Value {
     schema["description"] = json!(def.description);
     schema["default"] = def.default_value();
     schema["secret"] = json!(def.is_secret());
+    if let Some(rule) = def.value_type.rule_text() {
+        schema["x-rule"] = json!(rule);
+    }
+    if let Some(owner) = def.belongs_to {
+        schema["x-belongs-to"] = json!(owner.key);
+    }
+    let effects = def.effects.iter().map(|effect| match effect {
+        Effect::Containers => "containers",
+        Effect::Files => "files",
+        Effect::Object(kind) => kind.as_str(),
+    });
+    schema["x-effects"] = effects.collect();
     schema
+}
+
+impl ValueType {
+    /// The rule of a text, as refusals say it; `None` where the type itself says what may be stored.
+    fn rule_text(&self) -> Option<&'static str> {
+        match self {
+            // No rule lets a NUL pass.
+            Self::Text(rule) | Self::List(rule) => rule("\0").err(),
+            Self::Duration { zero: true } => Some("may be 0"),
+            Self::Duration { zero: false } => Some("must be longer than 0"),
+            Self::Boolean
+            | Self::Integer(..)
+            | Self::Number(..)
+            | Self::Secret
+            | Self::Choice(_)
+            | Self::Object(_) => None,
+        }
+    }
 }

@@ -44,7 +44,7 @@ pub struct Problem {
     pub key: String,
     /// Stable, for programs.
     pub code: ProblemCode,
-    /// A sentence. Names the key and the rule, never the value.
+    /// A sentence. Names the key and the rule, and repeats a short value of a key that holds no secrets.
     pub message: String,
 }
 

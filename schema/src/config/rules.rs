@@ -38,6 +38,10 @@ text_rules! {
     line(text) = text.len() <= MAX_LINE && !text.chars().any(char::is_control),
         "must be one line of at most 1024 bytes without control characters";
 
+    /// Nothing, or a path from the root.
+    absolute_path(text) = text.is_empty() || (line(text).is_ok() && text.starts_with('/')),
+        "must be empty or a path that begins with /, of at most 1024 bytes without control characters";
+
     /// Something in one line.
     name(text) = line(text).is_ok() && !text.trim().is_empty(),
         "must be one line of 1 to 1024 bytes without control characters";

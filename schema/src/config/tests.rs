@@ -324,7 +324,7 @@ fn what_only_new_containers_and_pulls_read_restarts_nobody() {
 }
 
 #[test]
-fn every_problem_is_listed_and_none_shows_a_value() {
+fn every_problem_is_listed_and_none_shows_a_secret() {
     let document = json!({
         "web": {"auth_mode": "hunter2", "nothing": 1, "public_url": true},
         "ldap.page_size": "hunter2",
@@ -337,7 +337,14 @@ fn every_problem_is_listed_and_none_shows_a_value() {
     let found = parse_patch(&document).unwrap_err();
     for problem in &found {
         assert!(problem.message.contains(&problem.key), "{problem:?}");
-        assert!(!problem.message.contains("hunter2"), "{problem:?}");
+        // A value is repeated of keys that hold no secrets.
+        let is_repeated = problem.message.contains("hunter2");
+        let may_be = ["web.auth_mode", "ldap.page_size", "ldap.timeout"];
+        assert_eq!(
+            is_repeated,
+            may_be.contains(&problem.key.as_str()),
+            "{problem:?}"
+        );
     }
     let mut codes: Vec<_> = found.into_iter().map(|p| (p.key, p.code)).collect();
     codes.sort_by(|a, b| a.0.cmp(&b.0));
@@ -364,6 +371,46 @@ fn every_problem_is_listed_and_none_shows_a_value() {
         problems(json!({"image": {"tag": "a"}, "image.tag": "a"})),
         [("image.tag".to_owned(), ProblemCode::DuplicateKey)]
     );
+}
+
+#[test]
+fn refused_value_is_repeated_unless_it_may_hold_a_secret() {
+    let message = |key: &str, value: Value| {
+        let problems = parse_patch(&json!({ key: value })).unwrap_err();
+        problems[0].message.clone()
+    };
+    let rule =
+        "web.public_url must be empty or an http or https address without user, query and fragment";
+    for (key, value, expected) in [
+        (
+            "web.public_url",
+            json!("htp://x"),
+            format!("{rule}, not \"htp://x\""),
+        ),
+        (
+            "web.public_url",
+            json!("https://a:hunter2@b"),
+            rule.to_owned(),
+        ),
+        ("web.public_url", json!("x".repeat(101)), rule.to_owned()),
+        (
+            "web.auth_mode",
+            json!("ldpa"),
+            "web.auth_mode must be one of local, ldap, oidc, not \"ldpa\"".to_owned(),
+        ),
+        (
+            "container.autostart",
+            json!("y"),
+            "container.autostart must be true or false, not a text (\"y\")".to_owned(),
+        ),
+    ] {
+        assert_eq!(message(key, value), expected, "{key}");
+    }
+    assert!(message("container.pids_limit", json!(-1)).ends_with(", not -1"));
+    let origins = message("web.allowed_origins", json!(["https://a", "nonsense"]));
+    assert!(origins.ends_with(", not \"nonsense\""), "{origins}");
+    let secret = message("image.registry_password", json!(["hunter2"]));
+    assert!(!secret.contains("hunter2"), "{secret}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// Whether a path has only plain names: not empty, not absolute, no `.` or `..`, no NUL.
-pub(super) fn is_plain(path: &Path) -> bool {
+pub(crate) fn is_plain(path: &Path) -> bool {
     let mut components = path.components().peekable();
     components.peek().is_some()
         && components.all(|component| matches!(component, Component::Normal(_)))

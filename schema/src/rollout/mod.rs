@@ -3,7 +3,7 @@
 //! A rollout is an operation of the same id. A user is in at most one unfinished rollout, so nobody else
 //! changes the image of its container meanwhile.
 
-use crate::kind::Descriptor;
+use crate::kind::{self, Column, Descriptor, Listing, Show};
 
 pub mod held;
 mod model;
@@ -19,4 +19,23 @@ pub use query::{
     unfinished_of_image, unsettled,
 };
 
-pub(crate) const KIND: Descriptor = Descriptor::new("rollouts", &["ro"]);
+pub(crate) const KIND: Descriptor = Descriptor {
+    listing: Some(Listing {
+        path: "/api/admin/images/rollouts",
+        list: "rollouts",
+        id: "id",
+    }),
+    columns: &[
+        Column::text("NAME", "id"),
+        Column::text("TYPE", "type"),
+        Column::status("STATE", "phase"),
+        Column::text("IMAGE", "reference"),
+        Column::text("PROGRESS", "progress").show(Show::Progress),
+        kind::AGE,
+        Column::text("FROM", "source").wide(),
+        Column::text("ACTOR", "actor").wide(),
+        Column::age("ENDED", "finished_at").wide(),
+        Column::text("MESSAGE", "message").wide(),
+    ],
+    ..Descriptor::new("rollouts", &["ro"])
+};

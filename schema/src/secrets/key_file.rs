@@ -25,6 +25,43 @@ impl MasterKey {
         read(&path)?.ok_or(SecretsError::Missing { path })
     }
 
+    /// Reads the key in a file that is kept apart from its installation.
+    ///
+    /// # Errors
+    /// As [`MasterKey::load`].
+    pub fn load_file(path: &Path) -> Result<Self, SecretsError> {
+        read(path)?.ok_or_else(|| SecretsError::Missing {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Writes the key to a new private file; one that holds this key already stays.
+    ///
+    /// # Errors
+    /// [`SecretsError::Unusable`] when the file exists and is another, [`SecretsError::Io`].
+    pub fn save_file(&self, path: &Path) -> Result<(), SecretsError> {
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        match create(directory.unwrap_or(Path::new(".")), path, &self.0) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match Self::load_file(path)?.fingerprint() == self.fingerprint() {
+                    true => Ok(()),
+                    false => Err(SecretsError::Unusable {
+                        path: path.to_owned(),
+                        problem: "it holds another key, and is not overwritten".to_owned(),
+                    }),
+                }
+            }
+            Err(source) => Err(SecretsError::Io {
+                path: path.to_owned(),
+                action: "created",
+                source,
+            }),
+        }
+    }
+
     /// Reads the key of the installation in `data_dir`, or makes one when there is none yet.
     ///
     /// The file appears complete and on disk, or not at all; an existing one is never overwritten,
@@ -87,7 +124,7 @@ fn read(path: &Path) -> Result<Option<MasterKey>, SecretsError> {
     }
     if metadata.len() != FILE_LEN as u64 {
         return Err(unusable(format!(
-            "it has {} bytes instead of {FILE_LEN} (64 hex digits and a newline); restore it from a backup",
+            "it has {} bytes instead of {FILE_LEN} (64 hex digits and a newline); use the copy of it that was kept",
             metadata.len()
         )));
     }
@@ -100,7 +137,7 @@ fn read(path: &Path) -> Result<Option<MasterKey>, SecretsError> {
         .and_then(|digits| hex::decode_to_slice(digits, key.as_mut_slice()).ok())
         .ok_or_else(|| {
             unusable(
-                "it does not hold 64 lower-case hex digits and a newline; restore it from a backup"
+                "it does not hold 64 lower-case hex digits and a newline; use the copy of it that was kept"
                     .to_owned(),
             )
         })?;

@@ -51,7 +51,7 @@ async fn confirm_deletion(handle: String) -> Result {
     }
     blocking(move || {
         let mut prompt = std::io::stderr();
-        write!(prompt, "This deletes archive {handle} for good. Type its name to confirm: ").map_err(failed)?;
+        write!(prompt, "Archive {handle} will be deleted; its files are lost. Type its name to confirm: ").map_err(failed)?;
         prompt.flush().map_err(failed)?;
         let mut typed = String::new();
         std::io::stdin().read_line(&mut typed).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! `agentyard archive`: the way back after a user was deleted or the authentication mode changed.
 
 mod delete;
-mod restore;
+pub(in crate::cli) mod restore;
 mod restore_all;
 mod show;
 
@@ -31,17 +31,17 @@ pub enum ArchiveCommand {
         after_help = "Examples:\n  agentyard archive list\n  agentyard archive list --search alice -o wide\n  agentyard archive list -o json | jq '.[].archive'"
     )]
     List(ListArgs),
-    /// Show where an archive is and what its workspace holds
+    /// Show the path of an archive and the contents of its workspace
     #[command(after_help = "Examples:\n  agentyard archive show alice@2026-05-11T11:46:40Z")]
     Show(ShowArgs),
     /// Copy the workspace of an archive into restored-TIME/ of a user's workspace
     #[command(
-        after_help = "Nothing in the workspace is replaced, and the archive stays. Works while the server runs. With --all, each archive of the mode switch goes to the user of that name who exists now; those without a user are listed and left, and so is what was restored before.\n\nExamples:\n  agentyard archive restore alice@2026-05-11T11:46:40Z --to alice\n  agentyard archive restore --all --from-mode-switch --dry-run\n  agentyard archive restore --all --from-mode-switch"
+        after_help = "Nothing in the workspace is replaced, and the archive stays. The server may be running. With --all, each archive of the mode switch is restored to the present user of the same name; archives without such a user, and those restored before, are listed and skipped.\n\nExamples:\n  agentyard archive restore alice@2026-05-11T11:46:40Z --to alice\n  agentyard archive restore --all --from-mode-switch --dry-run\n  agentyard archive restore --all --from-mode-switch"
     )]
     Restore(RestoreArgs),
-    /// Delete an archive for good
+    /// Delete an archive; its files are lost
     #[command(
-        after_help = "Asks for the archive's name again, unless --yes is given. Nothing brings the files back; copies in workspaces and in backups stay.\n\nExamples:\n  agentyard archive delete alice@2026-05-11T11:46:40Z\n  agentyard archive delete alice@2026-05-11T11:46:40Z --yes"
+        after_help = "Prompts for the archive's name as confirmation, unless --yes is given. Copies in workspaces and in backups stay.\n\nExamples:\n  agentyard archive delete alice@2026-05-11T11:46:40Z\n  agentyard archive delete alice@2026-05-11T11:46:40Z --yes"
     )]
     Delete(DeleteArgs),
 }
@@ -67,7 +67,7 @@ pub struct RestoreArgs {
         conflicts_with = "all"
     )]
     archive: Option<String>,
-    /// User who gets the files
+    /// User whose workspace receives the files
     #[arg(
         long,
         value_name = "USER",
@@ -78,7 +78,7 @@ pub struct RestoreArgs {
     /// Restore all archives of a mode switch
     #[arg(long, requires = "from_mode_switch")]
     all: bool,
-    /// Mode switch that made them, by its batch [default: the last one]
+    /// Batch of the mode switch [default: the last mode switch]
     #[arg(
         long,
         value_name = "BATCH",
@@ -88,7 +88,7 @@ pub struct RestoreArgs {
         default_missing_value = ""
     )]
     from_mode_switch: Option<String>,
-    /// List what would be restored
+    /// List the archives that would be restored, without restoring them
     #[arg(long, requires = "all")]
     dry_run: bool,
 }

@@ -75,7 +75,7 @@ pub(super) async fn copy(
 }
 
 /// The user who gets the files.
-pub(super) async fn target(local: &Local, name: &UserName) -> Result<User> {
+pub(in crate::cli) async fn target(local: &Local, name: &UserName) -> Result<User> {
     let mut connection = local.db.read().await.map_err(db_failed)?;
     let account = user::find(&mut connection, name).await.map_err(db_failed)?;
     let account = account
@@ -96,7 +96,7 @@ fn being_deleted(name: &UserName) -> Failure {
 }
 
 /// Makes the user's directory if it is missing, as the server would.
-async fn ensure_home(local: &Local, account: &User) -> Result {
+pub(in crate::cli) async fn ensure_home(local: &Local, account: &User) -> Result {
     let (homes, name, uid) = (
         local.homes.clone(),
         account.name.clone(),

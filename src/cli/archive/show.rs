@@ -31,7 +31,9 @@ pub async fn show(local: &Local, args: &ShowArgs) -> Result {
     let mut found = item(&archive, &handle, &contents.path.display().to_string());
     found["workspace"] = workspace(&contents);
     match args.output {
-        Format::Table | Format::Wide => screen::print(&render(&found, SystemClock.now())),
+        Format::Table | Format::Wide | Format::Custom(_) => {
+            screen::print(&render(&found, SystemClock.now()))
+        }
         Format::Json | Format::Yaml | Format::Name => print_one(&ARCHIVES, &found, args.output),
     }
 }

@@ -1,11 +1,14 @@
 //! `agentyard config`.
 
 mod apply;
-mod value;
+mod explain;
+mod part;
+pub(in crate::cli) mod value;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use self::part::Parts;
 pub(super) use self::value::read_hidden;
 use self::value::{Assignment, Given};
 use super::kinds::CONFIG_HISTORY;
@@ -24,18 +27,32 @@ const PATH: &str = "/api/config";
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print all keys, or one; secrets are masked
-    #[command(after_help = "Examples:\n  agentyard config get\n  agentyard config get image.tag")]
+    #[command(
+        after_help = "Examples:\n  agentyard config get\n  agentyard config get image.tag\n  agentyard config get --modified"
+    )]
     Get {
         /// Key, or group of keys [default: all]
         #[arg(value_name = "KEY")]
         key: Option<String>,
+        /// Print only keys that differ from their defaults
+        #[arg(long)]
+        modified: bool,
+    },
+    /// Explain a key: type, default, limits, effect of a change, current value and author
+    #[command(
+        after_help = "Examples:\n  agentyard config explain container.memory_limit_mb\n  agentyard config explain image"
+    )]
+    Explain {
+        /// Key, or group of keys
+        #[arg(value_name = "KEY")]
+        key: String,
     },
     /// Set keys; values that are not text are JSON
     #[command(
-        after_help = "Examples:\n  agentyard config set image.tag=v0.2.9 container.memory_limit_mb=2048\n  agentyard config set image.registry_password=-\n  agentyard config set agent=- < agent.json\n  agentyard config set container.pids_limit=256 --dry-run"
+        after_help = "A path sets a part of agent, security or mcp.policy. The part is merged into the current value: objects are merged, lists are replaced, null removes a part. The rest stays, masked secrets included.\n\nExamples:\n  agentyard config set image.tag=v0.2.9 container.memory_limit_mb=2048\n  agentyard config set image.registry_password=-\n  agentyard config set agent=- < agent.json\n  agentyard config set agent.model_list=@models.json agent.tools.web.enabled=true\n  agentyard config set container.pids_limit=256 --dry-run"
     )]
     Set {
-        /// Key and value; KEY=- prompts for the value, or reads it from standard input
+        /// Key and value; KEY=- prompts for the value, or reads it from standard input; KEY=@FILE reads it from a file; KEY=@@TEXT is the text @TEXT
         #[arg(value_name = "KEY=VALUE", required = true)]
         assignments: Vec<String>,
         #[command(flatten)]
@@ -44,8 +61,8 @@ pub enum ConfigCommand {
     /// Reset keys to their defaults
     #[command(after_help = "Examples:\n  agentyard config unset image.tag container.pids_limit")]
     Unset {
-        /// Keys
-        #[arg(value_name = "KEY", required = true, value_parser = known)]
+        /// Keys, or parts of agent, security and mcp.policy
+        #[arg(value_name = "KEY", required = true, value_parser = known_place)]
         keys: Vec<String>,
         #[command(flatten)]
         how: How,
@@ -94,23 +111,32 @@ pub struct How {
 /// When no server answers, or it refuses.
 pub async fn config(server: &Server, command: ConfigCommand) -> Result {
     match command {
-        ConfigCommand::Get { key } => get(server, key.as_deref()).await,
+        ConfigCommand::Get {
+            key,
+            modified: false,
+        } => get(server, key.as_deref()).await,
+        ConfigCommand::Get {
+            key,
+            modified: true,
+        } => explain::print_modified(server, key.as_deref()).await,
+        ConfigCommand::Explain { key } => explain::explain(server, &key).await,
         ConfigCommand::Set { assignments, how } => {
             let mut given = Given::default();
-            let mut document = Map::new();
+            let mut wanted = Wanted::default();
             for text in &assignments {
                 // Not read by the parser of the command line, which shows what it does not understand.
                 let Assignment { key, text } = text.parse().map_err(Failure::Usage)?;
                 let value = given.value(&key, text).await?;
-                if document.insert(key.clone(), value).is_some() {
-                    return Err(Failure::Usage(format!("{key} is set twice")));
-                }
+                wanted.add(key, value)?;
             }
-            save(server, document, &how).await
+            wanted.save(server, &how).await
         }
         ConfigCommand::Unset { keys, how } => {
-            let document = keys.into_iter().map(|key| (key, Value::Null));
-            save(server, document.collect(), &how).await
+            let mut wanted = Wanted::default();
+            for key in keys {
+                wanted.add(key, Value::Null)?;
+            }
+            wanted.save(server, &how).await
         }
         ConfigCommand::History(args) => history(server, args).await,
         ConfigCommand::Rollback { revision, how } => {
@@ -128,16 +154,18 @@ fn known(key: &str) -> Result<String, String> {
     if schema::config::find(key).is_some() {
         return Ok(key.to_owned());
     }
-    let whole = key.split_once('.').map_or(key, |(whole, _)| whole);
-    if schema::config::find(whole).is_some() {
-        return Err(format!(
-            "{key} cannot be set alone: {whole} is one key and replaced as a whole"
-        ));
-    }
     let guess = suggest::did_you_mean(&suggest::closest_keys(key));
     Err(format!(
         "unknown key {key:?}{guess}; `agentyard config schema` lists the keys"
     ))
+}
+
+/// A key of this release, or a place in one that holds a document.
+fn known_place(key: &str) -> Result<String, String> {
+    match part::find_place(key) {
+        Some(_) => Ok(key.to_owned()),
+        None => known(key),
+    }
 }
 
 async fn get(server: &Server, key: Option<&str>) -> Result {
@@ -161,13 +189,48 @@ fn print_json(value: &Value) -> Result {
     screen::print_raw(format!("{}\n", pretty(value)?).as_bytes())
 }
 
-async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Result {
-    let is_planned = how.dry_run || document.contains_key(mode_switch::KEY);
-    let body = json!({ "config": Value::Object(document).to_string() });
-    if is_planned {
-        return change(server, PATH, body, how).await;
+/// Values that a command sets: whole keys, and parts of keys.
+#[derive(Default)]
+struct Wanted {
+    document: Map<String, Value>,
+    parts: Parts,
+}
+
+impl Wanted {
+    fn add(&mut self, key: String, value: Value) -> Result {
+        if let Some((whole, names)) = part::find_place(&key) {
+            return self.parts.add(whole, &names, value);
+        }
+        match self.document.insert(key.clone(), value) {
+            None => Ok(()),
+            Some(_) => Err(Failure::Usage(format!("{key} is set twice"))),
+        }
     }
-    report(server, &server.post(PATH, &body).await?, how.dry_run)
+
+    async fn save(self, server: &Server, how: &How) -> Result {
+        let Self {
+            mut document,
+            parts,
+        } = self;
+        if let Some(key) = parts.keys().find(|key| document.contains_key(*key)) {
+            return Err(Failure::Usage(format!(
+                "{key} is set as a whole and in parts; set one or the other"
+            )));
+        }
+        let mut body = json!({});
+        if !parts.is_empty() {
+            // Compared with what the parts were merged into: a change meanwhile is not overwritten.
+            let (present, generation) = part::read_document(server).await?;
+            document.append(&mut parts.merge_into(&present)?);
+            body["if_generation"] = json!(generation);
+        }
+        let is_planned = how.dry_run || document.contains_key(mode_switch::KEY);
+        body["config"] = json!(Value::Object(document).to_string());
+        match is_planned {
+            true => change(server, PATH, body, how).await,
+            false => report(server, &server.post(PATH, &body).await?, how.dry_run),
+        }
+    }
 }
 
 /// Makes a change that may be one of the authentication mode, or reports what it would do.
@@ -277,8 +340,8 @@ mod tests {
         assert_eq!(known("image.tag").unwrap(), "image.tag");
         let guess = known("image.tga").unwrap_err();
         assert!(guess.contains("image.tag"), "{guess}");
-        let whole = known("agent.model").unwrap_err();
-        assert!(whole.contains("as a whole"), "{whole}");
+        assert_eq!(known_place("agent.model").unwrap(), "agent.model");
+        assert!(known_place("image.tag.x").is_err());
     }
 
     #[test]

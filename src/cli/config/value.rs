@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use schema::config::find;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::known;
+use super::{known_place, part};
 use crate::cli::output::screen;
 use crate::cli::{Failure, Result, failed};
 
@@ -38,7 +39,7 @@ impl FromStr for Assignment {
             .split_once('=')
             .ok_or_else(|| "use KEY=VALUE, or KEY=- to be prompted for the value".to_owned())?;
         Ok(Self {
-            key: known(key)?,
+            key: known_place(key)?,
             text: SecretString::from(text),
         })
     }
@@ -51,12 +52,20 @@ pub struct Given {
 }
 
 impl Given {
-    /// The value of a key: `-` prompts, or reads standard input where no terminal is.
+    /// The value of a key: `-` prompts, or reads standard input where no terminal is; `@FILE` reads a file, and `@@` is a
+    /// literal `@`.
     ///
     /// # Errors
     /// When it cannot be read, or standard input was read for another key.
     pub async fn value(&mut self, key: &str, text: SecretString) -> Result<Value> {
-        let is_secret = find(key).is_some_and(|def| def.is_secret());
+        let whole = part::find_place(key).map_or(key, |(whole, _)| whole);
+        let is_secret = find(whole).is_some_and(|def| def.is_secret());
+        let (text, file) = split_file(text);
+        if let Some(path) = file {
+            let read_text = tokio::task::spawn_blocking(move || read_file(&path)).await;
+            let read_text = read_text.map_err(failed)??;
+            return read(key, read_text.expose_secret());
+        }
         if text.expose_secret() != "-" {
             if is_secret && !text.expose_secret().is_empty() {
                 screen::note(&format!(
@@ -102,8 +111,42 @@ pub(in crate::cli) fn read_hidden(key: &str) -> std::io::Result<SecretString> {
     Ok(SecretString::from(text))
 }
 
+/// The file that `@FILE` names, else the text without the `@` that a second one stands for.
+fn split_file(given: SecretString) -> (SecretString, Option<PathBuf>) {
+    let text = given.expose_secret();
+    match text.strip_prefix('@') {
+        None | Some("") => (given, None),
+        Some(literal) if literal.starts_with('@') => (SecretString::from(literal), None),
+        Some(path) => (SecretString::default(), Some(PathBuf::from(path))),
+    }
+}
+
+/// Reads a value from a file, without the line break at its end.
+fn read_file(path: &std::path::Path) -> Result<SecretString> {
+    let shown = path.display();
+    let cannot = |error: &dyn fmt::Display| {
+        Failure::Failed(format!(
+            "cannot read {shown}: {error}; a value that begins with @ is written @@"
+        ))
+    };
+    let file = std::fs::File::open(path).map_err(|error| cannot(&error))?;
+    let mut text = String::new();
+    let length = file.take(LARGEST_VALUE + 1).read_to_string(&mut text);
+    let length = length.map_err(|error| cannot(&error))?;
+    if length as u64 > LARGEST_VALUE {
+        return Err(cannot(&"it is larger than 1 MiB"));
+    }
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(SecretString::from(text))
+}
+
 /// JSON where the key takes no text, else text as it stands: a password of digits stays a text.
 fn read(key: &str, text: &str) -> Result<Value> {
+    if part::find_place(key).is_some() {
+        return part::read_value(key, text);
+    }
     let Some(def) = find(key) else {
         return Ok(Value::from(text));
     };
@@ -132,6 +175,30 @@ mod tests {
         ] {
             assert_eq!(read(key, text).ok(), Some(expected), "{key}={text}");
         }
+    }
+
+    #[tokio::test]
+    async fn value_is_read_from_a_file_or_begins_with_an_at() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("models.json");
+        std::fs::write(&file, "[{\"a\": 1}]\n").unwrap();
+        let at_file = format!("@{}", file.display());
+        for (key, text, expected) in [
+            ("agent.model_list", at_file.as_str(), json!([{"a": 1}])),
+            ("web.desktop_user_agents", &at_file, json!([{"a": 1}])),
+            ("image.registry_password", &at_file, json!("[{\"a\": 1}]")),
+            ("image.registry_password", "@@x", json!("@x")),
+            ("image.registry_password", "@", json!("@")),
+            ("agent.name", "@@", json!("@")),
+        ] {
+            let value = Given::default().value(key, SecretString::from(text)).await;
+            assert_eq!(value.unwrap(), expected, "{key}={text}");
+        }
+        let none = Given::default()
+            .value("agent.a", SecretString::from("@/no/such"))
+            .await;
+        let why = none.unwrap_err().to_string();
+        assert!(why.contains("/no/such") && why.contains("@@"), "{why}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct DescribeArgs {
 /// How it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Form {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
     /// JSON as returned by the API

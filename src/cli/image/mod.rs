@@ -36,7 +36,7 @@ pub enum ImageCommand {
 /// Which images.
 #[derive(Debug, Args)]
 pub struct ImageListArgs {
-    /// All images of the engine, not only those of the configured repository or in use
+    /// List all images of the engine, not only those of the configured repository or in use
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -46,13 +46,13 @@ pub struct ImageListArgs {
 /// Which image.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
-    /// Tag of the configured repository, reference, or id
+    /// Tag of the configured repository, reference, or ID
     #[arg(value_name = "IMAGE")]
     image: String,
     /// Allow an image of another repository than the configured one
     #[arg(long)]
     force: bool,
-    /// Show which references would go, without deleting them
+    /// Show the references that would be deleted, without deleting them
     #[arg(long)]
     dry_run: bool,
 }

@@ -13,8 +13,9 @@ use strum::VariantArray;
 
 use self::table::OTHERS;
 pub use self::table::{
-    ARCHIVES, AUDIT, CONFIG_HISTORY, EVENTS, GROUP_MEMBERS, GROUPS, LOCAL_IMAGES, OFFERED_SKILLS,
-    RECONCILERS, ROLLOUT_USERS, SKILL_CHANGES, SKILL_VERSIONS,
+    API_TOKENS, ARCHIVES, AUDIT, BACKUPS, CONFIG_HISTORY, CONTEXTS, EVENTS, GROUP_MEMBERS, GROUPS,
+    LOCAL_IMAGES, OFFERED_SKILLS, RECONCILERS, RESOURCE_USE, ROLLOUT_USERS, SESSIONS,
+    SKILL_CHANGES, SKILL_VERSIONS, SUPERADMINS, TASKS,
 };
 use super::output::cell::text;
 use super::suggest;
@@ -62,7 +63,7 @@ static RECONCILED: LazyLock<Vec<KindInfo>> = LazyLock::new(|| {
 pub static OBJECTS: LazyLock<KindInfo> = LazyLock::new(KindInfo::objects);
 
 /// All kinds, in the order of the help.
-fn all() -> impl Iterator<Item = &'static KindInfo> {
+pub fn all() -> impl Iterator<Item = &'static KindInfo> {
     RECONCILED.iter().chain([&*OBJECTS]).chain(OTHERS)
 }
 

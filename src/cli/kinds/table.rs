@@ -28,9 +28,10 @@ const fn listed(
 }
 
 /// Kinds of things that are not reconciled.
-pub(super) static OTHERS: [&KindInfo; 7] = [
+pub(super) static OTHERS: [&KindInfo; 8] = [
     &GROUPS,
     &SUPERADMINS,
+    &API_TOKENS,
     &EXECUTORS,
     &RECONCILERS,
     &TASKS,
@@ -58,13 +59,31 @@ pub static GROUPS: KindInfo = listed(
 );
 
 /// Superadmins: no objects, containers or directories.
-static SUPERADMINS: KindInfo = listed(
+pub static SUPERADMINS: KindInfo = listed(
     "superadmin",
     "superadmins",
     &["sa"],
     ("/api/admin/superadmins", Paging::Searched),
     ("items", "username"),
     &[USERNAME, AGE, Column::age("LAST LOGIN", "last_login_at")],
+);
+
+/// Tokens with which programs use the API.
+pub static API_TOKENS: KindInfo = listed(
+    "api-token",
+    "api-tokens",
+    &["at"],
+    ("/api/admin/api-tokens", Paging::Searched),
+    ("tokens", "name"),
+    &[
+        NAME,
+        Column::text("ROLE", "role"),
+        Column::text("EXPIRED", "expired"),
+        Column::text("EXPIRES", "expires_at"),
+        Column::age("LAST USE", "last_used_at"),
+        AGE,
+        Column::text("CREATED BY", "created_by"),
+    ],
 );
 
 /// Browsers and desktops that are connected: one is named by its connection.
@@ -84,7 +103,8 @@ static EXECUTORS: KindInfo = listed(
         Column::text("PLATFORM", "platform"),
         Column::text("ADDRESS", "address"),
         Column::age("CONNECTED", "connected_at"),
-        Column::text("CALLS", "calls"),
+        Column::text("IN PROGRESS", "calls"),
+        Column::text("CALLS", "calls_total"),
         Column::text("LATE", "late_answers").wide(),
         Column::text("USER AGENT", "user_agent").wide(),
         Column::text("INSTANCE", "instance").wide(),
@@ -115,7 +135,7 @@ pub static RECONCILERS: KindInfo = listed(
 );
 
 /// Tasks: requests about many objects.
-static TASKS: KindInfo = listed(
+pub static TASKS: KindInfo = listed(
     "task",
     "tasks",
     &["t"],
@@ -169,6 +189,7 @@ pub static AUDIT: KindInfo = listed(
         Column::text("OBJECT", "object"),
         Column::status("OUTCOME", "outcome"),
         Column::text("COUNT", "count"),
+        Column::text("DETAIL", "detail").wide(),
         Column::text("REQUEST", "request_id").wide(),
     ],
 );
@@ -208,6 +229,41 @@ pub static ARCHIVES: KindInfo = listed(
     ],
 );
 
+/// Servers that `agentyard login` signed in to. Not a kind: they are this user's.
+pub static CONTEXTS: KindInfo = listed(
+    "context",
+    "contexts",
+    &[],
+    ("", Paging::Whole),
+    ("contexts", "name"),
+    &[
+        NAME,
+        Column::text("CURRENT", "current"),
+        Column::text("SERVER", "server"),
+        Column::text("IDENTITY", "identity"),
+    ],
+);
+
+/// Backups in a directory. Not a kind: no server lists them.
+pub static BACKUPS: KindInfo = listed(
+    "backup",
+    "backups",
+    &[],
+    ("", Paging::Whole),
+    ("backups", "backup"),
+    &[
+        Column::text("BACKUP", "backup"),
+        Column::age("AGE", "started_at"),
+        Column::text("DATABASE", "database"),
+        Column::text("ENTRIES", "entries"),
+        Column::text("SIZE", "size"),
+        Column::text("LEFT OUT", "left_out"),
+        Column::text("KEY", "key").wide(),
+        Column::text("RELEASE", "release").wide(),
+        Column::text("PATH", "path").wide(),
+    ],
+);
+
 /// Changes of the configuration. Not a kind: nobody reconciles the past.
 pub static CONFIG_HISTORY: KindInfo = listed(
     "revision",
@@ -237,6 +293,41 @@ pub static ROLLOUT_USERS: KindInfo = listed(
         Column::age("SINCE", "since"),
         Column::text("MESSAGE", "message"),
         Column::text("PREVIOUS", "previous_image").wide(),
+    ],
+);
+
+/// Live sessions of an account. Not a kind: a session has no name.
+pub static SESSIONS: KindInfo = listed(
+    "session",
+    "live sessions",
+    &[],
+    ("", Paging::Whole),
+    ("sessions", "issued_at"),
+    &[
+        Column::age("SIGNED IN", "created_at"),
+        Column::text("CLIENT", "client"),
+        Column::text("ADDRESS", "address"),
+        Column::age("EXPIRES", "expires_at"),
+        Column::text("AT", "created_at").wide(),
+    ],
+);
+
+/// Resource use of agents, one sample each.
+pub static RESOURCE_USE: KindInfo = listed(
+    "container",
+    "running agents",
+    &[],
+    ("", Paging::Whole),
+    ("stats", "username"),
+    &[
+        USERNAME,
+        Column::text("CPU", "cpu"),
+        Column::text("MEMORY", "memory"),
+        Column::text("LIMIT", "limit"),
+        Column::text("USED", "used"),
+        Column::text("PROCESSES", "stats.pids"),
+        Column::text("RECEIVED", "received").wide(),
+        Column::text("SENT", "sent").wide(),
     ],
 );
 

@@ -12,7 +12,9 @@ use super::time::age;
 /// The colour of a status word: green as it should be, yellow on its way or not known, red wrong.
 fn style(word: &str) -> Style {
     match word {
-        "True" | "running" | "ready" | "done" | "success" => AnsiColor::Green.on_default(),
+        "True" | "running" | "ready" | "done" | "success" | "succeeded" => {
+            AnsiColor::Green.on_default()
+        }
         "False" | "failed" | "denied" | "error" => AnsiColor::Red.on_default(),
         "Unknown" | "unknown" | "starting" | "stopping" | "deleting" | "paused" => {
             AnsiColor::Yellow.on_default()
@@ -57,6 +59,7 @@ impl Cell {
         match column.show {
             Show::Text => Self::new(&shown),
             Show::Digest => Self::new(short(&shown)),
+            Show::Progress => Self::new(&progress(at(item, column.field))),
             Show::Age => Self::new(&age(item, column.field, now)),
             Show::Status if shown.is_empty() => Self::status("Unknown"),
             Show::Status => Self::status(&shown),
@@ -137,6 +140,16 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
+/// Formats numbers of done, all and failed ones: `3/20`, `3/20, 1 failed`.
+fn progress(counts: &Value) -> String {
+    let (done, total) = (number(counts, "done"), number(counts, "total"));
+    match number(counts, "failed") {
+        _ if counts.is_null() => String::new(),
+        0 => format!("{done}/{total}"),
+        failed => format!("{done}/{total}, {failed} failed"),
+    }
+}
+
 /// A digest or a commit, as it is shown where it need not be whole.
 pub fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
@@ -182,6 +195,10 @@ mod tests {
         assert_eq!(shown(REASON, &observed), Cell::new("PausedByOperator"));
         assert_eq!(shown(READY, &json!({})), Cell::status("Unknown"));
         assert_eq!(shown(SINCE, &json!({})), Cell::new("-"));
+        let column = Column::text("PROGRESS", "progress").show(Show::Progress);
+        let item = json!({"progress": {"done": 3, "total": 20, "failed": 1}});
+        assert_eq!(shown(column, &item), Cell::new("3/20, 1 failed"));
+        assert_eq!(shown(column, &json!({})), Cell::new("-"));
     }
 
     #[test]

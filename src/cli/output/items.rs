@@ -26,24 +26,65 @@ pub struct Printer {
     kind: &'static KindInfo,
     format: Format,
     amount: Amount,
+    headers: bool,
     table: Table,
     printed: usize,
+    /// Number of objects of the present kind that were printed.
+    of_kind: usize,
+    /// Objects of several kinds are printed: each says its kind.
+    is_mixed: bool,
+    /// A table was printed before this one.
+    follows: bool,
 }
 
 impl Printer {
     /// For objects of this kind.
     pub fn new(kind: &'static KindInfo, output: OutputArgs, amount: Amount) -> Self {
         let OutputArgs { format, no_headers } = output;
-        let titles = kind
-            .columns(format == Format::Wide)
-            .map(|column| column.title)
-            .collect();
+        let headers = !no_headers;
         Self {
             kind,
             format,
             amount,
-            table: Table::new(titles, !no_headers),
+            headers,
+            table: Table::new(titles(kind, format), headers),
             printed: 0,
+            of_kind: 0,
+            is_mixed: false,
+            follows: false,
+        }
+    }
+
+    /// The same for objects of several kinds, of which each says its kind.
+    pub fn mixed(self) -> Self {
+        Self {
+            is_mixed: true,
+            ..self
+        }
+    }
+
+    /// Goes on with objects of another kind: in tables, with one of its own.
+    pub fn turn_to(&mut self, kind: &'static KindInfo) {
+        if self.is_table() {
+            self.note_none();
+            self.follows |= self.of_kind > 0;
+            self.table = Table::new(titles(kind, self.format), self.headers);
+        }
+        self.kind = kind;
+        self.of_kind = 0;
+    }
+
+    fn is_table(&self) -> bool {
+        match self.format {
+            Format::Table | Format::Wide | Format::Custom(_) => true,
+            Format::Json | Format::Yaml | Format::Name => false,
+        }
+    }
+
+    /// Says that there is nothing of the present kind.
+    fn note_none(&self) {
+        if self.of_kind == 0 {
+            screen::note(&format!("no {}", self.kind.plural));
         }
     }
 
@@ -52,10 +93,14 @@ impl Printer {
     /// # Errors
     /// When the output cannot be written.
     pub fn print(&mut self, items: &[Value]) -> Result {
-        let text = self.text(items, SystemClock.now())?;
-        match self.format {
-            Format::Table | Format::Wide => screen::print(&text),
-            Format::Json | Format::Yaml | Format::Name => screen::print_raw(text.as_bytes()),
+        let is_first = self.of_kind == 0 && !items.is_empty();
+        let mut text = self.text(items, SystemClock.now())?;
+        if is_first && self.follows && self.is_table() {
+            text.insert(0, '\n');
+        }
+        match self.is_table() {
+            true => screen::print(&text),
+            false => screen::print_raw(text.as_bytes()),
         }
     }
 
@@ -68,8 +113,8 @@ impl Printer {
             (Format::Json, 0) if self.amount == Amount::List => screen::print_raw(b"[]\n"),
             (Format::Yaml, 0) if self.amount == Amount::List => screen::print_raw(b"[]\n"),
             (Format::Json, _) if self.amount == Amount::List => screen::print_raw(b"\n]\n"),
-            (Format::Table | Format::Wide, 0) => {
-                screen::note(&format!("no {}", self.kind.plural));
+            (Format::Table | Format::Wide | Format::Custom(_), _) => {
+                self.note_none();
                 Ok(())
             }
             _ => Ok(()),
@@ -87,19 +132,48 @@ impl Printer {
     fn text(&mut self, items: &[Value], now: Timestamp) -> Result<String> {
         let before = self.printed;
         self.printed += items.len();
+        self.of_kind += items.len();
         match self.format {
             Format::Table | Format::Wide => {
                 let wide = self.format == Format::Wide;
-                let rows = Cell::rows(self.kind.columns(wide), items, now);
+                let mut rows = Cell::rows(self.kind.columns(wide), items, now);
+                let first = self.kind.columns(wide).next();
+                if self.is_mixed && first.is_some_and(|column| column.field == self.kind.id) {
+                    for (row, item) in rows.iter_mut().zip(items) {
+                        if let Some(name) = row.first_mut() {
+                            *name = Cell::new(&self.kind.address(item));
+                        }
+                    }
+                }
+                Ok(self.table.rows(&rows))
+            }
+            Format::Custom(columns) => {
+                let row = |item| {
+                    let cells = columns.iter().map(|column| Cell::new(&column.text(item)));
+                    cells.collect()
+                };
+                let rows: Vec<Vec<Cell>> = items.iter().map(row).collect();
                 Ok(self.table.rows(&rows))
             }
             Format::Name => {
                 let names = items.iter().map(|item| self.kind.address(item) + "\n");
                 Ok(names.collect())
             }
+            Format::Json if self.is_mixed => self.json(&self.kinded(items), before),
+            Format::Yaml if self.is_mixed => self.yaml(&self.kinded(items)),
             Format::Json => self.json(items, before),
             Format::Yaml => self.yaml(items),
         }
+    }
+
+    /// The same objects, each with its kind.
+    fn kinded(&self, items: &[Value]) -> Vec<Value> {
+        let mut items = items.to_vec();
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            let kind = || Value::from(self.kind.singular);
+            item.entry("kind").or_insert_with(kind);
+        }
+        items
     }
 
     fn json(&self, items: &[Value], before: usize) -> Result<String> {
@@ -135,6 +209,17 @@ impl Printer {
     }
 }
 
+/// The titles of the columns of a kind.
+fn titles(kind: &'static KindInfo, format: Format) -> Vec<&'static str> {
+    match format {
+        Format::Custom(columns) => columns.iter().map(|column| column.title.as_str()).collect(),
+        format => {
+            let columns = kind.columns(format == Format::Wide);
+            columns.map(|column| column.title).collect()
+        }
+    }
+}
+
 /// JSON for people and programs.
 pub fn pretty(value: &Value) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(failed)
@@ -161,6 +246,28 @@ mod tests {
         let now = Timestamp::from_secs(1_778_500_000);
         let pages = pages.iter().map(|page| printer.text(page, now).unwrap());
         pages.collect()
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let (group, superadmin) = (kinds::named("group").unwrap(), kinds::named("sa").unwrap());
+        let now = Timestamp::from_secs(1_778_500_000);
+        let of = |format: Format| {
+            let mut printer = Printer::new(group, format.into(), Amount::List).mixed();
+            let first = printer.text(&[json!({"name": "eng"})], now).unwrap();
+            printer.turn_to(superadmin);
+            first + &printer.text(&[json!({"username": "root"})], now).unwrap()
+        };
+        let table = of(Format::Table);
+        let firsts: Vec<&str> = table
+            .lines()
+            .filter_map(|line| line.split("  ").next())
+            .collect();
+        assert_eq!(firsts, ["NAME", "group/eng", "NAME", "superadmin/root"]);
+        let list: Vec<Value> = serde_json::from_str(&(of(Format::Json) + "\n]\n")).unwrap();
+        assert_eq!(list[0], json!({"kind": "group", "name": "eng"}));
+        assert_eq!(list[1]["kind"], "superadmin");
+        assert_eq!(of(Format::Name), "group/eng\nsuperadmin/root\n");
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 pub mod cell;
 pub mod clean;
+pub mod custom;
 pub mod items;
 pub mod screen;
 pub mod table;
 pub mod time;
 
 use clap::{Args, ValueEnum};
+
+use self::custom::{CustomColumn, FormatParser};
 
 /// How objects are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -23,6 +26,9 @@ pub enum Format {
     Yaml,
     /// KIND/NAME, one per line
     Name,
+    /// Columns of the caller's choice, of lists only.
+    #[value(skip)]
+    Custom(&'static [CustomColumn]),
 }
 
 /// How a list is printed.
@@ -33,8 +39,8 @@ pub struct OutputArgs {
         short = 'o',
         long = "output",
         value_name = "FORMAT",
-        value_enum,
-        default_value_t
+        value_parser = FormatParser,
+        default_value = "table"
     )]
     pub format: Format,
     /// Omit the header row

@@ -84,7 +84,7 @@ impl End {
                 server.command
             ))),
             Self::ChangePaused(text) => Err(Failure::Failed(format!(
-                "{text}\n`{} rollout resume {id}` leaves out who failed and continues",
+                "{text}\n`{} rollout resume {id}` skips the failed users and continues",
                 server.command
             ))),
             Self::Missed(text) => Err(Failure::Failed(text)),

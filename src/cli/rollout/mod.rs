@@ -32,7 +32,9 @@ pub enum RolloutCommand {
     #[command(after_help = "Examples:\n  agentyard rollout pause")]
     Pause(ChangeArgs),
     /// Resume a rollout; failed users are retried
-    #[command(after_help = "Examples:\n  agentyard rollout resume --watch")]
+    #[command(
+        after_help = "A rollout of a configuration or adapter change skips failed users instead.\n\nExamples:\n  agentyard rollout resume --watch"
+    )]
     Resume(ChangeArgs),
     /// Return users to their previous images, even when the rollout is finished
     #[command(after_help = "Examples:\n  agentyard rollout rollback --watch")]
@@ -45,7 +47,7 @@ pub enum RolloutCommand {
 /// Which rollout, and how to print it.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Id of the rollout [default: the newest]
+    /// ID of the rollout [default: the newest]
     id: Option<String>,
     /// Follow until the rollout ends or pauses
     #[arg(short, long, conflicts_with = "output")]
@@ -58,7 +60,7 @@ pub struct StatusArgs {
 /// Which rollout.
 #[derive(Debug, Args)]
 pub struct ChangeArgs {
-    /// Id of the rollout [default: the newest unfinished; for rollback: the newest]
+    /// ID of the rollout [default: the newest unfinished; for rollback: the newest]
     id: Option<String>,
     /// Follow until the rollout ends or pauses
     #[arg(short, long)]
@@ -138,7 +140,7 @@ async fn status(server: &Server, args: StatusArgs) -> Result {
     match args.output {
         Format::Name => screen::print(&format!("rollout/{}\n", clean(&id))),
         Format::Json | Format::Yaml => print_one(&ROLLOUT_USERS, &rollout, args.output),
-        Format::Table | Format::Wide => {
+        Format::Table | Format::Wide | Format::Custom(_) => {
             screen::print(&head(&rollout))?;
             let mut users = rollout["users"].as_array().cloned().unwrap_or_default();
             for user in &mut users {

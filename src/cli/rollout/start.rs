@@ -35,19 +35,19 @@ pub struct StartArgs {
     /// Continue after failures instead of pausing
     #[arg(long)]
     no_pause_on_failure: bool,
-    /// Maximum time for a user's new container to become ready, such as 90s or 5m
+    /// Maximum time for a new container to become ready, such as 90s or 5m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     health_timeout: Duration,
-    /// Time for which it must have been ready before its user counts as moved [default: container.min_ready]
+    /// Time for which the new container must stay ready before its user counts as moved [default: container.min_ready]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     min_ready: Option<Duration>,
-    /// Give the image to new users, too, once all are moved
+    /// Make the image the default of new users once all users are moved
     #[arg(long, requires = "all", conflicts_with = "detach")]
     set_default: bool,
     /// Return immediately
     #[arg(short, long)]
     detach: bool,
-    /// Show whom the rollout would move, without starting it
+    /// Show the users that the rollout would move, without starting it
     #[arg(long, conflicts_with_all = ["detach", "set_default"])]
     dry_run: bool,
 }

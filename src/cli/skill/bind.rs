@@ -12,7 +12,7 @@ use crate::cli::server::Server;
 pub struct BindArgs {
     /// Name of the skill
     skill: String,
-    /// Group, with the groups in it
+    /// Group, including the groups in it
     #[arg(long, value_name = "GROUP", required_unless_present = "user")]
     group: Option<String>,
     /// User
@@ -28,7 +28,7 @@ pub struct DeployArgs {
     /// Name of the skill
     #[arg(required_unless_present = "check")]
     skill: Option<String>,
-    /// Group, with the groups in it [default: all users]
+    /// Group, including the groups in it [default: all users]
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
     /// User [default: all users]

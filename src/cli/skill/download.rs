@@ -21,7 +21,7 @@ use crate::cli::{Failure, Result, failed};
 pub struct DownloadArgs {
     /// Name of the skill
     name: SkillName,
-    /// Version, as listed by `agentyard skill show` [default: the active one]
+    /// Version, as listed by `agentyard skill show` [default: the active version]
     #[arg(long, value_name = "NUMBER")]
     number: Option<i64>,
     /// File to write; - is standard output [default: NAME.zip]

@@ -29,7 +29,7 @@ pub enum SkillCommand {
         after_help = "Examples:\n  agentyard skill show pdf\n  agentyard skill show pdf -o json | jq .versions"
     )]
     Show(ShowArgs),
-    /// Upload a skill, or another version of it
+    /// Upload a skill, or a new version of it
     #[command(
         after_help = "Examples:\n  agentyard skill upload ./pdf\n  agentyard skill upload pdf-1.3.zip --name pdf --dry-run"
     )]

@@ -38,7 +38,7 @@ pub enum RepoCommand {
         after_help = "Examples:\n  agentyard skill repo add team https://git.example.com/team/skills.git\n  agentyard skill repo add team https://github.com/team/skills.git --ref v2 --tag --provider github --secret\n  agentyard skill repo add team git@git.example.com:team/skills.git --secret-file ~/.ssh/skills"
     )]
     Add(AddArgs),
-    /// Change a repository and pull it; what is not given stays
+    /// Change a repository and pull it; settings without an option stay
     #[command(
         after_help = "Examples:\n  agentyard skill repo save team --ref v3 --tag\n  agentyard skill repo save team --secret < token\n  agentyard skill repo save team --forget-host-key"
     )]
@@ -48,7 +48,7 @@ pub enum RepoCommand {
         after_help = "Examples:\n  agentyard skill repo pull team\n  agentyard skill repo pull team --detach"
     )]
     Pull(WhichArgs),
-    /// Cancel a pull; what was pulled before stays
+    /// Cancel a pull; the previously pulled content stays
     #[command(after_help = "Examples:\n  agentyard skill repo cancel team")]
     Cancel {
         /// Name of the repository
@@ -62,7 +62,7 @@ pub enum RepoCommand {
 /// Which list.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Name of a repository, to list the skills in it [default: list all repositories]
+    /// Repository whose skills to list [default: list all repositories]
     name: Option<String>,
     /// Filter by text
     #[arg(
@@ -110,13 +110,13 @@ pub struct SaveArgs {
     url: Option<String>,
     #[command(flatten)]
     fields: FieldArgs,
-    /// The ref is a branch
+    /// Treat the ref as a branch
     #[arg(long, conflicts_with = "tag")]
     branch: bool,
     /// Remove the stored credentials
     #[arg(long, conflicts_with_all = ["username", "provider", "secret", "secret_file"])]
     public: bool,
-    /// Trust the key that the host shows next
+    /// Forget the stored SSH host key and trust the next one
     #[arg(long)]
     forget_host_key: bool,
     /// Return immediately
@@ -130,13 +130,13 @@ pub struct FieldArgs {
     /// Branch or tag [default for a new repository: main]
     #[arg(long = "ref", value_name = "REF")]
     reference: Option<String>,
-    /// The ref is a tag
+    /// Treat the ref as a tag
     #[arg(long)]
     tag: bool,
-    /// User name [default: the provider's]
+    /// User name for the Git server [default: the usual one of the provider]
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
-    /// Who runs the server
+    /// Provider of the Git server
     #[arg(long, value_name = "PROVIDER", value_parser = ["github", "gitlab", "gitee", "other"])]
     provider: Option<String>,
     /// Prompt for the password, token or private key, or read it from standard input

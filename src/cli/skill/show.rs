@@ -29,7 +29,9 @@ pub async fn show(server: &Server, name: &str, format: Format) -> Result {
     let mut answer = server.get(&path).await?;
     skill["versions"] = answer["versions"].take();
     match format {
-        Format::Table | Format::Wide => screen::print(&render(&skill, SystemClock.now())),
+        Format::Table | Format::Wide | Format::Custom(_) => {
+            screen::print(&render(&skill, SystemClock.now()))
+        }
         Format::Json | Format::Yaml | Format::Name => print_one(kind, &skill, format),
     }
 }

@@ -30,10 +30,10 @@ pub struct UploadArgs {
     /// ZIP file, or folder to pack
     #[arg(value_name = "ZIP|FOLDER")]
     package: PathBuf,
-    /// Name of the skill [default: as SKILL.md says, else the folder's]
+    /// Name of the skill [default: the name in SKILL.md, else that of the folder]
     #[arg(long)]
     name: Option<String>,
-    /// Replace a bound skill of that name from a repository
+    /// Replace a bound skill of the same name from a repository
     #[arg(long)]
     force: bool,
     #[command(flatten)]

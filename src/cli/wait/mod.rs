@@ -30,7 +30,11 @@ pub struct WaitArgs {
     #[arg(value_name = "KIND/NAME", required = true)]
     objects: Vec<Object>,
     /// condition=TYPE[=True|False|Unknown], with TYPE Ready, Stalled or Paused; or delete
-    #[arg(long = "for", value_name = "WHAT", default_value = "condition=Ready")]
+    #[arg(
+        long = "for",
+        value_name = "CONDITION",
+        default_value = "condition=Ready"
+    )]
     goal: Goal,
     /// Maximum wait, such as 90s or 10m
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]

@@ -1,6 +1,7 @@
 //! Answers that go on.
 
 use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -11,14 +12,14 @@ use super::{ends, with_users};
 use crate::support::{PATIENCE, Stage};
 
 /// A command that prints line after line.
-struct Following {
+pub(super) struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     notes: Lines<BufReader<ChildStderr>>,
 }
 
 impl Following {
-    fn begin(stage: &Stage, line: &str) -> Self {
+    pub(super) fn begin(stage: &Stage, line: &str) -> Self {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut child = stage.command().begin(&words);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -31,7 +32,7 @@ impl Following {
     }
 
     /// Reads on until a line holds all of these.
-    async fn line_with(&mut self, parts: &[&str]) -> String {
+    pub(super) async fn line_with(&mut self, parts: &[&str]) -> String {
         let mut seen = Vec::new();
         let found = timeout(PATIENCE, async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -66,12 +67,12 @@ impl Following {
         }
     }
 
-    /// Ends it as Ctrl-C does; gives the signal it died of.
-    async fn interrupt(mut self) -> Option<i32> {
+    /// Ends it as Ctrl-C does.
+    pub(super) async fn interrupt(mut self) -> ExitStatus {
         let pid = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(pid, Signal::INT).unwrap();
         let status = timeout(PATIENCE, self.child.wait()).await;
-        status.unwrap().unwrap().signal()
+        status.unwrap().unwrap()
     }
 }
 
@@ -96,7 +97,7 @@ async fn l57_a_list_that_is_watched_outlives_the_server() {
     following.line_with(&["bob", "Paused"]).await;
     following.note_with("the server answers again").await;
     // By the signal, which shells show as 130.
-    assert_eq!(following.interrupt().await, Some(2));
+    assert_eq!(following.interrupt().await.signal(), Some(2));
 }
 
 #[tokio::test]

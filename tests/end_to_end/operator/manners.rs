@@ -15,7 +15,7 @@ async fn a_slip_of_the_finger_is_guessed_and_ends_by_code() {
         ("descrbe container/alice", 2, "'describe'"),
         ("get users --searchh x", 2, "'--search'"),
         ("wait user/alice --for=condition=Reddy", 2, "\"Ready\""),
-        ("get container/alice user/alice", 2, "one kind at a time"),
+        ("get users,containerz", 2, "\"container\""),
     ] {
         let slip = ends(&stage, line, code).await;
         assert!(slip.stderr.contains(guess), "{line}: {}", slip.stderr);
@@ -34,6 +34,7 @@ async fn without_a_server_every_question_says_what_to_do() {
     for line in [
         "get users",
         "get users --watch",
+        "get users,groups --sort-by name",
         "describe container/alice",
         "diff",
         "events",
@@ -46,6 +47,9 @@ async fn without_a_server_every_question_says_what_to_do() {
         "audit export",
         "config get",
         "config set image.tag=2",
+        "config get --modified",
+        "config explain image.tag",
+        "config set agent.a=1",
         "config history",
         "config rollback 1",
         "config apply",
@@ -59,6 +63,20 @@ async fn without_a_server_every_question_says_what_to_do() {
         "get executors",
         "executor disconnect 1",
         "user token rotate alice",
+        "user create alice",
+        "user delete alice --yes",
+        "user limits alice",
+        "user sessions alice",
+        "user reset-password alice --random",
+        "superadmin list",
+        "superadmin create dora",
+        "start container/alice",
+        "debug container/alice",
+        "logs alice",
+        "logs alice -f",
+        "top",
+        "api-token list",
+        "api-token create ci --role read",
         "auth test",
         "auth sync",
         "auth whitelist",
@@ -108,6 +126,7 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
             ],
             "config" => vec![
                 "config get",
+                "config explain",
                 "config set",
                 "config unset",
                 "config history",
@@ -152,9 +171,27 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
                 "group remove",
                 "group members",
             ],
-            "user" => vec!["user token rotate"],
+            "user" => vec![
+                "user create",
+                "user delete",
+                "user disable",
+                "user enable",
+                "user limits",
+                "user sessions",
+                "user reset-password",
+                "user token rotate",
+            ],
+            "superadmin" => vec![
+                "superadmin list",
+                "superadmin create",
+                "superadmin delete",
+                "superadmin reset-password",
+            ],
             "executor" => vec!["executor disconnect"],
             "model" => vec!["model show", "model set", "model try"],
+            "api-token" => vec!["api-token create", "api-token list", "api-token revoke"],
+            "context" => vec!["context list", "context use"],
+            "backup" => vec!["backup", "backup list", "backup verify"],
             "archive" => vec!["archive list", "archive show", "archive restore"],
             "auth" => vec!["auth test", "auth sync", "auth whitelist", "auth switch"],
             other => vec![other],
@@ -176,7 +213,12 @@ async fn completions_load_and_name_the_commands() {
     let stage = Stage::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = ends(&stage, &format!("completions {shell}"), 0).await;
-        for word in ["describe", "fail-fast"] {
+        // Scripts of these shells ask the program.
+        let words = match shell {
+            "bash" | "zsh" | "fish" => ["AGENTYARD_COMPLETE", "agentyard"],
+            _ => ["AGENTYARD_COMPLETE", "--"],
+        };
+        for word in words {
             assert!(script.stdout.contains(word), "{shell}: {word}");
         }
         if shell == "bash" {
@@ -194,6 +236,86 @@ async fn completions_load_and_name_the_commands() {
         }
     }
     ends(&stage, "completions tcsh", 2).await;
+}
+
+/// Completions that bash proposes for a line, by the script that the program prints.
+async fn proposed(stage: &Stage, line: &str) -> Vec<String> {
+    let script = ends(stage, "completions bash", 0).await;
+    let file = stage.path().join("completions.bash");
+    std::fs::write(&file, &script.stdout).unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_agentyard"));
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "source {}; COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); COMP_TYPE=9; \
+         _clap_complete_agentyard agentyard \"${{COMP_WORDS[COMP_CWORD]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        file.display(),
+        words.join(" ")
+    );
+    let output = tokio::process::Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .env("PATH", path)
+        .env("AGENTYARD_DATA_DIR", stage.data())
+        .output()
+        .await
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.lines().map(|word| word.trim_end().to_owned());
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+#[tokio::test]
+async fn bash_completes_what_the_server_has() {
+    let stage = Stage::new();
+    // Without a server: words of this program, and no complaint.
+    let containers = proposed(&stage, "agentyard get conta").await;
+    assert_eq!(containers, ["containers"]);
+    assert_eq!(
+        proposed(&stage, "agentyard describe container/al").await,
+        [""; 0]
+    );
+    let (_service, admin) = super::with_users(&stage, &["alice", "albert", "bob"]).await;
+    let form = [("name", "alps")];
+    admin
+        .post("/api/admin/groups/create", &form)
+        .await
+        .expect(200);
+    for (line, expected) in [
+        (
+            "agentyard describe container/al",
+            &["container/albert", "container/alice"][..],
+        ),
+        ("agentyard get users al", &["albert", "alice"]),
+        ("agentyard exec al", &["albert", "alice"]),
+        ("agentyard group delete al", &["alps"]),
+        ("agentyard user disable al", &["albert", "alice"]),
+        ("agentyard logs bo", &["bob"]),
+        ("agentyard config get web.auth", &["web.auth_mode"]),
+        ("agentyard config set web.auth", &["web.auth_mode="]),
+        ("agentyard restart container/b", &["container/bob"]),
+        ("agentyard mo", &["model"]),
+    ] {
+        let mut found = proposed(&stage, line).await;
+        found.sort_unstable();
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn doctor_checks_a_running_server() {
+    let stage = Stage::new();
+    let (_service, _admin) = super::with_users(&stage, &[]).await;
+    let doctor = super::run(&stage, "doctor -o json").await;
+    let found: serde_json::Value = serde_json::from_str(&doctor.stdout).unwrap();
+    let checks = found["checks"].as_array().unwrap();
+    let of = |name: &str| checks.iter().find(|one| one["check"] == name).unwrap();
+    assert_eq!(of("engine")["result"], "failed", "{found}");
+    assert_eq!(of("database")["result"], "ok", "{found}");
+    assert_eq!(doctor.status.code(), Some(1));
 }
 
 #[tokio::test]

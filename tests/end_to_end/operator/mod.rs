@@ -1,10 +1,15 @@
 //! The command line over the administration socket, as an operator uses it.
 
 mod asking;
+mod choosing;
+mod daily;
 mod engine;
 mod executors;
 mod following;
+mod life;
+mod machine;
 mod manners;
+mod remote;
 mod scripted;
 mod skills;
 

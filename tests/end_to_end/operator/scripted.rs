@@ -45,7 +45,7 @@ fn evil() -> Value {
         "generation": 1, "observed_generation": 1, "paused": false,
         "conditions": [{"type": "Ready", "status": "False", "reason": "CrashLoop",
             "message": EVIL, "remedy": "Read the log.", "last_transition_at": "2026-05-11T11:46:40Z"}],
-        "failures": 0, "desired": {"image": EVIL}, "observed": {"image_ref": EVIL},
+        "failures": 0, "desired": {"image": EVIL}, "observed": {"image_ref": EVIL, "ends": [{"at": "2026-05-11T11:41:40Z", "cause": EVIL, "log": [EVIL]}]},
         "next": EVIL, "force": {"command": format!("agentyard retry {EVIL}")},
         "plan": {"actions": [EVIL]},
         "events": [{"id": 1, "object": "container/eve", "reason": "x", "action": "", "message": EVIL,
@@ -61,6 +61,12 @@ async fn what_an_agent_wrote_cannot_play_with_the_terminal() {
             ok(&json!({"objects": [evil()], "page": 1, "total_pages": 1}))
         }
         path if path.starts_with("/api/admin/events") => ok(&json!({"events": evil()["events"]})),
+        path if path.ends_with("&follow=true") => {
+            format!(
+                "HTTP/1.1 200 X\r\nconnection: close\r\n\r\ndata: {EVIL}\n\nevent: end\ndata:\n\n"
+            )
+        }
+        path if path.starts_with("/api/admin/container/logs") => ok(&json!({"logs": EVIL})),
         "/api/admin/reconcile" => ok(&json!({"reconcilers": []})),
         _ => answer(500, &json!({"success": false, "error": EVIL}).to_string()),
     });
@@ -69,6 +75,9 @@ async fn what_an_agent_wrote_cannot_play_with_the_terminal() {
         ("describe container/eve", 0),
         ("diff container/eve", 1),
         ("events", 0),
+        ("logs eve", 0),
+        ("logs eve --follow", 0),
+        ("logs eve --previous", 0),
         ("wait container/eve --timeout 0s", 124),
         ("wait container/eve --fail-fast", 1),
         ("get users", 1),
@@ -110,7 +119,16 @@ async fn the_audit_log_is_listed_verified_and_exported() {
     let program = env!("CARGO_BIN_EXE_agentyard");
     let data = stage.data().display().to_string();
     let list = tokio::process::Command::new(program)
-        .args(["audit", "list", "--search", "b o", "--data-dir", &data])
+        .args([
+            "audit",
+            "list",
+            "--search",
+            "b o",
+            "-o",
+            "wide",
+            "--data-dir",
+            &data,
+        ])
         .output();
     let list = String::from_utf8(list.await.unwrap().stdout).unwrap();
     let lines: Vec<&str> = list.lines().collect();
@@ -196,4 +214,84 @@ async fn a_watched_list_is_told_what_changes_and_lists_again_only_when_it_must()
         "a First", "b First", "c First", "b Second", "b Third", "c Gone",
     ];
     assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn status_shows_what_is_known_while_the_database_is_away() {
+    let stage = Stage::new();
+    let away = || {
+        answer(
+            503,
+            &json!({"success": false, "error": "the database is away"}).to_string(),
+        )
+    };
+    serve(&stage, move |path| match path {
+        "/readyz" => answer(503, "database: unavailable\nengine: ok\n"),
+        _ => away(),
+    });
+    let status = ends(&stage, "status", 69).await;
+    let expected = "database: unavailable\nengine: ok\nreconcilers: not known: the database is away\n\
+                    objects that are not ready: not known: the database is away\n";
+    assert_eq!(status.stdout, expected);
+    assert_eq!(status.stderr, "error: the server is not ready\n");
+}
+
+#[tokio::test]
+async fn rollouts_are_listed_with_image_and_progress() {
+    let stage = Stage::new();
+    let rollout = |id: &str, phase: &str, failed: u64| {
+        json!({"id": id, "type": "upgrade", "phase": phase, "reference": "docker.io/agent:v2", "message": "",
+            "created_at": "2026-05-11T11:46:40Z", "progress": {"total": 20, "done": 3, "failed": failed}})
+    };
+    let rollouts = json!({"rollouts": [rollout("b", "paused", 1), rollout("a", "succeeded", 0)], "page": 1, "total_pages": 1});
+    serve(&stage, move |path| match path {
+        "/api/admin/images/rollouts?page=1&page_size=200" => ok(&rollouts),
+        other => answer(404, &json!({"success": false, "error": other}).to_string()),
+    });
+    let table = ends(&stage, "get rollouts --no-headers", 0).await.stdout;
+    let words: Vec<&str> = table.split_whitespace().take(7).collect();
+    let expected = [
+        "b",
+        "upgrade",
+        "paused",
+        "docker.io/agent:v2",
+        "3/20,",
+        "1",
+        "failed",
+    ];
+    assert_eq!(words, expected, "{table}");
+    for (line, expected) in [
+        ("get rollouts -l state=paused -o name", "rollout/b\n"),
+        ("get rollouts --not-ready -o name", "rollout/b\n"),
+        (
+            "get rollouts --sort-by name -o name",
+            "rollout/a\nrollout/b\n",
+        ),
+    ] {
+        assert_eq!(ends(&stage, line, 0).await.stdout, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn skill_of_several_is_asked_for_by_name() {
+    let stage = Stage::new();
+    let skills = json!({"skills": [{"name": "pdf", "path": "skills/pdf"}, {"name": "docx", "path": "skills/docx"}],
+        "page": 1, "total_pages": 1});
+    serve(&stage, move |path| match path {
+        "/api/admin/skills/repos/list?name=team&page=1&page_size=200" => ok(&skills),
+        other => answer(500, &json!({"success": false, "error": other}).to_string()),
+    });
+    let refused = ends(&stage, "skill install team", 1).await;
+    assert!(
+        refused.stderr.contains("has 2 skills") && refused.stderr.ends_with("\n  pdf\n  docx\n"),
+        "{}",
+        refused.stderr
+    );
+    // A repository that is not there is the server's to name.
+    let other = ends(&stage, "skill install others", 1).await;
+    assert!(
+        other.stderr.contains("/api/admin/skills/install"),
+        "{}",
+        other.stderr
+    );
 }

@@ -1,4 +1,5 @@
 import { account } from './en/account';
+import { apiTokens } from './en/api-tokens';
 import { auth } from './en/auth';
 import { channels } from './en/channels';
 import { chat } from './en/chat';
@@ -52,6 +53,7 @@ export const en = {
   ...reconcile,
   ...records,
   ...signin,
+  ...apiTokens,
   ...superadmins,
   ...userDetail,
   ...users,

@@ -1,4 +1,5 @@
 import { account } from './zh/account';
+import { apiTokens } from './zh/api-tokens';
 import { auth } from './zh/auth';
 import { channels } from './zh/channels';
 import { chat } from './zh/chat';
@@ -53,6 +54,7 @@ export const zh: Record<MessageKey, string> = {
   ...reconcile,
   ...records,
   ...signin,
+  ...apiTokens,
   ...superadmins,
   ...userDetail,
   ...users,

@@ -33,6 +33,7 @@ const DEGRADED: ReadonlySet<Reason> = new Set<Reason>([
   'HostOpen',
   'QuotaNearlyUsed',
   'StorageLow',
+  'BackupFailed',
 ]);
 const HELD: ReadonlySet<Reason> = new Set<Reason>(['MassRemoval', 'RolloutPaused']);
 

@@ -47,6 +47,8 @@ pub(super) struct Connection {
     questions: BTreeMap<u64, Question>,
     readers: BTreeSet<JobId>,
     late: u64,
+    /// Number of jobs that have had their turn.
+    admitted: u64,
     /// Since when answers that nobody waits for are counted, and how many there were.
     unasked: (Moment, u32),
 }
@@ -64,6 +66,7 @@ impl Connection {
             questions: BTreeMap::new(),
             readers: BTreeSet::new(),
             late: 0,
+            admitted: 0,
             unasked: (now, 0),
         }
     }
@@ -105,6 +108,7 @@ impl Connection {
         };
         if room {
             self.jobs.insert(job);
+            self.admitted += 1;
             if lane == Lane::Read {
                 self.readers.insert(job);
             }
@@ -210,6 +214,7 @@ impl Connection {
             since: self.since,
             jobs: self.jobs.len(),
             late: self.late,
+            admitted: self.admitted,
         }
     }
 }

@@ -35,6 +35,7 @@ impl Moment {
     Hash,
     strum::Display,
     strum::EnumString,
+    strum::IntoStaticStr,
     serde::Serialize,
     serde::Deserialize,
     utoipa::ToSchema,
@@ -341,6 +342,8 @@ pub struct Presence<'a> {
     pub since: Moment,
     /// How many jobs are at it.
     pub jobs: usize,
+    /// Number of jobs that were or are at it.
+    pub admitted: u64,
     /// How many answers came when nobody waited for them.
     pub late: u64,
 }

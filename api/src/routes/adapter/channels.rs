@@ -13,12 +13,13 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::Input;
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("adapter_channels", "/api/admin/agent/channels", channels)
+            .tokens(Tokens::Read)
             .title(Area::Adapter, "List channels of the active adapter")
             .about(
                 "For each channel: the configuration versions that know it, and those in which \

@@ -24,7 +24,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Converging, Until};
 
 /// The routes of this file, and of those below it.
@@ -35,6 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/migration-rules/refresh",
             refresh,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Adapter, "Update the adapter from its source")
         .about(
             "Only a newer package replaces the active one. The answer waits 10 s unless \
@@ -56,6 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/migration-rules/rollback",
             roll_back,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Adapter, "Roll back to the previous adapter")
         .about(
             "A second call switches back again. `if_generation` is compared with the \

@@ -15,18 +15,20 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("adapter_show", "/api/admin/migration-rules", show)
+            .tokens(Tokens::Read)
             .title(Area::Adapter, "Get the active adapter")
             .about(
                 "What it declares: for each version of the agent the configuration version, and \
                  the migrations from the previous version.",
             ),
         Route::get("adapter_list", "/api/admin/adapters", list)
+            .tokens(Tokens::Read)
             .title(Area::Adapter, "List retained adapters")
             .about(
                 "The active one, the previous one, and the one that the service was started with; \

@@ -19,7 +19,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, MOST_PROBLEMS, Result};
 use crate::input::{FILE, Input};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 
 /// The largest adapter package that is taken, in bytes.
 pub(super) const ADAPTER_LIMIT: u64 = 16 * 1024 * 1024;
@@ -32,6 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/migration-rules/upload",
             upload,
         )
+.tokens(Tokens::Admin)
         .title(Area::Adapter, "Upload and activate an adapter")
         .about(
             "Any valid package is accepted, also one of an older version. It stays active \

@@ -14,7 +14,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +23,7 @@ mod tests;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("archives", "/api/admin/archives", list)
+.tokens(Tokens::Read)
             .title(Area::Operators, "List archives of deleted users")
             .about(
                 "Newest first, always one page. `search` matches names of users. `agentyard archive` shows, restores \

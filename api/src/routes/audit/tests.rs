@@ -316,6 +316,12 @@ fn case(id: &str) -> Case {
             "groups, with confirmation",
         ),
         "whitelist_save" => (&[("users", "a,b")], "whitelist", "replaced; 2 names"),
+        "api_tokens_create" => (
+            &[("name", "ci"), ("role", "read"), ("expires_in", "90d")],
+            "api-token/ci",
+            "role read; expires ",
+        ),
+        "api_tokens_revoke" => (&[("name", "ci")], "api-token/ci", ""),
         "superadmins_create" => (&[("username", "eve")], "superadmin/eve", ""),
         "superadmins_delete" => (&[("username", "second")], "superadmin/second", ""),
         "superadmins_password" => (
@@ -569,7 +575,10 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
 /// Everything in an answer that nobody else may know.
 fn secrets_of(answer: &Answer) -> Vec<String> {
     let mut found = Vec::new();
-    let mut look = |value: &Value| found.extend(value["password"].as_str().map(str::to_owned));
+    let mut look = |value: &Value| {
+        let secrets = ["password", "token"].map(|field| value[field].as_str());
+        found.extend(secrets.into_iter().flatten().map(str::to_owned));
+    };
     look(&answer.body);
     if let Some(results) = answer.body["results"].as_array() {
         results.iter().for_each(look);

@@ -13,13 +13,14 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::ports::{CheckStep, DirectoryCheck, DirectoryWanted};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::config::refused;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("auth_test_ldap", "/api/admin/auth/test-ldap", test)
+.tokens(Tokens::Admin)
             .title(Area::Authentication, "Test directory settings")
             .about(
                 "Binds, searches users and queries groups with the settings that are sent; what is \

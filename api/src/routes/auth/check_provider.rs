@@ -14,12 +14,13 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::ports::CheckStep;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("auth_test_oidc", "/api/admin/auth/test-oidc", test)
+.tokens(Tokens::Admin)
             .title(Area::Authentication, "Test identity provider settings")
             .about(
                 "Asks the provider for its description and keys, whether it takes the redirect URL, and whether it knows the \

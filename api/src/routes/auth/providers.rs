@@ -9,13 +9,14 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::settings::{AuthMode, WebSettings};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("auth_providers", "/api/admin/auth/providers", list)
+.tokens(Tokens::Read)
             .title(Area::Authentication, "List authentication modes")
             .about("For each: what it can do, its configuration keys, and the requests that belong to it."),
     ]

@@ -12,7 +12,7 @@ use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::Input;
 use crate::ports::SyncPlan;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Settled, State, Until};
 
 /// The routes of this file.
@@ -37,6 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
     ];
     vec![
         Route::post("auth_sync_users", "/api/admin/auth/sync-users", users)
+.tokens(Tokens::Admin)
             .title(Area::Authentication, "Synchronise users and groups")
             .about(
                 "Users whom the directory has are created or brought up to date; those it no longer has are \
@@ -49,6 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(FAILURES),
         Route::post("auth_sync_groups", "/api/admin/auth/sync-groups", groups)
+.tokens(Tokens::Admin)
             .title(Area::Authentication, "Synchronise groups")
             .about("As sync-users for groups and their members; no user is created, disabled or deleted.")
             .ldap_only()

@@ -14,13 +14,14 @@ use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::Input;
 use crate::ports::{DirectoryListing, DirectoryUser};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::routes::page::{Page, cut};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("auth_ldap_users", "/api/admin/auth/ldap-users", list)
+            .tokens(Tokens::Read)
             .title(Area::Authentication, "List users of the directory")
             .about("Asks the directory now, or reads the local copy with `source=snapshot`.")
             .ldap_only()

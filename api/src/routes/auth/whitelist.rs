@@ -11,7 +11,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::routes::page::{Page, read_page, search};
 use crate::routes::params::names;
 
@@ -19,10 +19,12 @@ use crate::routes::params::names;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("whitelist_list", "/api/admin/whitelist", list)
+.tokens(Tokens::Read)
             .title(Area::Authentication, "Get the whitelist")
             .about("Who may sign in while `ldap.whitelist_enabled` or `oidc.whitelist_enabled` is set. Enabled and empty, nobody may.")
             .paged(),
         Route::post("whitelist_save", "/api/admin/whitelist", save)
+.tokens(Tokens::Admin)
             .title(Area::Authentication, "Change the whitelist")
             .about(
                 "`users` replaces it; `add` and `remove` change it. Whoever is no longer on it is \

@@ -11,7 +11,7 @@ use super::{CHAT_OFF, HELD, NO_CONVERSATION};
 use crate::answer::Resource;
 use crate::chat::{schema_document, serve};
 use crate::deps::Deps;
-use crate::dispatch::{Anyone, OrdinaryUser};
+use crate::dispatch::{Actor, Anyone, OrdinaryUser};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
@@ -72,7 +72,10 @@ async fn connect(
     let opened = deps.chats.open(&deps, &session.account, id).await?;
     let (upgrade, switching) = accept_websocket(&input.meta.headers, input.upgrade)?;
     let shutdown = deps.shutdown.clone();
-    let (tasks, dead) = (deps.tasks.clone(), live::death(deps, Some(session)));
+    let (tasks, dead) = (
+        deps.tasks.clone(),
+        live::death(deps, Actor::Session(session)),
+    );
     tasks.spawn(async move {
         match upgrade.await {
             Ok(io) => serve(TokioIo::new(io), opened, epoch.zip(after), dead, shutdown).await,

@@ -16,7 +16,7 @@ use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::groups;
 use crate::routes::params::{given, present_user};
 use crate::wait::{self, Change, Changed, Converging, State};
@@ -25,6 +25,7 @@ use crate::wait::{self, Change, Changed, Converging, State};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("config_apply", "/api/admin/config/apply", apply)
+.tokens(Tokens::Admin)
             .title(
                 Area::Configuration,
                 "Apply the configuration to agents' files",

@@ -14,13 +14,14 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::page::{Page, read_page, search};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("config_history", "/api/admin/config/history", list)
+.tokens(Tokens::Read)
             .title(Area::Configuration, "List changes of the configuration")
             .about(
                 "Newest first, always one page; the newest 1,000 saves are kept. Values are \
@@ -29,6 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .paged(),
         Route::post("config_rollback", "/api/admin/config/rollback", rollback)
+.tokens(Tokens::Admin)
             .title(Area::Configuration, "Roll back the configuration")
             .about(
                 "Every key that has changed since the revision returns to its value after that \

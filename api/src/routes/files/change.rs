@@ -7,10 +7,11 @@ use utoipa::ToSchema;
 use super::recorded::Change;
 use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, failures, path};
 use crate::answer::Answer;
+use crate::auth::Account;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
-use crate::input::Input;
+use crate::input::{Input, Meta};
 use crate::route::{Area, Route};
 
 /// The routes of this file.
@@ -37,10 +38,10 @@ pub struct Made {
     /// The directory that it is to lie in, relative to the workspace; default: its top.
     #[serde(default)]
     #[schema(example = "notes")]
-    path: String,
+    pub(in crate::routes) path: String,
     /// Its name.
     #[schema(example = "2026")]
-    name: String,
+    pub(in crate::routes) name: String,
 }
 
 /// `POST /api/files/mkdir`.
@@ -52,8 +53,21 @@ async fn mkdir(
     input: Input<Made>,
     deps: Deps,
 ) -> Result<Answer> {
-    let made = path("path", &input.params.path)?
-        .join(&input.params.name)
+    make_directory(session.account, input.params, input.meta, &deps).await
+}
+
+/// Makes a directory in the workspace of `account`.
+///
+/// # Errors
+/// As the route.
+pub(in crate::routes) async fn make_directory(
+    account: Account,
+    params: Made,
+    meta: Meta,
+    deps: &Deps,
+) -> Result<Answer> {
+    let made = path("path", &params.path)?
+        .join(&params.name)
         .map_err(|rule| ApiError::invalid("name", rule.to_string()))?;
     let message = format!("made {:?}", made.as_str());
     let change = Change {
@@ -64,7 +78,7 @@ async fn mkdir(
         detail: String::new(),
         room: None,
     };
-    change.make(&deps, session, input.meta).await?;
+    change.make(deps, account, meta).await?;
     Ok(Answer::plain(message))
 }
 
@@ -108,6 +122,6 @@ async fn rename(
         detail: String::new(),
         room: None,
     };
-    change.make(&deps, session, input.meta).await?;
+    change.make(&deps, session.account, input.meta).await?;
     Ok(Answer::plain(message))
 }

@@ -65,16 +65,28 @@ async fn download(
     input: Input<Which>,
     deps: Deps,
 ) -> Result<FileDownload> {
-    let path = path("path", &input.params.path)?;
-    let workspace = deps.files.find(&session.account).await?;
+    let headers = &input.meta.headers;
+    send_entry(&session.account, &input.params.path, headers, &deps).await
+}
+
+/// Sends a file or directory of the workspace of `account`.
+///
+/// # Errors
+/// As the route.
+pub(in crate::routes) async fn send_entry(
+    account: &Account,
+    asked: &str,
+    headers: &HeaderMap,
+    deps: &Deps,
+) -> Result<FileDownload> {
+    let path = path("path", asked)?;
+    let workspace = deps.files.find(account).await?;
     let workspace = workspace.ok_or_else(|| ApiError::not_found(format!("{:?}", path.as_str())))?;
     let (opened_in, file) = (Arc::clone(&workspace), path.clone());
     let opened = deps.files.run(move || opened_in.open_file(&file)).await?;
     let reply = match opened {
-        Ok(file) => of_file(&deps.files, path.name(), file, &input.meta.headers)?,
-        Err(FileError::NotAFile { .. }) => {
-            of_directory(&deps, &session.account, workspace, path).await?
-        }
+        Ok(file) => of_file(&deps.files, path.name(), file, headers)?,
+        Err(FileError::NotAFile { .. }) => of_directory(deps, account, workspace, path).await?,
         Err(error) => return Err(refused(error)),
     };
     Ok(FileDownload::new(reply))

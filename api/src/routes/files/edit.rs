@@ -170,7 +170,7 @@ async fn save(
         detail,
         room,
     };
-    let etag = change.make(&deps, session, input.meta).await?;
+    let etag = change.make(&deps, session.account, input.meta).await?;
     Ok(Answer::ok(message, Saved { etag }))
 }
 

@@ -15,7 +15,12 @@ use crate::files::refused;
 use crate::input::Input;
 use crate::route::{Area, Route};
 use crate::routes::images::{minute, size_text};
-use crate::routes::page::Page;
+use crate::routes::page::{Page, search};
+
+/// Most entries of an answer that is no page.
+const MOST_AT_ONCE: usize = 10_000;
+/// Most bytes of names and paths in an answer.
+const MOST_TEXT: usize = 8 << 20;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -23,9 +28,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("files", "/api/files", list)
             .title(Area::Files, "List my files")
             .about(
-                "A page of it: without `page`, the first one. Directories come first. Links are listed and not followed; \
+                "Without `page`, `page_size` and `search` all of it, but at most 10,000 entries and 8 MiB of names and paths; what \
+                 is left out is on further pages (`truncated`). Directories come first. Links are listed and not followed; \
                  named pipes, sockets and devices are listed and never opened. Of more than 200,000 entries the rest is \
-                 left out (`truncated`). The workspace of a new user is empty.",
+                 left out of all pages. The workspace of a new user is empty.",
             )
             .paged()
             .fails(failures![]),
@@ -103,7 +109,7 @@ pub struct Directory {
     quota_mb: u64,
     /// Most files and directories in it; 0 = as many as there is room for.
     quota_files: u64,
-    /// There are more entries than are listed.
+    /// There are more entries than are listed here; of a page: than any page lists.
     truncated: bool,
     #[serde(flatten)]
     page: Page,
@@ -155,14 +161,17 @@ async fn list(
 ) -> Result<Answer<Directory>> {
     let path = super::path("path", &input.params.path)?;
     let order = order(input.params.sort.as_deref())?;
-    // An agent may fill a directory: there is no list of everything.
-    let paging = input.paging.unwrap_or_default();
+    // An agent may fill a directory: a list of everything ends somewhere.
+    let (paging, search) = (input.paging.clone(), search(input.paging.as_ref()));
     let workspace = deps.files.find(&session.account).await?;
     let (entries, total, truncated) = match workspace {
         Some(workspace) => {
-            let (path, paging) = (path.clone(), paging.clone());
+            let (path, search) = (path.clone(), search.to_owned());
             let work = move || {
-                workspace.list(&path, order, &paging.search, |total| {
+                workspace.list(&path, order, &search, |total| {
+                    let Some(paging) = paging else {
+                        return 0..MOST_AT_ONCE;
+                    };
                     let (page, _) = paging.clamp(total as u64);
                     let size = paging.page_size as usize;
                     let begin = (page as usize).saturating_sub(1).saturating_mul(size);
@@ -191,18 +200,29 @@ async fn list(
         path: path.to_owned(),
     }));
     let quota = deps.settings().quota;
+    let mut left = MOST_TEXT;
+    let entries = entries.into_iter().map(|found| entry(&path, found));
+    let mut is_cut = input.paging.is_none() && total > MOST_AT_ONCE;
+    let entries = entries.map_while(|entry| {
+        let text = entry.name.len() + entry.rel_path.len();
+        let kept = left.checked_sub(text);
+        is_cut |= kept.is_none();
+        left = kept?;
+        Some(entry)
+    });
+    let entries = entries.collect();
     let listed = Directory {
-        entries: entries
-            .into_iter()
-            .map(|found| entry(&path, found))
-            .collect(),
+        entries,
         path: path.to_string(),
         breadcrumb,
-        truncated,
+        truncated: truncated || is_cut,
         usage,
         quota_mb: quota.megabytes,
         quota_files: quota.files,
-        page: Page::of(Some(&paging), i64::try_from(total).unwrap_or(i64::MAX)),
+        page: Page::of(
+            input.paging.as_ref(),
+            i64::try_from(total).unwrap_or(i64::MAX),
+        ),
     };
     Ok(Answer::ok("", listed))
 }

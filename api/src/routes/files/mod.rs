@@ -14,7 +14,11 @@ pub(in crate::routes) mod tests;
 mod trash;
 mod upload;
 
+pub(in crate::routes) use change::{Made, make_directory};
+pub(in crate::routes) use download::send_entry;
 pub(in crate::routes) use file_bytes::file_bytes;
+pub(in crate::routes) use upload::{ALL_FILES, Files, Form, place_files};
+
 use schema::home::workspace::WorkspacePath;
 
 use crate::error::{ApiError, Result};
@@ -86,7 +90,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// Reads a path; `field` is what the request calls it.
-fn path(field: &str, text: &str) -> Result<WorkspacePath> {
+pub(in crate::routes) fn path(field: &str, text: &str) -> Result<WorkspacePath> {
     text.parse::<WorkspacePath>()
         .map_err(|rule| ApiError::invalid(field, rule.to_string()))
 }

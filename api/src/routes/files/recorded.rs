@@ -1,4 +1,4 @@
-//! Changes of the caller's workspace, which are recorded before they are made.
+//! Changes of a user's workspace, which are recorded before they are made.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use schema::error::DbError;
 use schema::home::workspace::{FileError, Workspace};
 use schema::usage;
 
+use crate::auth::Account;
 use crate::deps::{Dependencies, Deps};
-use crate::dispatch::Session;
 use crate::error::{ApiError, Result};
 use crate::files::refused;
 use crate::input::Meta;
@@ -34,13 +34,13 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
     /// Makes the change. The audit trail says first that it is made, and afterwards if it failed: what cannot be recorded is not done,
     /// but for a removal while the disk that it lies on with the database is full: that is recorded afterwards, or the log says that it cannot
     /// be. Once begun it goes on to its end, also when the client is gone.
-    pub(super) async fn make(self, deps: &Deps, session: Session, meta: Meta) -> Result<T> {
-        let workspace = deps.files.open(&session.account).await?;
+    pub(super) async fn make(self, deps: &Deps, account: Account, meta: Meta) -> Result<T> {
+        let workspace = deps.files.open(&account).await?;
         let subject = Arc::new(self.subject);
         let (check, checked) = (self.check, Arc::clone(&subject));
         let checking = deps.files.run(move || check(&workspace, &checked));
         checking.await?.map_err(refused)?;
-        let turn = deps.files.change(&session.account, self.removes).await?;
+        let turn = deps.files.change(&account, self.removes).await?;
         let Self {
             make,
             room,
@@ -53,7 +53,7 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
             let deps = &task_deps;
             let trail = Trail {
                 deps,
-                session: &session,
+                account: &account,
                 meta: &meta,
             };
             let recorded = match trail.begin(&detail).await {
@@ -62,12 +62,12 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
             };
             let made = turn.run(move |workspace| make(workspace, &subject)).await;
             if !recorded && let Err(error) = trail.begin(&detail).await {
-                tracing::error!(user = %session.account.name, %error, "files were removed, and that cannot be recorded");
+                tracing::error!(user = %account.name, %error, "files were removed, and that cannot be recorded");
                 return Err(error.into());
             }
             let change = trail.end(matches!(made, Ok(Ok(_)))).await;
             if let Err(error) = &change {
-                tracing::warn!(user = %session.account.name, %error, "files were changed, and the end of that cannot be recorded");
+                tracing::warn!(user = %account.name, %error, "files were changed, and the end of that cannot be recorded");
             }
             let takes_space = match &made {
                 Ok(Err(error)) => matches!(error, FileError::Partly(_)),
@@ -85,13 +85,13 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
 /// What the audit trail says of a change, and the measuring of the workspace.
 struct Trail<'a> {
     deps: &'a Dependencies,
-    session: &'a Session,
+    account: &'a Account,
     meta: &'a Meta,
 }
 
 impl Trail<'_> {
     fn about(&self, detail: &str) -> About {
-        About::object("workspace", &self.session.account.name).detail(detail)
+        About::object("workspace", &self.account.name).detail(detail)
     }
 
     async fn begin(&self, detail: &str) -> Result<(), DbError> {
@@ -101,7 +101,7 @@ impl Trail<'_> {
 
     /// A measurement that began before this may have missed what was changed. Returns the number of the change.
     async fn end(&self, completed: bool) -> Result<i64, DbError> {
-        let uid = &self.session.account.uid;
+        let uid = &self.account.uid;
         if completed {
             return self.deps.writer.workspace_changed(uid).await;
         }

@@ -979,3 +979,46 @@ async fn deleted_files_come_back_from_the_trash() {
     );
     assert_eq!(own.get("/api/files/trash").await.body["total"], 0);
 }
+
+#[tokio::test]
+async fn listing_without_a_page_is_whole_up_to_a_bound() {
+    let own = own().await;
+    for (count, shown, truncated) in [(45, 45, false), (10_050, 10_000, true)] {
+        let folder = format!("of-{count}");
+        fs::create_dir(own.at(&folder)).unwrap();
+        for n in 0..count {
+            fs::write(own.at(&format!("{folder}/{n:05}")), "").unwrap();
+        }
+        let answer = own.get(&format!("/api/files?path={folder}")).await;
+        let body = &answer.body;
+        let entries = body["entries"].as_array().unwrap();
+        assert_eq!(
+            (entries.len(), &body["truncated"]),
+            (shown, &json!(truncated))
+        );
+        assert_eq!(
+            (&body["total"], &body["page_size"]),
+            (&json!(count), &json!(count))
+        );
+        assert_eq!(entries[shown - 1]["name"], format!("{:05}", shown - 1));
+        // With any of the parameters of a page, it is one.
+        let page = own.get(&format!("/api/files?path={folder}&page=1")).await;
+        assert_eq!(page.body["entries"].as_array().unwrap().len(), 20);
+        assert_eq!(page.body["truncated"], false);
+    }
+}
+
+#[tokio::test]
+async fn listing_of_long_paths_is_bounded_by_its_text() {
+    let own = own().await;
+    let deep = vec!["d".repeat(250); 12].join("/");
+    fs::create_dir_all(own.at(&deep)).unwrap();
+    for n in 0..3000 {
+        fs::write(own.at(&format!("{deep}/{n:05}")), "").unwrap();
+    }
+    let answer = own.get(&format!("/api/files?path={deep}")).await;
+    let shown = answer.body["entries"].as_array().unwrap().len();
+    assert!((2500..3000).contains(&shown), "{shown}");
+    assert_eq!(answer.body["truncated"], true);
+    assert_eq!(answer.body["total"], 3000);
+}

@@ -84,7 +84,7 @@ async fn delete(
                 detail: "permanent".to_owned(),
                 room: None,
             };
-            change.make(&deps, session, input.meta).await?
+            change.make(&deps, session.account, input.meta).await?
         }
         false => {
             let change = Change {
@@ -98,7 +98,7 @@ async fn delete(
                 detail: String::new(),
                 room: None,
             };
-            change.make(&deps, session, input.meta).await?
+            change.make(&deps, session.account, input.meta).await?
         }
     };
     let message = match &trash_id {
@@ -234,7 +234,7 @@ async fn restore(
         detail: String::new(),
         room: None,
     };
-    let path = change.make(&deps, session, input.meta).await?;
+    let path = change.make(&deps, session.account, input.meta).await?;
     let message = format!("brought back {:?}", path.as_str());
     let path = path.to_string();
     Ok(Answer::ok(message, Restored { path }))

@@ -9,14 +9,15 @@ use utoipa::ToSchema;
 use super::recorded::Change;
 use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, QUOTA, failures};
 use crate::answer::Answer;
+use crate::auth::Account;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
-use crate::input::{FILE, Input};
+use crate::input::{FILE, Input, Meta, ReceivedFiles};
 use crate::route::{Area, Route};
 
 /// Most bytes of all files of one request.
-const ALL_FILES: u64 = 1024 * 1024 * 1024;
+pub(in crate::routes) const ALL_FILES: u64 = 1024 * 1024 * 1024;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -40,10 +41,10 @@ pub struct Form {
     /// The directory, relative to the workspace; default: its top.
     #[serde(default)]
     #[schema(example = "notes")]
-    path: String,
+    pub(in crate::routes) path: String,
     /// Replace files that are there.
     #[serde(default)]
-    overwrite: bool,
+    pub(in crate::routes) overwrite: bool,
 }
 
 /// A file that was uploaded.
@@ -78,9 +79,28 @@ async fn upload(
     input: Input<Form>,
     deps: Deps,
 ) -> Result<Answer<Files>> {
-    let directory = super::path("path", &input.params.path)?;
-    let overwrite = input.params.overwrite;
-    let mut received = input.received;
+    let Input {
+        params,
+        received,
+        meta,
+        ..
+    } = input;
+    place_files(session.account, params, received, meta, &deps).await
+}
+
+/// Gives what was received its names in the workspace of `account`.
+///
+/// # Errors
+/// As the route.
+pub(in crate::routes) async fn place_files(
+    account: Account,
+    form: Form,
+    mut received: ReceivedFiles,
+    meta: Meta,
+    deps: &Deps,
+) -> Result<Answer<Files>> {
+    let directory = super::path("path", &form.path)?;
+    let overwrite = form.overwrite;
     let room = received.room.take();
     if received.files.is_empty() {
         let rule = format!("{FILE} is required: one or more files, as multipart/form-data");
@@ -126,6 +146,6 @@ async fn upload(
         detail,
         room,
     };
-    change.make(&deps, session, input.meta).await?;
+    change.make(deps, account, meta).await?;
     Ok(Answer::ok(message, Files { files }))
 }

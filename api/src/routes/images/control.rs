@@ -16,7 +16,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Converging, Until};
 
 const STATE: Failure = Failure(
@@ -33,6 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/rollouts/pause",
             pause,
         )
+.tokens(Tokens::Admin)
         .title(Area::Images, "Pause a rollout")
         .about(
             "No further users are moved until it is resumed; users under way are completed. \
@@ -46,6 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/rollouts/resume",
             resume,
         )
+.tokens(Tokens::Admin)
         .title(Area::Images, "Resume a rollout")
         .about(
             "The image is pulled and resolved again, failed users are retried, and the \
@@ -59,6 +61,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/rollouts/cancel",
             cancel_route,
         )
+.tokens(Tokens::Admin)
         .title(Area::Images, "Cancel a rollout")
         .about(
             "No further users are moved; users under way are completed, and the rollout ends. \
@@ -73,6 +76,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/rollouts/rollback",
             roll_back,
         )
+.tokens(Tokens::Admin)
         .title(Area::Images, "Roll back a rollout")
         .about(
             "Returns all users of the rollout to their previous images, even after the \

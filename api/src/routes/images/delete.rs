@@ -16,13 +16,14 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Changed, Converging, State, Until};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("images_delete", "/api/admin/images/delete", delete)
+.tokens(Tokens::Admin)
             .title(Area::Images, "Delete an image")
             .about(
                 "Removes a reference, or for an id the image with all its references. While the \

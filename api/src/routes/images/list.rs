@@ -11,7 +11,7 @@ use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::ports::LocalImage;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::page::{Page, cut};
 use crate::routes::params::flag;
 
@@ -19,6 +19,7 @@ use crate::routes::params::flag;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("images_list", "/api/admin/images", list)
+            .tokens(Tokens::Read)
             .title(Area::Images, "List images on the engine")
             .about(
                 "Images of the repository `image.name`, and those that users have; with `all` \
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/local-tags",
             local_tags,
         )
+        .tokens(Tokens::Read)
         .title(Area::Images, "List tags on the engine")
         .about("Tags of `image.name`, newest version first.")
         .paged()

@@ -34,7 +34,7 @@ struct Step {
 /// The stream: an event for each change, and one last `done` or `error`. It holds the right to view,
 /// and lasts no longer than the session.
 pub(super) fn stream(deps: &Deps, actor: &Actor, id: String, viewing: Following) -> Events {
-    let dead = live::death(deps.clone(), actor.session().cloned());
+    let dead = live::death(deps.clone(), actor.clone());
     let events = steps(deps.clone(), Uid::from(id)).take_until(dead);
     Events::new(events.inspect(move |_| {
         let _held = &viewing;

@@ -13,13 +13,14 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::RegistryError;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params::flag;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("images_registry", "/api/admin/images/registry", tags)
+            .tokens(Tokens::Read)
             .title(Area::Images, "List tags in the registry")
             .about(
                 "All tags, newest version first. The registry's answer is cached for five \

@@ -14,17 +14,19 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::routes::page::{Page, cut, read_page, search};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("images_rollouts", "/api/admin/images/rollouts", list)
+            .tokens(Tokens::Read)
             .title(Area::Images, "List rollouts")
             .about("Newest first, always one page. `search` matches ids, references and actors.")
             .paged(),
         Route::get("images_rollout", "/api/admin/images/rollouts/{id}", show)
+            .tokens(Tokens::Read)
             .title(Area::Images, "Get a rollout and its users")
             .about(
                 "The result of each user, in the order in which they are moved. `search` matches \

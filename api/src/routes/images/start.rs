@@ -26,7 +26,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::input::{Input, Meta};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params::names;
 use crate::routes::users::Skipped;
 use crate::wait::{self, State};
@@ -37,6 +37,7 @@ const NO_USERS: Failure = Failure(422, "no_users", "no users to move");
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("images_migrate", "/api/admin/images/migrate", migrate)
+.tokens(Tokens::Admin)
             .title(Area::Images, "Move users of one image to another")
             .about(
                 "Starts a rollout of all users of `image`, ordered by name, or of the users \
@@ -45,6 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
             .waits_for_task()
             .fails(&[IN_ROLLOUT, NO_USERS]),
         Route::post("images_upgrade", "/api/admin/images/upgrade", upgrade)
+.tokens(Tokens::Admin)
             .title(Area::Images, "Pull an image and move users to it")
             .about(
                 "Starts a rollout of the users named, in this order, or of all users, ordered by \
@@ -405,8 +407,7 @@ fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>>
     if !accepts.any(|value| value.to_ascii_lowercase().contains("text/event-stream")) {
         return Ok(None);
     }
-    let account = actor.session().map(|session| &session.account.uid);
-    deps.viewers.begin(account).map(Some)
+    deps.viewers.begin(actor.account()).map(Some)
 }
 
 /// Warns that users who are created from now on get another image.

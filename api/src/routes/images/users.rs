@@ -16,7 +16,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::input::{Input, Paging};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::routes::page::{Page, cut};
 
 /// The routes of this file.
@@ -27,6 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/upgrade-candidates",
             candidates,
         )
+.tokens(Tokens::Read)
         .title(Area::Images, "List upgrade candidates")
         .about(
             "Users who have another reference, or the same one from before its tag moved: as the engine \
@@ -34,6 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .paged(),
         Route::get("images_users", "/api/admin/images/users", of_image)
+.tokens(Tokens::Read)
             .title(Area::Images, "List users of an image")
             .about(
                 "By an id, users with that image; by a reference, users with this reference and those with the \

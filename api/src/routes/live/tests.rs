@@ -12,6 +12,7 @@ use super::*;
 use crate::answer::Answers;
 use crate::auth::session::{SessionClaims, VALIDITY};
 use crate::auth::{Account, Authenticator, Role};
+use crate::dispatch::Session;
 use crate::follows::PER_ACCOUNT;
 use crate::ports::ContainerLogs;
 use crate::testing::{NOW, World, world};
@@ -77,7 +78,11 @@ async fn following(world: &World, reader: Option<&Session>) -> Result<Body> {
         ..LogParams::default()
     };
     let alice = account("alice");
-    let reply = logs(&world.deps, reader, (&alice.uid, &alice.name), &params).await?;
+    let reader = match reader {
+        Some(session) => Actor::Session(session.clone()),
+        None => Actor::Socket { uid: Some(0) },
+    };
+    let reply = logs(&world.deps, &reader, (&alice.uid, &alice.name), &params).await?;
     let response = reply.into_reply().into_response(&world.deps.shutdown)?;
     let mut body = response.into_body().boxed_unsync();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();

@@ -198,7 +198,9 @@ async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirec
     let Input { params, meta, .. } = input;
     // Whoever was sent off by somebody else has tried nothing: other pages could lock out a whole network by it.
     let kept = kept(&deps, &meta, params.state.as_deref()).ok_or(ApiError::SignInUnknown)?;
-    deps.login_limit.check(meta.sender())?;
+    deps.login_limit
+        .check(meta.sender())
+        .inspect_err(|error| super::count_sign_in("provider", Some(error)))?;
     let name = name_of(&kept.pending.state).unwrap_or_default();
     let next = kept.next.clone().unwrap_or_else(|| home(&deps));
     let mut whom = None;
@@ -209,10 +211,14 @@ async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirec
                 Some(name) => super::whom(&deps, &name).await?,
                 None => About::object("account", "unknown"),
             };
+            super::count_sign_in("provider", Some(&refused));
             meta.refused(&deps, about.detail(refused.code())).await?;
             return Err(refused);
         }
-        live => live?,
+        live => {
+            super::count_sign_in("provider", live.as_ref().err());
+            live?
+        }
     };
     let next = HeaderValue::try_from(next).map_err(ApiError::internal)?;
     Ok(Redirect::to(next)

@@ -37,7 +37,7 @@ use crate::error::{ApiError, Result};
 use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
 use crate::ports::DryRun;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::users::Standing;
 
 /// The routes of this file.
@@ -48,6 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/reconcile/objects/{kind}/{name}",
             object,
         )
+        .tokens(Tokens::Read)
         .title(Area::Operators, "Describe an object")
         .about(
             "Desired and observed state, conditions with their remedies, what the next \

@@ -17,7 +17,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params;
 use crate::wait::{self, Change, Converging, Until};
 
@@ -25,6 +25,7 @@ use crate::wait::{self, Change, Converging, Until};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("reconcile_retry", "/api/admin/reconcile/retry", retry)
+            .tokens(Tokens::Admin)
             .title(Area::Operators, "Reconcile an object now")
             .about(
                 "Ignores back-off; a container in a crash loop is started again. Instead of an \
@@ -40,6 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
             ]),
         Route::post("reconcile_pause", "/api/admin/reconcile/pause", pause)
+            .tokens(Tokens::Admin)
             .title(Area::Operators, "Pause reconciliation")
             .about(
                 "Of an object, a reconciler or all. Changes are recorded, and nothing is \
@@ -50,6 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(&[Failure::NO_OBJECT]),
         Route::post("reconcile_resume", "/api/admin/reconcile/resume", resume)
+            .tokens(Tokens::Admin)
             .title(Area::Operators, "Resume reconciliation")
             .about("Of an object, a reconciler or all.")
             .waits()

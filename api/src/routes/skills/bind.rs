@@ -24,7 +24,7 @@ use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::groups;
 use crate::routes::params::{given, names, present_user};
 
@@ -34,6 +34,7 @@ const NOT_BOUND: Failure = Failure(404, "not_found", "no such skill, group, user
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("groups_skills_bind", "/api/admin/groups/skills/bind", bind)
+            .tokens(Tokens::Admin)
             .title(Area::Groups, "Bind a skill to a group")
             .about(
                 "Members of the group, and of the groups in it, get the skill. `member_count` is \
@@ -47,11 +48,13 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/groups/skills/unbind",
             unbind,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Groups, "Unbind a skill from a group")
         .about("The files are removed where no other binding gives the skill.")
         .waits_for_task()
         .fails(&[NOT_BOUND]),
         Route::post("skills_deploy", "/api/admin/skills/deploy", deploy)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Bind a skill, or check deployed skills")
             .about(
                 "`skill_name` with `username`, with `group_name`, or alone (all users: it is added \
@@ -61,6 +64,7 @@ pub(super) fn routes() -> Vec<Route> {
             .waits_for_task()
             .fails(&[NOT_BOUND, Failure::REMOVED]),
         Route::post("skills_undeploy", "/api/admin/skills/undeploy", undeploy)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Unbind a skill")
             .about("Takes the same fields as deploy, and removes that binding.")
             .waits_for_task()

@@ -14,12 +14,13 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("skills_remove", "/api/admin/skills/remove", remove)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Remove a skill")
             .about(
                 "Refused while the skill is bound, unless `force`: then it is unbound everywhere \
@@ -32,6 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
                 Failure(409, "skill_bound", "the skill is bound; use force"),
             ]),
         Route::post("skills_rollback", "/api/admin/skills/rollback", roll_back)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Roll back a skill to an earlier version")
             .about("Everybody who has the skill gets that version. The later ones are kept.")
             .waits_for_task()

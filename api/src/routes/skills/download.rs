@@ -15,12 +15,13 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::pieces::Pieces;
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("skills_download", "/api/admin/skills/download", download)
+            .tokens(Tokens::Read)
             .title(Area::Skills, "Download a skill as a zip file")
             .about(
                 "The version in effect, or the one of `number`. The same version is the same \

@@ -14,13 +14,14 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params::given;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("skills_install", "/api/admin/skills/install", install)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Install a skill from a repository")
             .about(
                 "`skill` is the directory or the name of a skill in the repository; it may be \

@@ -15,7 +15,7 @@ use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::routes::images::{minute, size_text};
 use crate::routes::page::{Page, read_page, search};
 
@@ -23,10 +23,12 @@ use crate::routes::page::{Page, read_page, search};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("skills_list", "/api/admin/skills", list)
+            .tokens(Tokens::Read)
             .title(Area::Skills, "List skills and repositories")
             .about("All skills, or one page; `repos` are all repositories.")
             .paged(),
         Route::get("skills_versions", "/api/admin/skills/versions", versions)
+            .tokens(Tokens::Read)
             .title(Area::Skills, "List the versions of a skill")
             .about("The newest first; the last 10 are kept.")
             .fails(&[NO_SKILL]),

@@ -17,7 +17,7 @@ use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{FILE, Input};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 
 /// The largest package that is taken, in bytes.
 pub(super) const LIMIT: u64 = schema::skill_store::MAX_PACKED;
@@ -46,6 +46,7 @@ pub(super) const OTHER_ORIGIN: Failure = Failure(
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("skills_upload", "/api/admin/skills/upload", upload)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Upload a skill")
             .about(
                 "A zip of at most 128 MiB (512 MiB and 10,000 files unpacked), with `SKILL.md` at \

@@ -20,8 +20,8 @@ use crate::dispatch::Superadmin;
 use crate::error::Result;
 use crate::explain::Explained;
 use crate::input::{Input, Nothing};
-use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth, Space};
-use crate::route::{Area, Route};
+use crate::ports::{EngineState, LeaderState, LiveNumbers, LoadPoint, PartHealth, Space};
+use crate::route::{Area, Route, Tokens};
 use crate::settings::AuthMode;
 
 #[cfg(test)]
@@ -31,6 +31,7 @@ mod tests;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("summary", "/api/admin/summary", summary)
+.tokens(Tokens::Read)
             .title(Area::Operators, "Get the state of the service on one page")
             .about(
                 "Agents by state, what is wrong by kind and reason (the service and the engine first, then the \
@@ -64,6 +65,8 @@ pub struct Summary {
     disk: Option<Space>,
     /// Agents of all users.
     agents: Agents,
+    /// Processors and memory of all agents over the last hour: a point a minute, the oldest first; empty on a standby.
+    load: Vec<LoadPoint>,
     /// Faults by kind and reason: the service and the engine first, then the largest. Ordinary steps are left out for 5 minutes.
     problems: Vec<Shortcoming>,
     /// Objects that wait for the reconcilers of this process; nothing waits on a standby.
@@ -274,6 +277,7 @@ async fn summary(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<
         },
         disk: deps.health.disk(),
         agents: Agents::new(&counts),
+        load: deps.engine.load(),
         problems: Shortcoming::list(&health, problems),
         queue: Backlog::new(&deps.reconcilers.summaries()),
         last_sync,

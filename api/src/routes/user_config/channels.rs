@@ -17,7 +17,7 @@ use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::Result;
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params::{Who, present_user};
 
 /// The routes of this file.
@@ -32,6 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .fails(&[Failure::NO_ACCOUNT, GLOBAL]),
         Route::get("users_channels", "/api/admin/users/channels", of_user)
+.tokens(Tokens::Read)
             .title(Area::Users, "List the channels that a user has set")
             .about(
                 "Names only, never values. `known` is false for a channel that the user's agent does not know, or no \

@@ -20,7 +20,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
-use crate::route::{Area, Route};
+use crate::route::{Area, Route, Tokens};
 use crate::routes::groups;
 use crate::routes::params::{NewPassword, names};
 use crate::wait::{self, Change, State};
@@ -33,6 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/users/batch-create",
             batch_create,
         )
+.tokens(Tokens::Admin)
         .title(Area::Users, "Create several local users")
         .about(
             "Each name succeeds or fails by itself, as its result shows. If some fail, `success` is false and `error` names them, with \

@@ -22,7 +22,7 @@ use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::groups;
 use crate::routes::images;
 use crate::routes::params::{given, names};
@@ -36,6 +36,7 @@ use selection::{Selection, select};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("users_bulk", "/api/admin/users/bulk", bulk)
+.tokens(Tokens::Admin)
             .title(Area::Users, "Change several users")
             .about(
                 "Applies one action to the users named, or to all of a filter, at most 1,000. Users to whom it does not apply \

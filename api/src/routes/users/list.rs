@@ -23,7 +23,7 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained_owned};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::groups;
 use crate::routes::images::{Meant, Named, managed, size_text};
 use crate::routes::page::{Page, read_page, search};
@@ -34,6 +34,7 @@ use crate::settings::AuthMode;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("users_list", "/api/admin/users", list)
+.tokens(Tokens::Read)
             .title(Area::Users, "List users and their containers")
             .about(
                 "All users, or one page. The engine is not asked. `health` is that of the worst of \

@@ -13,7 +13,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::own_account::{LiveSessions, live_sessions};
 use crate::routes::params::Who;
 
@@ -21,6 +21,7 @@ use crate::routes::params::Who;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("users_sessions", "/api/admin/users/sessions", list)
+            .tokens(Tokens::Read)
             .title(Area::Users, "List the sessions of an account")
             .about(
                 "Live sessions, newest first, also of a superadmin. `search` matches addresses \
@@ -33,6 +34,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/users/sessions/revoke",
             revoke_sessions,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Users, "End all sessions of an account")
         .about("Also of a superadmin.")
         .fails(&[Failure::NO_USER]),

@@ -14,7 +14,7 @@ use crate::runtime::Plan;
 /// From this many crashes in a row on, it is a crash loop.
 pub const CRASH_LOOP_FROM: u32 = 3;
 /// Cause of the end of a container that is not there any more.
-const REMOVED: &str = "removed by hand";
+pub(in crate::container) const REMOVED: &str = "removed by hand";
 const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// How long to wait before start number `count + 1`: the first exit is repaired at once, then

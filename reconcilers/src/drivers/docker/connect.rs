@@ -22,12 +22,12 @@ pub(super) const CLIENT_TIMEOUT_SECS: u64 = 24 * 60 * 60;
 /// finds keys and host keys by its own configuration).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DockerHost {
-    text: String,
-    scheme: Scheme,
+    pub(super) text: String,
+    pub(super) scheme: Scheme,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scheme {
+pub(super) enum Scheme {
     Unix,
     Plain,
     Tls,
@@ -102,6 +102,11 @@ impl Connection {
             tls,
             docker: OnceCell::new(),
         }
+    }
+
+    /// Where the engine is, for another connection.
+    pub(super) fn address(&self) -> (DockerHost, Option<TlsFiles>) {
+        (self.host.clone(), self.tls.clone())
     }
 
     /// The client, connecting now when it never did.

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use bollard::models::{
-    ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum,
+    ContainerCreateBody, ContainerInspectResponse, ContainerMemoryStats, ContainerStateStatusEnum,
     ContainerStatsResponse, ContainerSummary, ContainerSummaryStateEnum, CreateImageInfo,
     EndpointSettings, HostConfig, HostConfigLogConfig, ImageInspect, ImageSummary, Ipam,
     IpamConfig, Mount, MountType, NetworkCreateRequest, NetworkInspect, RestartPolicy,
@@ -20,7 +21,7 @@ use schema::ids::Timestamp;
 use super::failure::{MESSAGE_LIMIT, shorten};
 use super::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, EngineError, Image,
-    LogLimits, Network, NetworkSettings, PullEvent, Stats,
+    LogLimits, Network, NetworkSettings, PullEvent, Sample, Stats,
 };
 
 /// Longest text of a pull's event, in bytes; it is kept for each layer.
@@ -445,21 +446,36 @@ pub(super) fn stats(answer: ContainerStatsResponse) -> Option<Stats> {
         used as f64 / passed as f64 * f64::from(cores) * 100.0
     };
     let memory = answer.memory_stats.unwrap_or_default();
-    let details = memory.stats.unwrap_or_default();
-    // Control groups version 1 and 2 have different names for the page cache that can be dropped.
-    let cache = details
-        .get("total_inactive_file")
-        .or_else(|| details.get("inactive_file"))
-        .copied()
-        .unwrap_or(0);
     let networks = answer.networks.unwrap_or_default();
     Some(Stats {
         cpu_percent,
-        memory_bytes: memory.usage.unwrap_or(0).saturating_sub(cache),
+        memory_bytes: used_memory(&memory),
         memory_limit_bytes: memory.limit.unwrap_or(0),
         pids,
         network_rx_bytes: networks.values().filter_map(|n| n.rx_bytes).sum(),
         network_tx_bytes: networks.values().filter_map(|n| n.tx_bytes).sum(),
+    })
+}
+
+/// Memory in use without the page cache that can be dropped.
+fn used_memory(memory: &ContainerMemoryStats) -> u64 {
+    // Control groups version 1 and 2 have different names for it.
+    let cache = memory.stats.as_ref().and_then(|details| {
+        let version_1 = details.get("total_inactive_file");
+        version_1.or_else(|| details.get("inactive_file")).copied()
+    });
+    let usage = memory.usage.unwrap_or(0);
+    usage.saturating_sub(cache.unwrap_or(0))
+}
+
+/// Processor time and memory that a running container has used so far; `None` of one that does not run.
+pub(super) fn sample(answer: &ContainerStatsResponse) -> Option<Sample> {
+    answer.pids_stats.as_ref()?.current?;
+    let usage = answer.cpu_stats.as_ref()?.cpu_usage.as_ref()?;
+    let memory = answer.memory_stats.as_ref();
+    Some(Sample {
+        cpu: Duration::from_nanos(usage.total_usage?),
+        memory_bytes: memory.map_or(0, used_memory),
     })
 }
 

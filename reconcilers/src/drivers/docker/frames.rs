@@ -34,6 +34,22 @@ enum State {
 }
 
 impl FrameDecoder {
+    /// A decoder for what a terminal shows, which has no frames, whatever it begins with.
+    pub(super) fn unframed() -> Self {
+        Self {
+            state: State::Unframed,
+            header: BytesMut::new(),
+        }
+    }
+
+    /// A decoder for bytes that have frames.
+    pub(super) fn framed() -> Self {
+        Self {
+            state: State::Header,
+            header: BytesMut::new(),
+        }
+    }
+
     /// Takes the next bytes and appends what they hold to `pieces`.
     pub(super) fn feed(
         &mut self,

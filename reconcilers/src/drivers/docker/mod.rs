@@ -13,19 +13,24 @@
 mod archive;
 mod connect;
 mod convert;
+mod dial;
+mod exec;
 mod failure;
 mod frames;
+mod metered;
 mod real;
 mod request;
 mod ssh;
 
 pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
 pub use convert::subnet as parse_subnet;
+pub use metered::MeteredEngine;
 pub use real::{CALL_TIMEOUT, DockerEngine, PING_LIMIT, PULL_IDLE_TIMEOUT};
 pub use request::tagged;
 pub use schema::live::{
-    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
-    LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials, Usage as Stats,
+    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
+    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
+    Sample, Usage as Stats,
 };
 
 use std::collections::BTreeMap;
@@ -36,6 +41,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::Stream;
 pub use schema::image::PullEvent;
+use tokio::io::AsyncWrite;
 
 /// Label: the instance of Agentyard that owns the object.
 pub const LABEL_OWNER: &str = "io.agentyard.owner";
@@ -140,8 +146,21 @@ pub trait ContainerEngine: Send + Sync + 'static {
         options: &LogOptions,
     ) -> Result<EngineStream<LogChunk>, EngineError>;
 
+    /// Runs a program in a running container, beside its main process. A program that does not exist is no failure: its output says
+    /// so, and it ends with code 126 or 127. Dropping the result does not end it.
+    async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError>;
+
+    /// Gives the terminal of a program another size.
+    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError>;
+
+    /// The code with which a program has ended; `None` while it runs.
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError>;
+
     /// One sample of a running container's resource use; `None` when it does not run.
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
+
+    /// Reads what a running container has used so far, in one short call; `None` when it does not run.
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError>;
 
     /// Life-cycle events of owned containers from now on: `create`, `start`, `restart`, `die`,
     /// `oom`, `destroy`, `rename`, `pause`, `unpause`, `update`; never one that a read causes.
@@ -222,6 +241,16 @@ pub struct LogChunk {
     pub stderr: bool,
     /// The bytes as the agent wrote them; at most 64 KiB.
     pub bytes: bytes::Bytes,
+}
+
+/// A program that runs in a container.
+pub struct Exec {
+    /// Its id.
+    pub id: String,
+    /// Its input; shutting it down is the end of it.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Its output, in bounded pieces; ends with it. All of it is standard output if it has a terminal.
+    pub output: EngineStream<LogChunk>,
 }
 
 /// Something happened to an owned container: observe it.

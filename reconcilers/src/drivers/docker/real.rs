@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::auth::DockerCredentials;
+use bollard::exec::ResizeExecOptions;
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, CreateImageOptionsBuilder, DownloadFromContainerOptionsBuilder,
@@ -26,8 +27,9 @@ use super::failure::{from_client, from_pull, within};
 use super::frames::FrameDecoder;
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert, request,
+    EngineInfo, EngineStream, Exec, ExecSettings, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk,
+    LogOptions, Network, NetworkSettings, PullEvent, RegistryCredentials, Sample, Stats, archive,
+    convert, exec, request,
 };
 
 /// How long an engine may take to answer before it counts as unavailable.
@@ -415,6 +417,38 @@ impl ContainerEngine for DockerEngine {
         Ok(log_pieces(bytes, idle).boxed())
     }
 
+    async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
+        let id = request::word(id)?;
+        let docker = within(self.call_timeout, self.connection.docker()).await?;
+        let version = docker.client_version();
+        let creating = exec::create(docker.clone(), id.to_owned(), exec::config(settings));
+        let created = within(self.call_timeout, creating).await?;
+        let version = format!("v{}.{}", version.major_version, version.minor_version);
+        let start = exec::start(self.connection.address(), version, created, settings.tty);
+        within(self.call_timeout, start).await
+    }
+
+    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError> {
+        let exec = request::word(exec)?;
+        let size = ResizeExecOptions {
+            height: rows,
+            width: columns,
+        };
+        self.call(async |docker| docker.resize_exec(exec, size).await)
+            .await
+    }
+
+    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
+        let exec = request::word(exec)?;
+        let found = self
+            .call(async |docker| docker.inspect_exec(exec).await)
+            .await?;
+        match found.running {
+            Some(true) => Ok(None),
+            _ => Ok(found.exit_code),
+        }
+    }
+
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
         let id = request::word(id)?;
         // Not "one shot": the engine then takes a second sample a second later, and only two of
@@ -430,6 +464,21 @@ impl ContainerEngine for DockerEngine {
             })
             .await?;
         Ok(sample.and_then(convert::stats))
+    }
+
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
+        let id = request::word(id)?;
+        let options = StatsOptionsBuilder::default()
+            .stream(false)
+            .one_shot(true)
+            .build();
+        let answer = self
+            .call(async |docker| {
+                let mut samples = docker.stats(id, Some(options)).boxed();
+                samples.next().await.transpose()
+            })
+            .await;
+        Ok(found(answer)?.flatten().as_ref().and_then(convert::sample))
     }
 
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
@@ -500,7 +549,17 @@ fn log_pieces(
     bytes: impl Stream<Item = Result<Bytes, bollard::errors::Error>> + Unpin + Send + 'static,
     idle: Option<Duration>,
 ) -> impl Stream<Item = Result<LogChunk, EngineError>> + Send {
-    let reader = Some((bytes, FrameDecoder::default()));
+    let bytes = bytes.map(|part| part.map_err(from_client));
+    pieces(bytes, FrameDecoder::default(), idle)
+}
+
+/// The same with a decoder that knows how the bytes are framed.
+pub(super) fn pieces(
+    bytes: impl Stream<Item = Result<Bytes, EngineError>> + Unpin + Send + 'static,
+    decoder: FrameDecoder,
+    idle: Option<Duration>,
+) -> impl Stream<Item = Result<LogChunk, EngineError>> + Send {
+    let reader = Some((bytes, decoder));
     futures::stream::unfold(reader, move |reader| async move {
         let (mut bytes, mut decoder) = reader?;
         let next = match idle {
@@ -513,7 +572,7 @@ fn log_pieces(
         let mut pieces = Vec::new();
         let (outcome, more) = match next {
             Some(Ok(part)) => (decoder.feed(part, &mut pieces), true),
-            Some(Err(error)) => (Err(from_client(error)), false),
+            Some(Err(error)) => (Err(error), false),
             None => (decoder.finish(&mut pieces), false),
         };
         let mut items: Vec<_> = pieces.into_iter().map(Ok).collect();

@@ -67,7 +67,7 @@ impl Destination {
         })
     }
 
-    fn command(&self, program: &OsStr) -> Command {
+    pub(super) fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new(program);
         command.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-T"]);
         if let Some(user) = &self.user {
@@ -118,14 +118,15 @@ fn open_with(program: OsString, authority: &str) -> Result<Docker, EngineError> 
 }
 
 /// The two pipes of a running `ssh`, which ends with them.
-struct Dialled {
+pub(super) struct Dialled {
     input: ChildStdin,
     output: ChildStdout,
     _process: Child,
 }
 
 impl Dialled {
-    fn dial(mut command: Command) -> io::Result<Self> {
+    /// Starts `ssh`.
+    pub(super) fn dial(mut command: Command) -> io::Result<Self> {
         let mut process = command.spawn()?;
         match (process.stdin.take(), process.stdout.take()) {
             (Some(input), Some(output)) => Ok(Self {

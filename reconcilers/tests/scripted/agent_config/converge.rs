@@ -218,7 +218,7 @@ async fn without_an_engine_nothing_new_is_said_of_files_that_were_written() {
     assert_eq!(condition.message, "");
     save(&yard, &uid, "s3cret", "one").await;
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();
-    assert_eq!(reason(pass.condition), Reason::EngineUnavailable);
+    assert_eq!(reason(pass.condition), Reason::Pending);
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert!(text(&yard, "security.json").contains("s3cret"));
 }

@@ -4,6 +4,7 @@
 pub mod adapter;
 pub mod archive;
 pub mod audit;
+pub mod backup;
 pub mod chat;
 pub mod container;
 pub mod events;
@@ -53,6 +54,7 @@ pub(super) const SECTIONS: &[&[KeyDef]] = &[
     adapter::ROWS,
     archive::ROWS,
     audit::ROWS,
+    backup::ROWS,
     chat::ROWS,
     container::ROWS,
     events::ROWS,

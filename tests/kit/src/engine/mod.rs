@@ -28,8 +28,8 @@ use tokio::time::Instant;
 
 use reconcilers::drivers::docker::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Image, Limits, LogChunk, LogOptions, Network, NetworkSettings,
-    PING_LIMIT, PullEvent, RegistryCredentials, Stats,
+    EngineInfo, EngineStream, Exec, ExecSettings, Image, Limits, LogChunk, LogOptions, Network,
+    NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats,
 };
 use script::Script;
 pub use script::{
@@ -262,6 +262,11 @@ async fn is_file(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_file())
 }
 
+/// Refusal of programs: only the real engine runs them.
+fn no_programs() -> EngineError {
+    EngineError::Refused("the double of an engine runs no programs in containers".to_owned())
+}
+
 #[async_trait]
 impl ContainerEngine for FakeEngine {
     /// Not counted and not subject to faults: it is asked all the time, and means nothing but whether there is an answer.
@@ -471,6 +476,18 @@ impl ContainerEngine for FakeEngine {
         .await
     }
 
+    async fn exec(&self, _: &str, _: &ExecSettings) -> Result<Exec, EngineError> {
+        Err(no_programs())
+    }
+
+    async fn resize_exec(&self, _: &str, _: u16, _: u16) -> Result<(), EngineError> {
+        Err(no_programs())
+    }
+
+    async fn exec_exit_code(&self, _: &str) -> Result<Option<i64>, EngineError> {
+        Err(no_programs())
+    }
+
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
         self.call(Verb::Stats, async {
             let mut world = self.world();
@@ -483,6 +500,21 @@ impl ContainerEngine for FakeEngine {
                 pids: 2,
                 network_rx_bytes: 0,
                 network_tx_bytes: 0,
+            }))
+        })
+        .await
+    }
+
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
+        self.call(Verb::Stats, async {
+            let mut world = self.world();
+            let container = world.get_mut(id)?;
+            let started = container.details.started_at;
+            // A hundredth of a core.
+            let cpu = started.map_or(Duration::ZERO, |at| self.now().since(at) / 100);
+            Ok(container.runs().then_some(Sample {
+                cpu,
+                memory_bytes: 8 << 20,
             }))
         })
         .await

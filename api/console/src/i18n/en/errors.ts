@@ -7,6 +7,7 @@ export const errors = {
   'error.account_disabled': 'This account is disabled. Ask an administrator.',
   'error.already_exists': 'This name is already taken.',
   'error.ambiguous_skill': 'Several skills match. Name the one you mean.',
+  'error.api_token_invalid': 'The API token is unknown, was revoked or has expired.',
   'error.bad_credentials': 'Name or password is wrong.',
   'error.busy': 'The server is busy right now.',
   'error.changed_meanwhile': 'This was changed meanwhile. Reload it, then repeat the change.',

@@ -170,6 +170,10 @@ export const reasons: ReasonTexts = {
     'The server is restarted by its supervisor. Please report its log.',
   ],
   StorageLow: ['The storage is nearly full', 'Free space for the data directory and the database.'],
+  BackupFailed: [
+    'The newest backup failed',
+    'Check the directory of the backups; the events of the server say what failed.',
+  ],
   StorageFailed: [
     'The database cannot use its storage',
     'Check the disk, and whether it is mounted read-only.',

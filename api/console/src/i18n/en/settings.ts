@@ -25,6 +25,13 @@ export const settings: SettingTexts = {
     'Time for which files of deleted users are kept; 0 keeps them for ever.',
   ],
   'audit.retention': ['Audit retention', 'Time for which audit entries are kept; 0 keeps them for ever.'],
+  'backup.directory': [
+    'Backup directory',
+    'Directory on the server for scheduled backups; it must exist. Empty makes none.',
+  ],
+  'backup.every': ['Backup interval', 'Time between scheduled backups.'],
+  'backup.keep': ['Backups kept', 'Number of backups that are kept; 0 keeps all.'],
+  'backup.keep_days': ['Backup age (days)', 'Days for which backups are kept; 0 keeps them for ever.'],
   'chat.enabled': [
     'Chat',
     'Users talk to their agents on the page; the channel that it occupies is not offered then.',
@@ -187,6 +194,7 @@ export const settingGroups: Record<SettingGroup, string> = {
   agent: 'Agent',
   archive: 'Archives',
   audit: 'Audit',
+  backup: 'Backups',
   chat: 'Chat',
   container: 'Containers',
   events: 'Events',

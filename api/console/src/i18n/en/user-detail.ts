@@ -132,7 +132,7 @@ export const userDetail = {
   'executors.what': 'What',
   'executors.client': 'Client',
   'executors.since': 'Connected',
-  'executors.calls': 'Calls',
+  'executors.calls': 'Calls under way',
   'executors.browser': 'Browser',
   'executors.desktop': 'Desktop',
   'executors.disconnect': 'Disconnect',

@@ -7,6 +7,7 @@ export const errors = {
   'error.account_disabled': '此账号已被停用，请联系管理员。',
   'error.already_exists': '此名称已被占用。',
   'error.ambiguous_skill': '有多个技能匹配，请指明其中一个。',
+  'error.api_token_invalid': 'API 令牌未知、已吊销或已过期。',
   'error.bad_credentials': '用户名或密码错误。',
   'error.busy': '服务器目前繁忙。',
   'error.changed_meanwhile': '内容已被他人修改，请重新查看后再操作。',

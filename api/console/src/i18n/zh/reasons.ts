@@ -80,6 +80,7 @@ export const reasons: ReasonTexts = {
   WatchRestored: ['已恢复即时感知变化', ''],
   TaskEnded: ['服务的一部分已退出', '服务会由其监管程序重启。请反馈日志。'],
   StorageLow: ['存储空间即将用尽', '请为数据目录和数据库释放空间。'],
+  BackupFailed: ['最近一次备份失败', '请检查备份目录；服务器事件中有失败原因。'],
   StorageFailed: ['数据库无法使用其存储', '请检查磁盘，以及是否以只读方式挂载。'],
   DatabaseUnavailable: ['无法连接数据库', '请启动数据库或恢复连接，之后会自动继续。'],
   LeaseLost: ['已由其他进程主导', '请检查数据库及其连接；会自动继续。'],

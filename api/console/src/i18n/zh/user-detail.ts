@@ -130,7 +130,7 @@ export const userDetail = {
   'executors.what': '类型',
   'executors.client': '客户端',
   'executors.since': '连接时间',
-  'executors.calls': '调用',
+  'executors.calls': '进行中的调用',
   'executors.browser': '浏览器',
   'executors.desktop': '桌面',
   'executors.disconnect': '断开',

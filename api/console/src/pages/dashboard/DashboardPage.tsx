@@ -14,6 +14,7 @@ import { useT } from '../../i18n';
 import { countAgents } from './agent-counts';
 import { AgentsCard } from './AgentsCard';
 import { ChangesCard } from './ChangesCard';
+import { LoadCard } from './LoadCard';
 import { ProblemsCard } from './ProblemsCard';
 import { ServiceCard } from './ServiceCard';
 
@@ -63,6 +64,7 @@ export function DashboardPage(): ReactNode {
             problems={data.problems}
             warnings={data.warnings.filter((warning) => hasModel || !warning.startsWith(NO_MODEL))}
           />
+          <LoadCard load={data.load} />
           <ChangesCard changes={data.changes} />
         </div>
         <ServiceCard summary={data} />

@@ -12,12 +12,17 @@ import { ListFilters } from '../../components/table/ListFilters';
 import { ServerTable } from '../../components/table/ServerTable';
 import { useListState } from '../../components/table/useListState';
 import { useT } from '../../i18n';
+import { ApiTokens } from './ApiTokens';
 import { CreateSuperadmin } from './CreateSuperadmin';
 import { type AskedOfSuperadmin, SuperadminDialogs } from './SuperadminDialogs';
 import { superadminColumns } from './superadmin-columns';
 
 const FILTERS: readonly string[] = [];
-const COMMANDS = ['agentyard get superadmins', 'agentyard reset-password NAME --random'];
+const COMMANDS = [
+  'agentyard get superadmins',
+  'agentyard reset-password NAME --random',
+  'agentyard api-token create NAME --role read',
+];
 
 /** The administrators: who may do everything here. */
 export function SuperadminsPage(): ReactNode {
@@ -59,6 +64,7 @@ export function SuperadminsPage(): ReactNode {
           empty={<EmptyState title={t('objects.none')} />}
         />
       </div>
+      <ApiTokens />
       <CommandLine commands={COMMANDS} />
       {creating && <CreateSuperadmin onClose={() => setCreating(false)} onChanged={noteChange} />}
       <SuperadminDialogs asked={asked} onClose={() => setAsked(undefined)} onDeleted={noteChange} />

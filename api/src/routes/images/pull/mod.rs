@@ -23,7 +23,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
 use crate::routes::params::given;
@@ -33,6 +33,7 @@ use follow::{LastEvent, Request};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("images_pull", "/api/admin/images/pull", pull)
+.tokens(Tokens::Admin)
             .title(Area::Images, "Pull an image (progress as an event stream)")
             .about(
                 "An image that exists is pulled again. Each event is one JSON object: `status`, \
@@ -47,6 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(&[Failure::IMAGE_REMOVED, Failure::STREAMS]),
         Route::get("images_pulls", "/api/admin/images/pulls", running)
+.tokens(Tokens::Read)
             .title(Area::Images, "List pulls in progress")
             .about(
                 "Pulls that this replica runs, and images that an administrator requested and the \
@@ -58,6 +60,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/pulls/cancel",
             cancel,
         )
+.tokens(Tokens::Admin)
         .title(Area::Images, "Cancel a pull")
         .about(
                 "An image that the engine already has is kept. The request of a pull that failed is \
@@ -131,9 +134,7 @@ impl ToPull {
 async fn pull(Superadmin(actor): Superadmin, input: Input<ToPull>, deps: Deps) -> Result<Events> {
     let image = read_name(&deps, &input.params.name()?).await?;
     let last = last_event(&input.meta)?;
-    let viewing = deps
-        .viewers
-        .begin(actor.session().map(|s| &s.account.uid))?;
+    let viewing = deps.viewers.begin(actor.account())?;
     let events = match last {
         Some(last) => follow::resumed(&deps, &image.to_string(), last)
             .await?
@@ -144,7 +145,7 @@ async fn pull(Superadmin(actor): Superadmin, input: Input<ToPull>, deps: Deps) -
             follow::events(&deps, request).boxed()
         }
     };
-    let dead = live::death(deps.clone(), actor.session().cloned());
+    let dead = live::death(deps.clone(), actor);
     // The viewer's place is held by the stream, and given back with it.
     let events = events.take_until(dead).inspect(move |_| {
         let _held = &viewing;

@@ -17,7 +17,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
-use crate::route::{Area, Failure, Route};
+use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Converging, Until};
 
 use form::{Fields, readable};
@@ -41,6 +41,7 @@ const SECRET: Failure = Failure(
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("skills_repos_list", "/api/admin/skills/repos/list", list)
+            .tokens(Tokens::Read)
             .title(Area::Skills, "List repositories, or the skills of one")
             .about(
                 "With `name`, `skills` are those in that repository; without it, `repos` are all \
@@ -49,6 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             .paged()
             .fails(&[NO_REPOSITORY]),
         Route::post("skills_repos_add", "/api/admin/skills/repos/add", add)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Add a repository")
             .about(
                 "The repository as JSON in `repo`, or as fields. It is cloned; the answer waits \
@@ -57,6 +59,7 @@ pub(super) fn routes() -> Vec<Route> {
             .waits()
             .fails(&[Failure::TAKEN, REMOVED]),
         Route::post("skills_repos_save", "/api/admin/skills/repos/save", save)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Change a repository")
             .about(
                 "Takes the same fields as add. Credentials that are not sent stay; one without \
@@ -67,6 +70,7 @@ pub(super) fn routes() -> Vec<Route> {
             .guarded()
             .fails(&[NO_REPOSITORY, REMOVED, SECRET]),
         Route::post("skills_repos_pull", "/api/admin/skills/repos/pull", pull)
+            .tokens(Tokens::Admin)
             .title(Area::Skills, "Pull a repository")
             .about(
                 "`updated` says whether the commit is another one than before. Installed skills \
@@ -80,6 +84,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/skills/repos/cancel",
             cancel,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Skills, "Cancel a pull of a repository")
         .about("What was pulled before stays.")
         .guarded()
@@ -92,6 +97,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/skills/repos/remove",
             remove,
         )
+        .tokens(Tokens::Admin)
         .title(Area::Skills, "Remove a repository")
         .about("Installed skills stay.")
         .waits()

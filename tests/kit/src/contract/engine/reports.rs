@@ -156,4 +156,10 @@ pub async fn a_running_container_has_stats<S: Stage>(stage: &S) {
         "{stats:?}"
     );
     assert!((0.0..=1600.0).contains(&stats.cpu_percent), "{stats:?}");
+    let sample = engine.sample(&id).await.unwrap().unwrap();
+    assert!(sample.memory_bytes < 64 << 20, "{sample:?}");
+    let later = engine.sample(&id).await.unwrap().unwrap();
+    assert!(later.cpu >= sample.cpu, "{sample:?} {later:?}");
+    engine.stop(&id, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(engine.sample(&id).await.unwrap(), None);
 }

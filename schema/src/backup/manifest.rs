@@ -1,0 +1,391 @@
+//! The manifest: a small head (`manifest.json`, written last) and a line for each entry (`manifest.jsonl`).
+//!
+//! The lines are in post-order: a directory follows what is in it, so that one pass restores owners, modes and times. The lines
+//! of a section (a home, an archive, a root) lie together, and the head says where.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use percent_encoding::{
+    AsciiSet, CONTROLS, percent_decode_str, percent_encode, utf8_percent_encode,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::BackupError;
+use crate::ids::Timestamp;
+
+/// The format that this release writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+/// Name of the head.
+pub const HEAD: &str = "manifest.json";
+/// Name of the file with the lines.
+pub const LINES: &str = "manifest.jsonl";
+/// Longest head that is read.
+const LONGEST_HEAD: u64 = 64 << 20;
+/// Longest line that is read: two escaped paths and what is said of them.
+const LONGEST_LINE: u64 = 64 << 10;
+/// So many entries that were left out are named.
+const MOST_NAMED: usize = 100;
+/// Most characters of such a name.
+const LONGEST_NAMED: usize = 500;
+
+/// Bytes that are escaped in paths: bytes that would break a line or a terminal, and the sign of escapes.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+
+/// The head of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Version of the format.
+    pub format: u32,
+    /// Release of Agentyard that made the backup.
+    pub agentyard: String,
+    /// Identity of the installation.
+    pub instance: String,
+    /// The database.
+    pub database: DatabaseHead,
+    /// The master key, which is not in the backup.
+    pub key: KeyHead,
+    /// User and group that the service runs as.
+    pub service_user: (u32, u32),
+    /// When it was begun. The database is as of this time, files are as of a later one.
+    pub started_at: Timestamp,
+    /// When it was complete.
+    pub finished_at: Timestamp,
+    /// Number of lines.
+    pub entries: u64,
+    /// Bytes in files, each name counted once.
+    pub bytes: u64,
+    /// Files that are shared with the backup before.
+    pub shared: u64,
+    /// Entries that are not in the backup.
+    pub left_out: LeftOut,
+    /// Digest of the lines.
+    pub lines_sha256: String,
+    /// Where the lines of each section begin.
+    pub sections: Vec<Section>,
+}
+
+/// Facts of the database in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseHead {
+    /// `sqlite` or `postgresql`.
+    pub kind: String,
+    /// Newest migration.
+    pub schema: i64,
+    /// Name of the copy, or the dump, in the backup.
+    pub file: String,
+}
+
+/// Facts of the master key in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyHead {
+    /// Its public name.
+    pub fingerprint: String,
+    /// Where it was when the backup was made.
+    pub file: String,
+}
+
+/// Lines that belong together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// Path of the directory, escaped as in lines.
+    pub path: String,
+    /// Byte at which its lines begin.
+    pub offset: u64,
+    /// Number of its lines.
+    pub lines: u64,
+}
+
+/// Reason of an entry that cannot be read.
+pub(super) const NOT_READABLE: &str = "not readable";
+/// Reason of a file of which the end cannot be read.
+pub(super) const NOT_READ_TO_ITS_END: &str = "not readable to its end";
+/// Reason of a directory of which the end cannot be read.
+pub(super) const NOT_LISTED_TO_ITS_END: &str = "not listed to its end";
+/// Reasons for which an earlier backup may have more.
+const UNREAD: [&str; 3] = [NOT_READABLE, NOT_READ_TO_ITS_END, NOT_LISTED_TO_ITS_END];
+
+/// Entries that are not in a backup, counted by reason; some are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Number for each reason.
+    pub counts: BTreeMap<String, u64>,
+    /// The first hundred, with their reasons.
+    pub names: Vec<String>,
+}
+
+impl LeftOut {
+    /// Counts an entry.
+    pub fn push(&mut self, reason: &str, path: &Path) {
+        *self.counts.entry(reason.to_owned()).or_default() += 1;
+        if self.names.len() < MOST_NAMED {
+            let name: String = escape(path).chars().take(LONGEST_NAMED).collect();
+            self.names.push(format!("{name}: {reason}"));
+        }
+    }
+
+    /// Number of entries that could not be read, as on a failing disk: a backup that was made before may have them.
+    pub fn unread(&self) -> u64 {
+        let counts = UNREAD.iter().filter_map(|reason| self.counts.get(*reason));
+        counts.sum()
+    }
+
+    /// Number of entries that were left out.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+}
+
+/// The kind of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link; it is in the manifest only.
+    Link,
+}
+
+/// An entry of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Path in the data directory, escaped.
+    pub path: String,
+    /// Its kind.
+    pub kind: EntryKind,
+    /// Permission bits, octal.
+    pub mode: String,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last modification: seconds and nanoseconds.
+    pub mtime: (i64, i64),
+    /// Bytes of a file.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub size: u64,
+    /// Digest of a file's content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// The digest covers the length, and each block of 64 KiB that is not all zeros after its offset.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sparse: bool,
+    /// Another name of the same file, listed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<String>,
+    /// Target of a link, escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Identity of the original: inode, size and times. A file with the same one is shared by the next backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(size: &u64) -> bool {
+    *size == 0
+}
+
+impl Line {
+    /// The path.
+    pub fn to_path(&self) -> PathBuf {
+        unescape(&self.path)
+    }
+
+    /// The permission bits.
+    pub fn mode_bits(&self) -> u32 {
+        u32::from_str_radix(&self.mode, 8).unwrap_or(0o600) & 0o7777
+    }
+}
+
+/// Writes a path as text that names exactly these bytes.
+pub fn escape(path: &Path) -> String {
+    match path.to_str() {
+        // Control characters beyond ASCII, too.
+        Some(text) if !text.chars().any(|c| c.is_control() && !c.is_ascii()) => text
+            .chars()
+            .map(|c| match c.is_ascii() {
+                true => utf8_percent_encode(c.encode_utf8(&mut [0; 4]), ESCAPED).to_string(),
+                false => c.to_string(),
+            })
+            .collect(),
+        _ => percent_encode(path.as_os_str().as_bytes(), ESCAPED).to_string(),
+    }
+}
+
+/// Reads what [`escape`] has written.
+pub fn unescape(text: &str) -> PathBuf {
+    let bytes: Vec<u8> = percent_decode_str(text).collect();
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Writes lines.
+pub(super) struct LineWriter {
+    out: BufWriter<File>,
+    hash: Sha256,
+    offset: u64,
+    pub(super) lines: u64,
+}
+
+impl LineWriter {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            out: BufWriter::with_capacity(1 << 16, file),
+            hash: Sha256::new(),
+            offset: 0,
+            lines: 0,
+        }
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn write(&mut self, line: &Line) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.hash.update(&text);
+        self.offset += text.len() as u64;
+        self.lines += 1;
+        self.out.write_all(&text)
+    }
+
+    /// The file, written, and the digest of the lines.
+    pub(super) fn end(self) -> io::Result<(File, String)> {
+        let file = self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        Ok((file, hex::encode(self.hash.finalize())))
+    }
+}
+
+/// Reads the head.
+pub(super) fn read_head(file: File, place: &Path) -> Result<Head, BackupError> {
+    let damaged = |detail: String| BackupError::NotABackup {
+        path: place.to_owned(),
+        detail,
+    };
+    let mut text = Vec::new();
+    let read = file.take(LONGEST_HEAD).read_to_end(&mut text);
+    read.map_err(|error| damaged(format!("its {HEAD} cannot be read: {error}")))?;
+    /// The version alone: the rest of a later format may be anything.
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let version: Version = serde_json::from_slice(&text)
+        .map_err(|error| damaged(format!("its {HEAD} is not understood: {error}")))?;
+    if version.format > FORMAT {
+        return Err(damaged(format!(
+            "its format {} is of a newer release; use that release",
+            version.format
+        )));
+    }
+    serde_json::from_slice(&text)
+        .map_err(|error| damaged(format!("its {HEAD} is not understood: {error}")))
+}
+
+/// The lines of a section, or all.
+pub struct Lines {
+    from: BufReader<File>,
+    left: u64,
+    place: PathBuf,
+}
+
+impl Lines {
+    pub(super) fn new(mut file: File, place: &Path, offset: u64, lines: u64) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(Self {
+            from: BufReader::with_capacity(1 << 16, file),
+            left: lines,
+            place: place.to_owned(),
+        })
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Line, BackupError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let mut text = Vec::new();
+        let read = (&mut self.from)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut text);
+        let line = read
+            .map_err(|error| error.to_string())
+            .and_then(|_| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+        if line.is_err() {
+            self.left = 0;
+        }
+        Some(line.map_err(|detail| BackupError::NotABackup {
+            path: self.place.clone(),
+            detail: format!("its {LINES} is damaged: {detail}"),
+        }))
+    }
+}
+
+/// The digest of a file.
+pub(super) fn digest_of_lines(file: File) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut from = BufReader::with_capacity(1 << 16, file);
+    loop {
+        let block = from.fill_buf()?;
+        if block.is_empty() {
+            return Ok(hex::encode(hash.finalize()));
+        }
+        hash.update(block);
+        let length = block.len();
+        from.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn every_name_survives_as_text() {
+        for name in [
+            &b"notes.txt"[..],
+            b"100%",
+            b"%41",
+            b"line\nbreak\t\x1b[2J",
+            "中文 и ё".as_bytes(),
+            "next\u{85}line".as_bytes(),
+            b"\xff\xfe\x80",
+            b"mixed \xe4\xb8 %\n",
+        ] {
+            let path = Path::new(OsStr::from_bytes(name));
+            let text = escape(path);
+            assert_eq!(unescape(&text), path, "{text}");
+            assert!(!text.chars().any(char::is_control), "{text}");
+        }
+        assert_eq!(escape(Path::new("中文/100%")), "中文/100%25");
+    }
+
+    #[test]
+    fn left_out_entries_are_named_up_to_a_limit() {
+        let mut left = LeftOut::default();
+        for number in 0..250 {
+            left.push("a socket", Path::new(&format!("s{number}")));
+        }
+        left.push("gone", Path::new(&"x".repeat(4000)));
+        assert_eq!(left.total(), 251);
+        assert_eq!(left.names.len(), MOST_NAMED);
+        assert_eq!(left.counts["a socket"], 250);
+    }
+}

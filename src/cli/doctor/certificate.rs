@@ -1,0 +1,90 @@
+//! Certificates of the server's own listener and of its connection to the engine.
+
+use std::path::{Path, PathBuf};
+
+use api::server::Tls;
+use schema::clock::{Clock, SystemClock};
+use x509_parser::pem::Pem;
+
+use super::finding::Finding;
+use crate::settings::Settings;
+
+/// Days before its end in which a certificate should be renewed.
+const RENEW: i64 = 14;
+const DAY: i64 = 24 * 60 * 60;
+
+/// Certificates: readable, private, and valid for a while.
+pub(super) async fn certificates(settings: &Settings) -> Finding {
+    let settings = settings.clone();
+    let checked = tokio::task::spawn_blocking(move || check(&settings)).await;
+    checked.unwrap_or_else(|error| Finding::failed(error.to_string(), "try again"))
+}
+
+fn check(settings: &Settings) -> Finding {
+    let now = SystemClock.now().as_secs();
+    let mut files: Vec<PathBuf> = Vec::new();
+    if let Some((certificate, key)) = &settings.tls {
+        if let Err(error) = Tls::load(certificate.clone(), key.clone()) {
+            return Finding::failed(
+                schema::error::chain(&error),
+                "correct the files of --tls-cert and --tls-key; the key needs mode 0600",
+            );
+        }
+        files.push(certificate.clone());
+    }
+    if let Some(folder) = &settings.docker_cert_path {
+        files.extend(["ca.pem", "cert.pem"].map(|name| folder.join(name)));
+    }
+    let mut soonest: Option<(i64, PathBuf)> = None;
+    for file in files {
+        match ends_at(&file) {
+            Ok(end) if soonest.as_ref().is_none_or(|(first, _)| end < *first) => {
+                soonest = Some((end, file));
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let remedy = "replace the file with a PEM certificate";
+                return Finding::failed(format!("{}: {why}", file.display()), remedy);
+            }
+        }
+    }
+    if let Some((end, file)) = soonest {
+        return judge(end, now, &file);
+    }
+    match settings.listen.ip().is_loopback() {
+        true => Finding::ok("none in use; the server listens on this machine only"),
+        false => Finding::warning(
+            format!(
+                "{} is served without TLS: passwords are sent unencrypted",
+                settings.listen
+            ),
+            "start the server with --tls-cert and --tls-key, or with --listen 127.0.0.1:8080 behind a proxy with TLS",
+        ),
+    }
+}
+
+pub(super) fn judge(end: i64, now: i64, file: &Path) -> Finding {
+    let (days, file) = ((end - now).div_euclid(DAY), file.display());
+    let remedy = "renew it; the server reads a new file within 5 s";
+    match days {
+        ..0 => Finding::failed(format!("{file} expired {} days ago", -days), remedy),
+        0..RENEW => Finding::warning(format!("{file} expires in {days} days"), remedy),
+        _ => Finding::ok(format!("valid for {days} days")),
+    }
+}
+
+/// The end of the first certificate of a file, in seconds since 1970.
+pub(super) fn ends_at(file: &Path) -> Result<i64, String> {
+    /// No chain is longer.
+    const LONGEST: u64 = 1 << 20;
+    let found = std::fs::metadata(file).map_err(|error| error.to_string())?;
+    if found.len() > LONGEST {
+        return Err("too large for a certificate".to_owned());
+    }
+    let text = std::fs::read(file).map_err(|error| error.to_string())?;
+    let pem = Pem::iter_from_buffer(&text).next();
+    let pem = pem.ok_or("contains no certificate")?;
+    let pem = pem.map_err(|error| error.to_string())?;
+    let certificate = pem.parse_x509().map_err(|error| error.to_string())?;
+    Ok(certificate.validity().not_after.timestamp())
+}
