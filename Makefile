@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console deny typos tools services-up services-down test-long \
+.PHONY: help run release test quick build-tests run-tests check check-console check-docs docs deny typos tools services-up services-down test-long \
   test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
@@ -91,7 +91,16 @@ check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
-	@$(MAKE) --no-print-directory check-console
+	@$(MAKE) --no-print-directory check-console check-docs
+
+# Links of the documents and what is made from the program's own lists. `tests/checks/commands` needs a built program.
+check-docs:
+	tests/checks/links
+	tests/checks/reasons --check
+
+# The documents as a book, with mdBook (`cargo install mdbook`).
+docs:
+	mdbook build
 
 # Pictures of the console for the README, taken by its test.
 PICTURES = login:login-light users:admin-users-light users-chinese:admin-users-chinese users-dark:admin-users-dark \
