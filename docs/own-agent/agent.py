@@ -32,7 +32,7 @@ class Agent(BaseHTTPRequestHandler):
             return self.reply(401)
         accept = hashlib.sha1((self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
         self.reply(101, {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": base64.b64encode(accept).decode()})
-        self.close_connection, self.writing = True, threading.Lock()
+        self.close_connection, self.writing, talk = True, threading.Lock(), self.path.partition("session_id=")[2]
         while head := self.rfile.read(2):
             length = head[1] & 127
             if length > 125:
@@ -42,7 +42,7 @@ class Agent(BaseHTTPRequestHandler):
             if head[0] & 15 == 9:  # A ping.
                 self.send(data, 138)
             elif head[0] & 15 == 1 and (frame := json.loads(data))["type"] == "message.send":
-                threading.Thread(target=self.answer, args=(frame["session_id"], frame["payload"]["content"]), daemon=True).start()
+                threading.Thread(target=self.answer, args=(talk, frame["payload"]["content"]), daemon=True).start()
 
     def answer(self, talk, text):
         messages = talks.setdefault(talk, [])
