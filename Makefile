@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console check-docs docs deny typos tools services-up services-down test-long \
+.PHONY: help run release test quick build-tests run-tests check check-console check-docs check-built-docs docs deny typos tools services-up services-down test-long \
   test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
@@ -93,10 +93,15 @@ check: tools deny typos
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
 	@$(MAKE) --no-print-directory check-console check-docs
 
-# Links of the documents and what is made from the program's own lists. `tests/checks/commands` needs a built program.
+# Links of the documents, and the list of reasons.
 check-docs:
 	tests/checks/links
 	tests/checks/reasons --check
+
+# What needs a built program: its keys, and each command in the documents.
+check-built-docs:
+	tests/checks/keys --check
+	tests/checks/commands
 
 # The documents as a book, with mdBook (`cargo install mdbook`).
 docs:
