@@ -93,10 +93,11 @@ check: tools deny typos
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
 	@$(MAKE) --no-print-directory check-console check-docs
 
-# Links of the documents, and the list of reasons.
+# Links of the documents, the list of reasons, and the package of the example.
 check-docs:
 	tests/checks/links
 	tests/checks/reasons --check
+	cd docs/own-agent/adapter && sha256sum --check --quiet hash
 
 # What needs a built program: its keys, and each command in the documents.
 check-built-docs:
