@@ -76,6 +76,14 @@ pub enum PrepareError {
     /// The adapter.
     #[error("{0}")]
     Adapter(String),
+    /// The file with the first password.
+    #[error("the password file {place}: {problem}")]
+    PasswordFile {
+        /// Which.
+        place: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// Hashing the first password.
     #[error("cannot hash the first password: {0}")]
     Hash(String),
@@ -87,7 +95,11 @@ impl PrepareError {
         match self {
             Self::Open(error) => error.is_refusal(),
             Self::Home(error) => error.is_refusal(),
-            Self::NotOurs(..) | Self::Secrets(_) | Self::Set { .. } | Self::Adapter(_) => true,
+            Self::NotOurs(..)
+            | Self::Secrets(_)
+            | Self::Set { .. }
+            | Self::Adapter(_)
+            | Self::PasswordFile { .. } => true,
             Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
         }
     }
@@ -177,8 +189,22 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     };
     let activated = ensure_adapter(&mut tx, adapter, by).await?;
     object::ensure_singles(&mut tx, now).await?;
-    let password = if user::superadmin_count(&mut tx).await? == 0 {
-        let password = schema::secrets::random_password()?;
+    let is_first = user::superadmin_count(&mut tx).await? == 0;
+    let given = match &settings.admin_password_file {
+        Some(path) if is_first => {
+            let path = path.clone();
+            let read = tokio::task::spawn_blocking(move || read_password(&path)).await;
+            Some(read.map_err(|e| PrepareError::Hash(e.to_string()))??)
+        }
+        _ => None,
+    };
+    // One that the administrator knows is not printed.
+    let is_random = given.is_none();
+    let password = if is_first {
+        let password = match given {
+            Some(given) => given,
+            None => schema::secrets::random_password()?,
+        };
         let hashed = password.clone();
         let hash = tokio::task::spawn_blocking(move || {
             api::auth::password::hash_blocking(&hashed).map_err(|e| e.to_string())
@@ -211,8 +237,29 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         master_key,
         instance_id,
         session_secret: SecretSlice::from(session_secret.to_vec()),
-        password,
+        password: password.filter(|_| is_random),
     })
+}
+
+/// Reads the first superadmin's password: the file without the line break at its end.
+fn read_password(path: &std::path::Path) -> Result<SecretString, PrepareError> {
+    use std::io::Read;
+    let wrong = |problem: String| PrepareError::PasswordFile {
+        place: path.display().to_string(),
+        problem,
+    };
+    let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let mut text = String::new();
+    let limit = api::auth::password::MAX_BYTES as u64 + 3;
+    file.take(limit)
+        .read_to_string(&mut text)
+        .map_err(|error| wrong(error.to_string()))?;
+    let length = text.trim_end_matches(['\r', '\n']).len();
+    text.truncate(length);
+    let password = SecretString::from(text);
+    api::auth::password::check_rules("password", &password)
+        .map_err(|error| wrong(error.to_string()))?;
+    Ok(password)
 }
 
 /// Refuses a PostgreSQL database without tables when the data directory belongs to an installation: others would be made in
@@ -365,6 +412,7 @@ mod tests {
         let init = crate::settings::InitArgs {
             set: set.iter().map(|&set| set.to_owned()).collect(),
             adapter: Some("echo".to_owned()),
+            ..Default::default()
         };
         let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
         prepare(&settings).await?.db.close().await;
@@ -478,6 +526,7 @@ mod tests {
             let init = crate::settings::InitArgs {
                 set: set.iter().map(|&set| set.to_owned()).collect(),
                 adapter: Some(adapter.to_owned()),
+                ..Default::default()
             };
             let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
             set_up(dir.path());

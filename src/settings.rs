@@ -75,6 +75,9 @@ pub struct InitArgs {
     /// Initial adapter: picoclaw, echo, or the path of a folder or ZIP file [default: picoclaw]
     #[arg(long, env = "AGENTYARD_ADAPTER", value_name = "NAME|PATH")]
     pub adapter: Option<String>,
+    /// File with the password of the first superadmin, read when the superadmin is created [default: a random one is printed]
+    #[arg(long, env = "AGENTYARD_ADMIN_PASSWORD_FILE", value_name = "FILE")]
+    pub admin_password_file: Option<PathBuf>,
 }
 
 /// Settings of the server.
@@ -225,6 +228,8 @@ pub struct Settings {
     pub set: Vec<String>,
     /// The initial adapter.
     pub adapter: String,
+    /// The file with the first superadmin's password.
+    pub admin_password_file: Option<PathBuf>,
     /// API address.
     pub listen: SocketAddr,
     /// Address of the agent listener.
@@ -331,6 +336,10 @@ impl Settings {
                 .clone()
                 .or(file.init.adapter)
                 .unwrap_or_else(|| "picoclaw".to_owned()),
+            admin_password_file: init
+                .admin_password_file
+                .clone()
+                .or(file.init.admin_password_file),
             listen,
             agent_listen,
             metrics_listen: serve
@@ -455,7 +464,7 @@ mod tests {
     #[test]
     fn every_flag_is_a_line_of_the_file_and_sets_add_up() {
         let lines = "data-dir: /srv/a\ndatabase-url: sqlite:/srv/b\nadmin-socket: /srv/s\nlog-format: json\n\
-            set: [image.tag=1]\nadapter: echo\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
+            set: [image.tag=1]\nadapter: echo\nadmin-password-file: /h\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
             engine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\ntls-cert: /f\ntls-key: /g\n\
             resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n";
         let (_dir, common) = with_file(lines);
@@ -469,7 +478,7 @@ mod tests {
         }
         let init = InitArgs {
             set: vec!["image.tag=2".to_owned()],
-            adapter: None,
+            ..InitArgs::default()
         };
         let settings = Settings::resolve(&common, &init, &ServeArgs::default()).unwrap();
         assert_eq!(settings.set, ["image.tag=1", "image.tag=2"]);

@@ -49,6 +49,7 @@ impl Service {
                 .map(str::to_owned)
                 .into(),
             adapter: Some(adapter.display().to_string()),
+            ..Default::default()
         };
         let serve = ServeArgs {
             listen: "127.0.0.1:0".parse().ok(),

@@ -62,6 +62,7 @@ impl InProcess {
         let init = InitArgs {
             set: usual.iter().chain(set).map(|&set| set.to_owned()).collect(),
             adapter: Some("echo".to_owned()),
+            ..Default::default()
         };
         let serve = ServeArgs {
             listen: "127.0.0.1:0".parse().ok(),

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use http::StatusCode;
 use schema::error::DbError;
+use serde::Deserialize;
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use crate::answer::{Answers, Body};
 use crate::deps::Deps;
 use crate::dispatch::Anyone;
 use crate::error::{Result, chain};
-use crate::input::{Input, Nothing};
+use crate::input::Input;
 use crate::openapi::Schemas;
 use crate::ports::{EngineState, LeaderState, PartHealth};
 use crate::reply::Reply;
@@ -24,7 +26,8 @@ pub(super) fn routes() -> Vec<Route> {
             .about(
                 "One line each for database, engine, leadership and the parts of the service; 503 \
                  when the database fails, the engine is unavailable, or a part has failed \
-                 permanently. A standby is ready: it serves the API.",
+                 permanently. A standby is ready: it serves the API. With `part=database` the database \
+                 alone counts: for balancers that must not take a service away whose engine is unavailable.",
             ),
     ]
 }
@@ -35,6 +38,23 @@ pub(crate) const READINESS: &str = "/readyz";
 const PING_TIME: Duration = Duration::from_secs(2);
 /// Longest reason shown, in characters.
 const MAX_REASON: usize = 200;
+
+/// Which parts count.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ReadinessOf)]
+pub struct Wanted {
+    /// The only part that counts; all parts without it.
+    part: Option<Part>,
+}
+
+/// A part that may count alone.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ReadinessPart)]
+pub enum Part {
+    /// Whether the database answers.
+    Database,
+}
 
 /// Lines for people, with a status for load balancers.
 pub struct Readiness {
@@ -64,8 +84,14 @@ impl Answers for Readiness {
 ///
 /// # Errors
 /// None.
-async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness> {
+async fn readiness(_: Anyone, input: Input<Wanted>, deps: Deps) -> Result<Readiness> {
     let database = database(&deps).await;
+    if let Some(Part::Database) = input.params.part {
+        return Ok(Readiness {
+            ready: database == "ok",
+            lines: format!("database: {database}\n"),
+        });
+    }
     let engine = engine(&deps.engine.engine());
     let leadership = leadership(&deps.leadership.leader());
     let parts = deps.health.parts();
@@ -182,6 +208,20 @@ mod tests {
             "{}",
             answer.text
         );
+    }
+
+    #[tokio::test]
+    async fn readiness_of_the_database_ignores_the_engine() {
+        let yard = yard().await;
+        let answer = yard.get("/readyz?part=database").await;
+        assert_eq!(
+            (answer.status, answer.text.as_str()),
+            (200, "database: ok\n")
+        );
+        assert_eq!(yard.get("/readyz?part=engine").await.status, 422);
+        yard.world.db.close().await;
+        let answer = yard.get("/readyz?part=database").await;
+        assert_eq!(answer.status, 503);
     }
 
     /// Parts, one of which has this fault.
