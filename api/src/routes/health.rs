@@ -216,12 +216,13 @@ mod tests {
         let answer = yard.get("/readyz?part=database").await;
         assert_eq!(
             (answer.status, answer.text.as_str()),
-            (200, "database: ok\n")
+            (StatusCode::OK, "database: ok\n")
         );
-        assert_eq!(yard.get("/readyz?part=engine").await.status, 422);
+        let unknown = yard.get("/readyz?part=engine").await;
+        assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
         yard.world.db.close().await;
         let answer = yard.get("/readyz?part=database").await;
-        assert_eq!(answer.status, 503);
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     }
 
     /// Parts, one of which has this fault.
