@@ -35,8 +35,18 @@ pub struct Prepared {
     pub instance_id: String,
     /// Signs sessions.
     pub session_secret: SecretSlice<u8>,
-    /// The first superadmin's password, when it was created just now.
-    pub password: Option<SecretString>,
+    /// The first superadmin, if this start created one.
+    pub first: First,
+}
+
+/// The first superadmin.
+pub enum First {
+    /// There was one before.
+    Existing,
+    /// Created with the password of a file.
+    Given,
+    /// Created with a random password, which is printed once.
+    Random(SecretString),
 }
 
 /// Why it could not be made ready.
@@ -198,14 +208,14 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         }
         _ => None,
     };
-    // One that the administrator knows is not printed.
-    let is_random = given.is_none();
-    let password = if is_first {
-        let password = match given {
-            Some(given) => given,
-            None => schema::secrets::random_password()?,
+    let first = if is_first {
+        let (first, hashed) = match given {
+            Some(given) => (First::Given, given),
+            None => {
+                let random = schema::secrets::random_password()?;
+                (First::Random(random.clone()), random)
+            }
         };
-        let hashed = password.clone();
         let hash = tokio::task::spawn_blocking(move || {
             api::auth::password::hash_blocking(&hashed).map_err(|e| e.to_string())
         })
@@ -214,12 +224,12 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         .map_err(PrepareError::Hash)?;
         let name: UserName = FIRST_SUPERADMIN.parse().map_err(DbError::InvalidName)?;
         user::create_superadmin(&mut tx, &name, &SecretString::from(hash), now).await?;
-        Some(password)
+        first
     } else {
-        None
+        First::Existing
     };
     let set = set_missing(&mut tx, &master_key, wanted, by).await?;
-    if let Some(about) = about(password.is_some(), activated, &set) {
+    if let Some(about) = about(is_first, activated, &set) {
         let entry = Entry::new(author, about, Outcome::Ok, now);
         audit::append(&mut tx, &trail, &entry).await?;
     }
@@ -237,7 +247,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         master_key,
         instance_id,
         session_secret: SecretSlice::from(session_secret.to_vec()),
-        password: password.filter(|_| is_random),
+        first,
     })
 }
 
@@ -394,7 +404,7 @@ pub fn say(line: &str) {
 
 /// Prints the first superadmin's password, once.
 pub fn say_password(prepared: &Prepared) {
-    if let Some(password) = &prepared.password {
+    if let First::Random(password) = &prepared.first {
         say(&format!("username: {FIRST_SUPERADMIN}"));
         say(&format!("password: {}", password.expose_secret()));
     }

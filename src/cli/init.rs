@@ -9,7 +9,7 @@ use schema::clock::SystemClock;
 use schema::db::Backend;
 
 use super::{Failure, Result};
-use crate::prepare;
+use crate::prepare::{self, First};
 use crate::settings::Settings;
 
 /// Prepares the data directory, unless a server that runs has done so.
@@ -20,9 +20,12 @@ pub async fn init(settings: Settings) -> Result {
     prepare::data_dir(&settings)?;
     let _lock = lock(&settings)?;
     let prepared = prepare::prepare(&settings).await?;
-    match prepared.password {
-        Some(_) => prepare::say_password(&prepared),
-        None => prepare::say("already initialised; no changes"),
+    match prepared.first {
+        First::Random(_) => prepare::say_password(&prepared),
+        First::Given => {
+            prepare::say("initialised; the first superadmin has the password of the file")
+        }
+        First::Existing => prepare::say("already initialised; no changes"),
     }
     prepared.db.close().await;
     Ok(())

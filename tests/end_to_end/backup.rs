@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use agentyard::prepare::First;
 use kit::engine::FakeEngine;
 use schema::clock::{Clock, SystemClock};
 use schema::container::Desired;
@@ -170,7 +171,7 @@ async fn backup_beside_writers_is_restored_and_served() {
     service.shutdown.cancel();
     let second = InProcess::start_in(&other, engine()).await;
     second.all_ready(USERS).await;
-    assert!(second.prepared.password.is_none(), "no new superadmin");
+    assert!(matches!(second.prepared.first, First::Existing));
     let admin = Client::new(Target::Unix(other.join("admin.sock")));
     for user in 0..USERS {
         let name = format!("user{user}");
