@@ -69,7 +69,8 @@ impl Notifier {
         let every = self.watchdog.map_or(EVERY, |time| (time / 3).min(EVERY));
         let mut ticks = interval(every.max(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut told, mut failed) = (None, false);
+        let mut told: Option<String> = None;
+        let mut failed = false;
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             let vitals = observe();
             let text = describe(&vitals, told.as_deref(), self.watchdog.is_some());
