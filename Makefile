@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
+.PHONY: help run release deb image sbom check-packaging test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
   test-newer-engine test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
@@ -25,15 +25,32 @@ IN_NETNS = tests/services/in-netns
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
-	@echo "others: check, test-long [PART=…], fuzz, bench, release, services-up, services-down"
+	@echo "others: check, test-long [PART=…], fuzz, bench, release, deb, image, sbom, services-up, services-down"
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
 	@echo "Compiles what is not compiled yet (the first time about 400 crates, 4 minutes on two cores), then serves from ./$(DATA)."
 	@$(CARGO) run --bin agentyard --no-default-features --features console -- serve --data-dir $(DATA) $(ARGS)
 
+# The program for Linux with glibc 2.31 or newer, in target/package and as an archive; the package of Debian, the image, and the
+# bill of materials of it.
 release:
-	$(CARGO) build --profile dist --bin agentyard
+	@packaging/release
+
+deb:
+	@packaging/deb/build
+
+# Needs root and mmdebstrap. REFERENCE: its name.
+image:
+	@packaging/oci/build $(REFERENCE)
+
+sbom:
+	@mkdir -p target
+	packaging/sbom >target/agentyard.cdx.json
+
+# The unit of systemd and the scripts of the packages, without building anything.
+check-packaging:
+	@tests/checks/packaging
 
 test:
 	@tests/run
@@ -91,7 +108,7 @@ check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
-	@$(MAKE) --no-print-directory check-console check-chart check-docs
+	@$(MAKE) --no-print-directory check-console check-chart check-docs check-packaging
 
 # Links of the documents, the list of reasons, and the package of the example.
 check-docs:
