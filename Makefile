@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release deb image sbom check-packaging test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
-  test-newer-engine test-fresh-clone long-lints fuzz bench pictures
+  test-newer-engine test-packages test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -86,6 +86,16 @@ test-newer-engine:
 	trap 'tests/services/down' EXIT; tests/services/up && tests/services/echo-image && \
 	  $(NEXTEST) --profile long --test-threads 1 --offline --no-fail-fast \
 	    -E 'package(reconcilers) & test(/^engine_(contract|images)::/) | binary(end_to_end) & test(/^main_job::/)'
+
+# The package and the image of this commit: installed, upgraded and removed in a Debian of their own; started by the engine.
+test-packages: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
+test-packages: release
+	tests/services/debian-13 $(DEBIAN_13)
+	packaging/deb/build 0.0.1-1
+	packaging/deb/build
+	tests/services/package $(DEBIAN_13) target/agentyard_0.0.1-1_*.deb $$(ls -t target/agentyard_*.deb | head -n 1)
+	packaging/oci/build
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/image
 
 # `make run` in a fresh clone.
 test-fresh-clone: services-up
