@@ -95,7 +95,7 @@ test-packages: release
 	packaging/deb/build
 	tests/services/package $(DEBIAN_13) target/agentyard_0.0.1-1_*.deb $$(ls -t target/agentyard_*.deb | head -n 1)
 	packaging/oci/build
-	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/image
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/image && tests/services/compose
 
 # `make run` in a fresh clone.
 test-fresh-clone: services-up
