@@ -90,6 +90,7 @@ test-newer-engine:
 # The package and the image of this commit: installed, upgraded and removed in a Debian of their own; started by the engine.
 test-packages: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-packages: release
+	command -v mmdebstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends mmdebstrap; }
 	tests/services/debian-13 $(DEBIAN_13)
 	packaging/deb/build 0.0.1-1
 	packaging/deb/build
