@@ -4,8 +4,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
-  test-newer-engine test-fresh-clone long-lints fuzz bench pictures
+.PHONY: help run release deb image sbom check-packaging test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
+  test-newer-engine test-packages test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -25,15 +25,32 @@ IN_NETNS = tests/services/in-netns
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
-	@echo "others: check, test-long [PART=…], fuzz, bench, release, services-up, services-down"
+	@echo "others: check, test-long [PART=…], fuzz, bench, release, deb, image, sbom, services-up, services-down"
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
 	@echo "Compiles what is not compiled yet (the first time about 400 crates, 4 minutes on two cores), then serves from ./$(DATA)."
 	@$(CARGO) run --bin agentyard --no-default-features --features console -- serve --data-dir $(DATA) $(ARGS)
 
+# The program for Linux with glibc 2.31 or newer, in target/package and as an archive; the package of Debian, the image, and the
+# bill of materials of it.
 release:
-	$(CARGO) build --profile dist --bin agentyard
+	@packaging/release
+
+deb:
+	@packaging/deb/build
+
+# Needs root and mmdebstrap. REFERENCE: its name.
+image:
+	@packaging/oci/build $(REFERENCE)
+
+sbom:
+	@mkdir -p target
+	packaging/sbom >target/agentyard.cdx.json
+
+# The unit of systemd and the scripts of the packages, without building anything.
+check-packaging:
+	@tests/checks/packaging
 
 test:
 	@tests/run
@@ -70,6 +87,17 @@ test-newer-engine:
 	  $(NEXTEST) --profile long --test-threads 1 --offline --no-fail-fast \
 	    -E 'package(reconcilers) & test(/^engine_(contract|images)::/) | binary(end_to_end) & test(/^main_job::/)'
 
+# The package and the image of this commit: installed, upgraded and removed in a Debian of their own; started by the engine.
+test-packages: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
+test-packages: release
+	command -v mmdebstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends mmdebstrap; }
+	tests/services/debian-13 $(DEBIAN_13)
+	packaging/deb/build 0.0.1-1
+	packaging/deb/build
+	tests/services/package $(DEBIAN_13) target/agentyard_0.0.1-1_*.deb $$(ls -t target/agentyard_*.deb | head -n 1)
+	packaging/oci/build
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/image && tests/services/compose
+
 # `make run` in a fresh clone.
 test-fresh-clone: services-up
 	trap 'tests/services/sets down' EXIT; $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
@@ -91,7 +119,7 @@ check: tools deny typos
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
-	@$(MAKE) --no-print-directory check-console check-chart check-docs
+	@$(MAKE) --no-print-directory check-console check-chart check-docs check-packaging
 
 # Links of the documents, the list of reasons, and the package of the example.
 check-docs:

@@ -177,6 +177,14 @@ impl std::str::FromStr for MetricsListen {
     }
 }
 
+/// The settings file of an installed package, which commands find by themselves unless they are told where the data is.
+const USUAL_FILE: Option<&str> = option_env!("AGENTYARD_SETTINGS_FILE");
+
+/// Whether this user may read the file: other users' commands go to remote servers.
+fn is_readable(path: &Path) -> bool {
+    std::fs::File::open(path).is_ok()
+}
+
 /// The settings file: its lines are the long flags.
 #[derive(Default, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
@@ -262,7 +270,11 @@ impl Settings {
         init: &InitArgs,
         serve: &ServeArgs,
     ) -> Result<Self, SettingsError> {
-        let file = match &common.config {
+        let usual = USUAL_FILE.map(Path::new).filter(|path| {
+            let is_local = [&common.data_dir, &common.admin_socket].map(Option::is_some);
+            !is_local.contains(&true) && common.database_url.is_none() && is_readable(path)
+        });
+        let file = match common.config.as_deref().or(usual) {
             Some(path) => read_file(path)?,
             None => File::default(),
         };
@@ -435,6 +447,13 @@ mod tests {
         assert_eq!(settings.admin_socket, Path::new("/srv/a/admin.sock"));
         assert_eq!(settings.engine_data_dir, "/srv/a");
         assert_eq!(settings.docker_host, "unix:///var/run/docker.sock");
+    }
+
+    #[test]
+    fn usual_file_is_read_only_if_it_can_be() {
+        let (dir, common) = with_file("log-format: json\n");
+        assert!(common.config.is_some_and(|path| is_readable(&path)));
+        assert!(!is_readable(&dir.path().join("missing")));
     }
 
     #[test]

@@ -77,9 +77,16 @@ Exit codes:
 
 Colours are used on a terminal only, unless NO_COLOR is set.";
 
+/// Release, with commit and features where `make release` has built the program. Other builds do without, so a new commit
+/// compiles nothing again.
+const VERSION: &str = match option_env!("AGENTYARD_BUILD") {
+    Some(build) => build,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Management server for per-user AI-agent containers.
 #[derive(Debug, Parser)]
-#[command(version, about, propagate_version = true, after_help = EXIT_CODES)]
+#[command(version = VERSION, about, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(flatten)]
     common: CommonArgs,

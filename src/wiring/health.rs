@@ -27,6 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::backup::{self, Backups};
+use super::notify::Vitals;
 use super::storage::Gauge;
 
 /// How often the parts are observed.
@@ -243,6 +244,31 @@ impl Health {
             return Some(self.process.clone());
         }
         self.state().holder.clone()
+    }
+
+    /// Summary for the service manager of a service at `address`. While the database is away a new start would
+    /// change nothing.
+    pub(super) fn vitals(&self, address: &str) -> Vitals {
+        let stuck = self.handles.iter().any(|handle| handle.stuck().is_some());
+        let parts = self.parts();
+        let faulty = parts.iter().filter(|part| part.fault.is_some());
+        let mut names: Vec<_> = faulty.map(|part| part.part.as_str()).collect();
+        let is_away = self.db.away().is_some();
+        if is_away {
+            names.insert(0, DATABASE);
+        }
+        let role = match self.leadership.is_leader() {
+            true => "serving",
+            false => "standing by",
+        };
+        let mut status = format!("{role} at {address}");
+        if !names.is_empty() {
+            status.push_str(&format!("; see /readyz: {}", names.join(", ")));
+        }
+        Vitals {
+            alive: is_away || !stuck,
+            status,
+        }
     }
 
     /// Observes the parts again and again. Never ends.

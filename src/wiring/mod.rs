@@ -9,6 +9,7 @@ pub mod health;
 mod identity_provider;
 mod listeners;
 mod metrics;
+mod notify;
 mod ports;
 mod reload;
 pub(crate) mod storage;
@@ -372,6 +373,7 @@ pub async fn build(
             });
         }
     }
+    notify::supervise(&mut supervisor, Arc::clone(&health), &address);
     supervisor.spawn("background", async move {
         shutdown.cancelled().await;
         tasks.close();
