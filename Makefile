@@ -49,7 +49,7 @@ sbom:
 	packaging/sbom >target/agentyard.cdx.json
 
 # The unit of systemd and the scripts of the packages, without building anything.
-check-packaging:
+check-packaging: tools
 	@tests/checks/packaging
 
 test:
