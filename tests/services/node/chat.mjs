@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import WebSocket from 'ws';
 
 const [address, username, ...texts] = process.argv.slice(2);
-const ANSWERS = ['answer', 'error'];
+const ANSWERS = ['answer', 'failure'];
 const cookies = new Map();
 
 // The body of the answer; ends the program if it is a failure.
@@ -28,7 +28,6 @@ const socket = new WebSocket(url, { origin: address, headers: { cookie: [...cook
 const entries = new Map();
 socket.on('message', (data) => {
   const frame = JSON.parse(data);
-  if (process.env.VERBOSE) console.error(String(data));
   if (frame.type === 'entry') entries.set(frame.entry.id, frame.entry);
 });
 await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
