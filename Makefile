@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release deb image sbom check-packaging test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
-  test-newer-engine test-packages test-fresh-clone long-lints fuzz bench pictures
+  test-newer-engine test-packages test-install test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -49,7 +49,7 @@ sbom:
 	packaging/sbom >target/agentyard.cdx.json
 
 # The unit of systemd and the scripts of the packages, without building anything.
-check-packaging:
+check-packaging: tools
 	@tests/checks/packaging
 
 test:
@@ -87,16 +87,17 @@ test-newer-engine:
 	  $(NEXTEST) --profile long --test-threads 1 --offline --no-fail-fast \
 	    -E 'package(reconcilers) & test(/^engine_(contract|images)::/) | binary(end_to_end) & test(/^main_job::/)'
 
-# The package and the image of this commit: installed, upgraded and removed in a Debian of their own; started by the engine.
-test-packages: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
+# The package and the image of this commit: the package installed, started, upgraded and removed on a machine with systemd; the image
+# started by the engine.
+test-packages test-install: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-packages: release
-	command -v mmdebstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends mmdebstrap; }
-	tests/services/debian-13 $(DEBIAN_13)
-	packaging/deb/build 0.0.1-1
-	packaging/deb/build
-	tests/services/package $(DEBIAN_13) target/agentyard_0.0.1-1_*.deb $$(ls -t target/agentyard_*.deb | head -n 1)
-	packaging/oci/build
-	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/image && tests/services/compose
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && \
+	  old=$$(packaging/deb/build 0.0.1-1) && new=$$(packaging/deb/build) && tests/services/package "$$old" "$$new" && \
+	  packaging/oci/build && tests/services/image && tests/services/compose
+
+# Each way of docs/install.md, command by command, on a fresh Debian.
+test-install: release deb image
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/follow-install
 
 # The agent of docs/own-agent.md, in an image of its own.
 .PHONY: test-own-agent

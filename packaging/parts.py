@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from html.parser import HTMLParser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,9 +28,10 @@ class Part:
         return f"pkg:{self.kind}/{self.name.replace('@', '%40')}@{self.version}"
 
     def texts(self):
-        """The texts of its licence files, by name."""
-        files = [path for path in sorted(self.folder.iterdir()) if path.is_file() and LICENSE_FILE.match(path.name)]
-        return {path.name: path.read_text(encoding="utf-8", errors="replace").strip() for path in files}
+        """The texts of its licence files, by path; a crate also has those of the C sources that it brings."""
+        files = self.folder.rglob("*") if self.kind == "cargo" else self.folder.iterdir()
+        files = [path for path in sorted(files) if LICENSE_FILE.match(path.name) and path.suffix in ("", ".md", ".txt") and path.is_file()]
+        return {str(path.relative_to(self.folder)): path.read_text(encoding="utf-8", errors="replace").strip() for path in files}
 
 
 def cargo_metadata(features):
@@ -67,6 +69,31 @@ def list_crates(features):
 def is_macro(package):
     """Returns true for a crate that runs in the compiler."""
     return any("proc-macro" in target["kind"] for target in package["targets"])
+
+
+class PlainText(HTMLParser):
+    """The text of an HTML document; lines are those of the source."""
+
+    def __init__(self, document):
+        super().__init__()
+        self.parts = []
+        self.feed(document)
+
+    def handle_data(self, data):
+        self.parts.append(data)
+
+    def __str__(self):
+        lines = [line.rstrip() for line in "".join(self.parts).split("\n")]
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def library_notices():
+    """The notices of Rust's standard library and what is linked into it, as they come with the compiler."""
+    folder = Path(subprocess.check_output(["rustc", "--print", "sysroot"], text=True).strip(), "share/doc/rust")
+    try:
+        return str(PlainText((folder / "COPYRIGHT-library.html").read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        sys.exit(f"notices of Rust's standard library are missing ({error.filename}); rustup's toolchains have them")
 
 
 def list_npm():
