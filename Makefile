@@ -99,16 +99,16 @@ test-packages: release
 test-install: release deb image
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/follow-install
 
+# `make run` in a fresh clone.
+test-fresh-clone: services-up
+	trap 'tests/services/sets down' EXIT; $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
+
 # The agent of docs/own-agent.md, in an image of its own.
 .PHONY: test-own-agent
 test-packages: test-own-agent
 test-own-agent: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-own-agent: release
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/own-agent
-
-# `make run` in a fresh clone.
-test-fresh-clone: services-up
-	trap 'tests/services/sets down' EXIT; $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
 
 # Damaged input for the parsers of untrusted input, with a nightly toolchain. Findings are in schema/fuzz/artifacts.
 FUZZ_SECONDS ?= 60
