@@ -103,6 +103,13 @@ test-install: release deb image
 test-fresh-clone: services-up
 	trap 'tests/services/sets down' EXIT; $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
 
+# The agent of docs/own-agent.md, in an image of its own.
+.PHONY: test-own-agent
+test-packages: test-own-agent
+test-own-agent: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
+test-own-agent: release
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/own-agent
+
 # Damaged input for the parsers of untrusted input, with a nightly toolchain. Findings are in schema/fuzz/artifacts.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS = front_matter import_zip

@@ -67,7 +67,7 @@ def list_crates(features):
 
 
 def is_macro(package):
-    """Whether the crate runs in the compiler."""
+    """Returns true for a crate that runs in the compiler."""
     return any("proc-macro" in target["kind"] for target in package["targets"])
 
 
@@ -120,7 +120,7 @@ def check_licenses(parts):
 
 
 def is_allowed(expression, allowed):
-    """Whether an SPDX expression can be met with the allowed licences; AND binds closer than OR."""
+    """Returns true if an SPDX expression can be met with the allowed licences; AND binds closer than OR."""
     tokens = re.findall(r"\(|\)|[^\s()]+(?: WITH [^\s()]+)?", expression)
     words = {"(": "(", ")": ")", "AND": "and", "OR": "or"}
     terms = [words.get(token) or str(token in allowed) for token in tokens]

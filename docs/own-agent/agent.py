@@ -49,8 +49,8 @@ class Agent(BaseHTTPRequestHandler):
         messages.append({"role": "user", "content": text})
         try:
             content = ask(messages)
-        except OSError as error:
-            content = f"Error processing message: {error}"
+        except Exception as error:  # Whatever it is, the user reads it.
+            content = f"Error processing message: {type(error).__name__}: {error}"
         messages.append({"role": "assistant", "content": content})
         payload = {"content": content, "message_id": str(uuid.uuid4()), "context_usage": {"used_percent": 0}}
         frame = {"type": "message.create", "session_id": talk, "timestamp": int(time.time() * 1000), "payload": payload}

@@ -13,7 +13,7 @@
 //   MARKDOWN               a text with everything that Markdown knows, and HTML
 //   EMPTY                  an empty answer
 //   CUT                    the connection breaks off here
-//   END                    the streamed answer ends here, without its end mark
+//   END                    the answer ends here: a streamed one without its end mark, a whole one without a body
 //   FAIL <status> [text]   that status; the body holds the text, the key and the address
 //   FAILONCE <status> [text]   the same, for the first request with this script only
 import { createServer } from 'node:http';
@@ -241,6 +241,10 @@ async function answerWhole(response, head, deltas, length) {
   for await (const delta of deltas) {
     if (delta.cut) {
       response.destroy();
+      return;
+    }
+    if (delta.end) {
+      response.end();
       return;
     }
     message.content += delta.content ?? '';
