@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release deb image sbom check-packaging test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
-  test-newer-engine test-packages test-fresh-clone long-lints fuzz bench pictures
+  test-newer-engine test-packages test-chart test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -97,6 +97,14 @@ test-packages: release
 	tests/services/package $(DEBIAN_13) target/agentyard_0.0.1-1_*.deb $$(ls -t target/agentyard_*.deb | head -n 1)
 	packaging/oci/build
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/image && tests/services/compose
+
+# The chart with the image of this commit on a one-node Kubernetes, which AGENTYARD_TEST_CLUSTER names (tests/chart/on-cluster).
+test-chart: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
+test-chart: tools
+	@tests/chart/on-cluster --check
+	@$(MAKE) --no-print-directory release
+	packaging/oci/build
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image 1 && tests/chart/on-cluster
 
 # `make run` in a fresh clone.
 test-fresh-clone: services-up
