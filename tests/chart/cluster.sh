@@ -138,7 +138,6 @@ cat >"$work/values.yaml" <<YAML
 engine:
   docker:
     image: {repository: $registry/engine, tag: "1"}
-    storageDriver: vfs
     extraArgs: ["--insecure-registry=$registry"]
 settings: {image.name: $registry/echo, image.tag: "1"}
 networkPolicy: {metricsFrom: []}
