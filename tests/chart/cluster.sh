@@ -141,6 +141,7 @@ engine:
     extraArgs: ["--insecure-registry=$registry"]
 settings: {image.name: $registry/echo, image.tag: "1"}
 networkPolicy: {metricsFrom: []}
+agents: {lanAccess: 10.96.7.7/32}
 YAML
 
 # define_kind KIND: one of the Prometheus operator, without its schema.
