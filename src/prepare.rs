@@ -254,11 +254,17 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
 /// Reads the first superadmin's password: the file without the line break at its end.
 fn read_password(path: &std::path::Path) -> Result<SecretString, PrepareError> {
     use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
     let wrong = |problem: String| PrepareError::PasswordFile {
         place: path.display().to_string(),
         problem,
     };
     let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| wrong(error.to_string()))?;
+    if metadata.is_file() && metadata.mode() & 0o004 != 0 {
+        let rule = "every user of the machine can read it; make its mode 0600";
+        return Err(wrong(rule.to_owned()));
+    }
     let mut text = String::new();
     let limit = api::auth::password::MAX_BYTES as u64 + 3;
     file.take(limit)
@@ -413,6 +419,72 @@ pub fn say_password(prepared: &Prepared) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[rstest::rstest]
+    #[case::with_a_line_break("long-enough-1\r\n", 0o600, Ok("long-enough-1"))]
+    #[case::without("long-enough-1", 0o640, Ok("long-enough-1"))]
+    #[case::with_spaces(" long enough 1 \n", 0o600, Ok(" long enough 1 "))]
+    #[case::open("long-enough-1", 0o644, Err("every user of the machine can read it"))]
+    #[case::short("short\n", 0o600, Err("password"))]
+    #[case::empty("", 0o600, Err("password"))]
+    fn password_file_is_read_without_its_line_break(
+        #[case] text: &str,
+        #[case] mode: u32,
+        #[case] expected: Result<&str, &str>,
+    ) {
+        use std::os::unix::fs::PermissionsExt;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let read = read_password(file.path());
+        match (read, expected) {
+            (Ok(read), Ok(expected)) => assert_eq!(read.expose_secret(), expected),
+            (Err(error), Err(expected)) => {
+                let said = error.to_string();
+                assert!(said.contains(expected), "{said}");
+                assert!(said.contains(&file.path().display().to_string()), "{said}");
+                assert!(text.is_empty() || !said.contains(text), "{said}");
+            }
+            (read, _) => panic!("{:?}", read.map(|_| "read")),
+        }
+    }
+
+    #[test]
+    fn password_file_that_is_too_long_or_missing_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("password");
+        assert!(read_password(&path).is_err());
+        std::fs::write(&path, "x".repeat(1 << 20)).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).unwrap();
+        assert!(read_password(&path).is_err());
+    }
+
+    #[tokio::test]
+    async fn password_file_is_read_at_the_first_start_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "long-enough-1\n").unwrap();
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let common = crate::settings::CommonArgs {
+            data_dir: Some(dir.path().to_owned()),
+            ..Default::default()
+        };
+        let init = crate::settings::InitArgs {
+            adapter: Some("echo".to_owned()),
+            admin_password_file: Some(file.path().to_owned()),
+            ..Default::default()
+        };
+        let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
+        let prepared = prepare(&settings).await.unwrap();
+        assert!(matches!(prepared.first, First::Given));
+        prepared.db.close().await;
+        file.close().unwrap();
+        let prepared = prepare(&settings).await.unwrap();
+        assert!(matches!(prepared.first, First::Existing));
+        prepared.db.close().await;
+    }
 
     async fn start(dir: &tempfile::TempDir, set: &[&str]) -> Result<(), PrepareError> {
         let common = crate::settings::CommonArgs {

@@ -68,6 +68,7 @@ pub struct InitArgs {
     #[arg(
         long = "set",
         env = "AGENTYARD_SET",
+        hide_env_values = true,
         value_name = "KEY=VALUE",
         value_delimiter = ';'
     )]
@@ -180,9 +181,20 @@ impl std::str::FromStr for MetricsListen {
 /// The settings file of an installed package, which commands find by themselves unless they are told where the data is.
 const USUAL_FILE: Option<&str> = option_env!("AGENTYARD_SETTINGS_FILE");
 
-/// Whether this user may read the file: other users' commands go to remote servers.
-fn is_readable(path: &Path) -> bool {
-    std::fs::File::open(path).is_ok()
+/// Returns the usual settings file unless the command line says where the data is, or this user may not read it: other users'
+/// commands go to remote servers.
+fn find_usual_file<'a>(common: &CommonArgs, usual: Option<&'a Path>) -> Option<&'a Path> {
+    let has_place = common.data_dir.is_some() || common.admin_socket.is_some();
+    usual.filter(|path| !has_place && std::fs::File::open(path).is_ok())
+}
+
+/// Returns the usual settings file if it is there and this user may not read it.
+pub fn hidden_usual_file() -> Option<&'static Path> {
+    let denied = |path: &&Path| {
+        let opened = std::fs::File::open(path);
+        opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    USUAL_FILE.map(Path::new).filter(denied)
 }
 
 /// The settings file: its lines are the long flags.
@@ -270,10 +282,7 @@ impl Settings {
         init: &InitArgs,
         serve: &ServeArgs,
     ) -> Result<Self, SettingsError> {
-        let usual = USUAL_FILE.map(Path::new).filter(|path| {
-            let is_local = [&common.data_dir, &common.admin_socket].map(Option::is_some);
-            !is_local.contains(&true) && common.database_url.is_none() && is_readable(path)
-        });
+        let usual = find_usual_file(common, USUAL_FILE.map(Path::new));
         let file = match common.config.as_deref().or(usual) {
             Some(path) => read_file(path)?,
             None => File::default(),
@@ -450,10 +459,27 @@ mod tests {
     }
 
     #[test]
-    fn usual_file_is_read_only_if_it_can_be() {
+    fn usual_file_is_left_only_for_another_place() {
         let (dir, common) = with_file("log-format: json\n");
-        assert!(common.config.is_some_and(|path| is_readable(&path)));
-        assert!(!is_readable(&dir.path().join("missing")));
+        let usual = common.config.as_deref().unwrap();
+        let is_found = |common: CommonArgs| find_usual_file(&common, Some(usual)).is_some();
+        let place = Some(dir.path().to_owned());
+        assert!(is_found(CommonArgs::default()));
+        assert!(is_found(CommonArgs {
+            database_url: Some("postgres://h/d".to_owned()),
+            ..CommonArgs::default()
+        }));
+        assert!(!is_found(CommonArgs {
+            data_dir: place.clone(),
+            ..CommonArgs::default()
+        }));
+        assert!(!is_found(CommonArgs {
+            admin_socket: place,
+            ..CommonArgs::default()
+        }));
+        let missing = dir.path().join("missing");
+        let common = CommonArgs::default();
+        assert_eq!(find_usual_file(&common, Some(&missing)), None);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use percent_encoding::percent_decode_str;
 use tokio::process::Command;
 use url::Url;
 
+/// Most seconds that a tool waits for its connection; libpq has no limit of its own.
+const CONNECT_SECONDS: &str = "10";
 /// Most bytes of a complaint that are told.
 const LONGEST_COMPLAINT: usize = 2000;
 
@@ -89,7 +91,9 @@ fn tool(name: &'static str, url: Option<&str>) -> Command {
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     if let Some(url) = url {
-        command.envs(environment(url));
+        command
+            .env("PGCONNECT_TIMEOUT", CONNECT_SECONDS)
+            .envs(environment(url));
     }
     command
 }
@@ -173,6 +177,7 @@ fn environment(url: &str) -> Vec<(&'static str, String)> {
             "sslcert" | "ssl-cert" => "PGSSLCERT",
             "sslkey" | "ssl-key" => "PGSSLKEY",
             "options" => "PGOPTIONS",
+            "connect_timeout" => "PGCONNECT_TIMEOUT",
             _ => continue,
         };
         add(variable, value.into_owned());
@@ -202,6 +207,8 @@ mod tests {
         assert_eq!(database_of("postgres://app@h/yard"), "yard");
         assert_eq!(database_of("postgres://app@h"), "app");
         assert_eq!(environment("postgres://h/d").len(), 2);
+        let own = environment("postgres://h/d?connect_timeout=3");
+        assert!(own.contains(&("PGCONNECT_TIMEOUT", "3".to_owned())));
     }
 
     #[tokio::test]

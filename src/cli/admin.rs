@@ -209,6 +209,12 @@ impl Server {
                 remote.shown()
             ));
         }
+        if let Some(file) = crate::settings::hidden_usual_file() {
+            return Failure::Failed(format!(
+                "permission denied: the settings file {} of this machine's server is not for this user; run the command with sudo, or sign in with `agentyard login URL`",
+                file.display()
+            ));
+        }
         Failure::Unavailable(format!(
             "no server answers on {} ({why}); start one with `agentyard serve`, or set its socket with --admin-socket",
             self.socket.display()

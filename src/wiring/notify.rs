@@ -17,10 +17,10 @@ use tracing::warn;
 
 use super::health::Health;
 
-/// Interval between two looks when the manager asks for no watchdog, and the longest otherwise.
+/// Interval between two notifications when the manager asks for no watchdog, and the longest otherwise.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// State that the manager is told.
+/// State of the service, as the manager is notified of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Vitals {
     /// No reconciler is stuck.
@@ -69,22 +69,22 @@ impl Notifier {
         let every = self.watchdog.map_or(EVERY, |time| (time / 3).min(EVERY));
         let mut ticks = interval(every.max(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut told: Option<String> = None;
+        let mut known: Option<String> = None;
         let mut failed = false;
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             let vitals = observe();
-            let text = describe(&vitals, told.as_deref(), self.watchdog.is_some());
+            let text = describe(&vitals, known.as_deref(), self.watchdog.is_some());
             if text.is_empty() {
                 continue;
             }
             match self.send(&text) {
                 Ok(()) => {
-                    told = Some(vitals.status);
+                    known = Some(vitals.status);
                     failed = false;
                 }
                 Err(error) => {
                     if !failed {
-                        warn!(%error, "the service manager could not be notified; trying again");
+                        warn!(%error, "the service manager could not be notified; retrying");
                     }
                     failed = true;
                 }
@@ -102,16 +102,16 @@ impl Notifier {
     }
 }
 
-/// Text of the next notification; `told`: the status that the manager has, if it was notified before.
-fn describe(vitals: &Vitals, told: Option<&str>, watched: bool) -> String {
+/// Text of the next notification; `known`: the status that the manager has, if it was notified before.
+fn describe(vitals: &Vitals, known: Option<&str>, watched: bool) -> String {
     let mut text = String::new();
-    if told.is_none() {
+    if known.is_none() {
         text.push_str("READY=1\n");
     }
     if watched && vitals.alive {
         text.push_str("WATCHDOG=1\n");
     }
-    if told != Some(&vitals.status) {
+    if known != Some(&vitals.status) {
         let status = vitals.status.replace(char::is_control, " ");
         text.push_str(&format!("STATUS={status}\n"));
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn status_is_one_line_and_told_once() {
+    fn status_is_one_line_and_sent_once() {
         let state = vitals(true, "a\nREADY=0");
         let first = describe(&state, None, false);
         assert_eq!(first, "READY=1\nSTATUS=a READY=0\n");

@@ -31,6 +31,38 @@ async fn engine_asked_to_end_with_an_open_log_stream_it_ends_in_time_and_leaves_
 }
 
 #[tokio::test]
+async fn service_manager_is_notified_of_readiness_and_end() {
+    let stage = Stage::new();
+    let socket = stage.path().join("notify.sock");
+    let manager = tokio::net::UnixDatagram::bind(&socket).unwrap();
+    let receive = async |line: &str| {
+        let mut buffer = [0; 4096];
+        let received = async {
+            loop {
+                let count = manager.recv(&mut buffer).await.unwrap();
+                let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+                if text.lines().any(|found| found.starts_with(line)) {
+                    return text;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, received).await.unwrap()
+    };
+    let mut service = stage
+        .alone()
+        .env("NOTIFY_SOCKET", &socket.display().to_string())
+        .env("WATCHDOG_USEC", "600000")
+        .start()
+        .await;
+    let first = receive("READY=1").await;
+    assert!(first.contains("WATCHDOG=1\nSTATUS=serving at http"), "{first}");
+    receive("WATCHDOG=1").await;
+    service.terminate();
+    receive("STOPPING=1").await;
+    assert_eq!(service.ended_within(GRACE).await.code(), Some(0));
+}
+
+#[tokio::test]
 async fn asked_to_end_while_a_request_waits_it_ends_in_time() {
     let stage = Stage::new();
     let mut service = stage.alone().start().await;

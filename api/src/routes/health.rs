@@ -39,7 +39,7 @@ const PING_TIME: Duration = Duration::from_secs(2);
 /// Longest reason shown, in characters.
 const MAX_REASON: usize = 200;
 
-/// Which parts count.
+/// Choice of the parts that count.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ReadinessOf)]
 pub struct Wanted {
@@ -52,7 +52,7 @@ pub struct Wanted {
 #[serde(rename_all = "lowercase")]
 #[schema(as = ReadinessPart)]
 pub enum Part {
-    /// Whether the database answers.
+    /// The database.
     Database,
 }
 

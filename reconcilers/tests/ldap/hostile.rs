@@ -185,6 +185,13 @@ async fn answers_without_end_are_left() {
         matches!(signed_in, Err(DirectoryError::TooMany(2))),
         "{signed_in:?}"
     );
+    // Samba ignores the limit of the client.
+    let check = directory().check(&settings, &Wanted::default()).await;
+    let mut steps = check.steps.iter();
+    assert!(
+        !steps.any(|step| step.detail.contains("more than 10 entries")),
+        "{check:?}"
+    );
 }
 
 #[tokio::test]

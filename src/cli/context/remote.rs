@@ -1,6 +1,7 @@
 //! A server that is reached over the network.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use reqwest::Certificate;
 use secrecy::{ExposeSecret, SecretString};
@@ -8,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use crate::cli::{Failure, Result, failed};
+
+/// Longest wait for a connection to the server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The server, and with what commands act there.
 #[derive(Clone)]
@@ -122,6 +126,7 @@ impl Remote {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("agentyard/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none());
         // A proxy would see the password in the clear; this address is on this machine.
         if self.url.starts_with("http://") {

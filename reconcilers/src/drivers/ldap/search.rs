@@ -49,10 +49,23 @@ pub(super) type ReadEntry = Result<Entry, Box<(LeftOut, MemberOf)>>;
 /// Searches what has few entries; more than `most` are refused, however many the server sends.
 pub(super) async fn few(
     connection: &Connection,
-    (base, scope, filter): (&str, Scope, &str),
+    search: (&str, Scope, &str),
     attributes: Vec<String>,
     most: usize,
 ) -> Result<(Vec<SearchEntry>, LdapResult), DirectoryError> {
+    match read_first(connection, search, attributes, most).await? {
+        (entries, Some(result)) => Ok((entries, result)),
+        (_, None) => Err(DirectoryError::TooMany(most)),
+    }
+}
+
+/// Reads the first `most` entries of a search. The result is `None` when a server sends more than it was asked for, as Samba does.
+async fn read_first(
+    connection: &Connection,
+    (base, scope, filter): (&str, Scope, &str),
+    attributes: Vec<String>,
+    most: usize,
+) -> Result<(Vec<SearchEntry>, Option<LdapResult>), DirectoryError> {
     let failed = |error| of_filter(connection, error, filter);
     let limit = i32::try_from(most).unwrap_or(i32::MAX);
     let mut stream = connection
@@ -64,13 +77,14 @@ pub(super) async fn few(
     let mut entries = Vec::new();
     while let Some(entry) = stream.next().await.map_err(failed)? {
         if entries.len() == most {
-            return Err(DirectoryError::TooMany(most));
+            stream.finish().await;
+            return Ok((entries, None));
         }
         if !entry.is_ref() && !entry.is_intermediate() {
             entries.push(SearchEntry::construct(entry));
         }
     }
-    Ok((entries, stream.finish().await))
+    Ok((entries, Some(stream.finish().await)))
 }
 
 /// The entry of the user with a name.
@@ -158,11 +172,12 @@ pub(super) async fn some(
     attributes: Vec<String>,
 ) -> Result<Vec<SearchEntry>, DirectoryError> {
     let search = (base, Scope::Subtree, filter);
-    let (entries, result) = few(connection, search, attributes, SOME).await?;
-    match result.rc {
+    match read_first(connection, search, attributes, SOME).await? {
         // 4: there are more.
-        0 | 4 => Ok(entries),
-        _ => Err(DirectoryError::of_result(&result, base)),
+        (_, Some(result)) if !matches!(result.rc, 0 | 4) => {
+            Err(DirectoryError::of_result(&result, base))
+        }
+        (entries, _) => Ok(entries),
     }
 }
 
