@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run release deb image sbom check-packaging test quick build-tests run-tests check check-console check-chart check-docs check-built-docs chart-docs book deny typos tools services-up services-down test-long \
-  test-newer-engine test-packages test-install test-fresh-clone long-lints fuzz bench pictures
+  test-newer-engine test-packages test-install test-chart test-fresh-clone long-lints fuzz bench pictures
 
 DATA ?= data
 CARGO ?= cargo
@@ -98,6 +98,14 @@ test-packages: release
 # Each way of docs/install.md, command by command, on a fresh Debian.
 test-install: release deb image
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/follow-install
+
+# The chart with the image of this commit on a one-node Kubernetes, which AGENTYARD_TEST_CLUSTER names (tests/chart/on-cluster).
+test-chart: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
+test-chart: tools
+	@tests/chart/on-cluster --check
+	@$(MAKE) --no-print-directory release
+	packaging/oci/build
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image 1 && tests/chart/on-cluster
 
 # `make run` in a fresh clone.
 test-fresh-clone: services-up

@@ -39,6 +39,7 @@ mod archive;
 mod audit;
 mod backup;
 mod broken_users;
+mod chart;
 mod chat;
 mod clock;
 mod command_line;

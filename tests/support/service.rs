@@ -114,6 +114,13 @@ impl Launch {
         self
     }
 
+    /// With the options of its environment alone, as a container is started.
+    pub fn environment_only(mut self) -> Self {
+        self.elsewhere = true;
+        self.listen.clear();
+        self
+    }
+
     fn command(&self, subcommand: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(user) = self.user {
@@ -164,8 +171,12 @@ impl Launch {
             .unwrap();
         let stdout = self.outputs.join(format!("{number}.out"));
         let stderr = self.outputs.join(format!("{number}.err"));
+        let listen: &[&str] = match self.listen.as_str() {
+            "" => &["serve"],
+            address => &["serve", "--listen", address],
+        };
         let child = self
-            .command(&["serve", "--listen", &self.listen])
+            .command(listen)
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
             .spawn()
