@@ -3,6 +3,9 @@
 {{- $v := .Values -}}
 {{- $name := include "agentyard.fullname" . -}}
 {{- $problems := list -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- $problems = append $problems (printf "the name %s is no name of a Service (lower-case letters, digits and -, with a letter first); set fullnameOverride" $name) -}}
+{{- end -}}
 {{- if not $v.engine.kind -}}
 {{- $problems = append $problems "engine.kind is empty: choose what runs the agents, such as --set engine.kind=docker" -}}
 {{- end -}}
@@ -69,7 +72,16 @@
 {{- if has (int $v.metrics.port) (list 8080 8081) -}}
 {{- $problems = append $problems "metrics.port: 8080 is the service's port and 8081 that of agents; choose another" -}}
 {{- end -}}
+{{- if has "ReadWriteOncePod" (concat $v.persistence.data.accessModes $v.persistence.engine.accessModes) -}}
+{{- $problems = append $problems "persistence: a claim of access mode ReadWriteOncePod cannot be mounted by the Pod of `helm test`; set accessModes to [ReadWriteOnce]" -}}
+{{- end -}}
+{{- if hasKey $v.podSecurityContext "fsGroup" -}}
+{{- $problems = append $problems "podSecurityContext.fsGroup would open the master key to a group, and the service refuses such a key; remove it" -}}
+{{- end -}}
 {{- range $key, $value := $v.settings -}}
+{{- if and (eq $key "agent") (regexMatch "(?i)\"[a-z_-]*(api_?keys?|token|secret|password)\"" (toJson $value)) -}}
+{{- $problems = append $problems "settings: agent holds secrets, and settings are not; put it into a Secret, and name that in settingsSecret" -}}
+{{- end -}}
 {{- if or (has $key (list "security" "image.registry_password" "ldap.bind_password" "oidc.client_secret")) (regexMatch "(^|[._])(password|secret|token|api_key)$" $key) -}}
 {{- $problems = append $problems (printf "settings: %s is secret, and settings are not; put it into a Secret, and name that in settingsSecret" $key) -}}
 {{- end -}}
