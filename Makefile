@@ -92,11 +92,13 @@ test-newer-engine:
 test-packages test-install: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-packages: release
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && \
-	  old=$$(packaging/deb/build 0.0.1-1) && new=$$(packaging/deb/build) && tests/services/package "$$old" "$$new" && \
+	  old=$$(packaging/deb/build 0.0.1-1 --fast) && new=$$(packaging/deb/build) && tests/services/package "$$old" "$$new" && \
 	  packaging/oci/build && tests/services/image && tests/services/compose
 
 # Each way of docs/install.md, command by command, on a fresh Debian.
-test-install: release deb image
+test-install: release deb
+	tests/services/machine install
+	packaging/oci/build
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/follow-install
 
 # The chart with the image of this commit on a one-node Kubernetes, which AGENTYARD_TEST_CLUSTER names (tests/chart/on-cluster).
