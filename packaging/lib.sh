@@ -8,7 +8,6 @@ cd "$repository"
 
 # Everything that is packed, beside the packages themselves.
 package=target/package
-host=$(rustc -vV | sed -n 's/^host: //p')
 # Programs of crates.io that are built once.
 tools=target/release-tools
 version=$(sed -n '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -20,7 +19,12 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "packaging: $*"; exit 1; }
 
 # need_program: the program that `make release` has made.
-need_program() { [ -x "$package/agentyard" ] || fail "there is no $package/agentyard; run \`make release\` first"; }
+need_program() {
+  [ -x "$package/agentyard" ] || fail "there is no $package/agentyard; run \`make release\` first"
+  local found
+  found=$("$package/agentyard" --version)
+  [[ "$found" == "agentyard $version"* ]] || fail "$package/agentyard is $found, not $version; run \`make release\` first"
+}
 
 # install_tool CRATE VERSION: builds a program of crates.io, if it is not there in this version.
 install_tool() {

@@ -99,10 +99,15 @@ def library_notices():
 def list_npm():
     """Lists the npm packages that are in the console."""
     lock = json.loads((CONSOLE / "package-lock.json").read_text(encoding="utf-8"))
+    if not (CONSOLE / "node_modules/.package-lock.json").exists():
+        sys.exit("the packages of the console are not installed: run `npm ci` in api/console")
     found = []
     for path, entry in sorted(lock["packages"].items()):
         folder = CONSOLE / path
-        if not path or any(entry.get(flag) for flag in ("dev", "devOptional", "link")) or not folder.is_dir():
+        if not path or any(entry.get(flag) for flag in ("dev", "devOptional", "link")):
+            continue
+        # One for another system.
+        if entry.get("optional") and not folder.is_dir():
             continue
         name = path.rpartition("node_modules/")[2]
         found.append(Part("npm", name, entry["version"], entry.get("license", ""), folder, entry.get("integrity"), entry.get("resolved")))
