@@ -55,7 +55,10 @@ async fn service_manager_is_notified_of_readiness_and_end() {
         .start()
         .await;
     let first = receive("READY=1").await;
-    assert!(first.contains("WATCHDOG=1\nSTATUS=serving at http"), "{first}");
+    assert!(
+        first.contains("WATCHDOG=1\nSTATUS=serving at http"),
+        "{first}"
+    );
     receive("WATCHDOG=1").await;
     service.terminate();
     receive("STOPPING=1").await;
