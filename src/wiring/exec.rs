@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::ports::{ContainerExec, ExecControl, ExecSettings, Execution, PortError};
 use async_trait::async_trait;
+use engine::{ContainerEngine, ContainerState, EngineError};
 use futures::StreamExt;
-use reconcilers::drivers::docker::{ContainerEngine, ContainerState, EngineError};
 use schema::ids::Uid;
 use tokio::time::{sleep, timeout};
 

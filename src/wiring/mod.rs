@@ -37,12 +37,11 @@ use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
+use engine::{ContainerEngine, MeteredEngine};
+use engine_docker::Iptables;
+use engine_docker::{DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::agent_probe::HttpProbe;
-use reconcilers::drivers::docker::{
-    ContainerEngine, DockerEngine, DockerHost, MeteredEngine, TlsFiles,
-};
-use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::ldap::LdapDirectory;
 use reconcilers::drivers::model_probe::ModelProbe;

@@ -11,8 +11,8 @@ use api::ports::{
     RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
+use engine::{Container, ContainerState, EngineError};
 use futures::StreamExt;
-use reconcilers::drivers::docker::{Container, ContainerState, EngineError};
 use reconcilers::drivers::model_probe::{self, ModelProbe};
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;

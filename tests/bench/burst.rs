@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reconcilers::drivers::docker::{ContainerEngine, DockerEngine};
+use engine::ContainerEngine;
+use engine_docker::DockerEngine;
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::Desired;
 use schema::ids::{Kind, Uid};

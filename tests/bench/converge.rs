@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::{ContainerEngine, ContainerSettings, LABEL_OWNER, NetworkSettings};
+use engine_docker::DockerEngine;
 use futures::StreamExt;
 use kit::engine::FakeEngine;
-use reconcilers::drivers::docker::{
-    ContainerEngine, ContainerSettings, DockerEngine, LABEL_OWNER, NetworkSettings,
-};
 use schema::clock::SystemClock;
 use schema::container::Desired;
 
@@ -108,7 +107,7 @@ async fn raw(engine: &Arc<dyn ContainerEngine>, users: usize, lanes: usize) -> D
         image,
         user: Some("0:0".to_owned()),
         labels: labels.into(),
-        binds: vec![reconcilers::drivers::docker::Bind {
+        binds: vec![engine::Bind {
             source: home.path().to_str().unwrap().to_owned(),
             target: "/root".to_owned(),
             read_only: false,

@@ -5,8 +5,8 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::ContainerEngine;
 use kit::engine::FakeEngine;
-use reconcilers::drivers::docker::ContainerEngine;
 use rustix::time::{ClockId, clock_gettime};
 use schema::clock::SystemClock;
 use schema::container::Desired;

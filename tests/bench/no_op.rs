@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::ContainerEngine;
 use kit::engine::FakeEngine;
-use reconcilers::drivers::docker::ContainerEngine;
 use schema::clock::SystemClock;
 use schema::container::Desired;
 

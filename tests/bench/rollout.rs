@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::{Bind, ContainerEngine, ContainerSettings, LABEL_OWNER, NetworkSettings};
+use engine_docker::DockerEngine;
 use futures::StreamExt;
-use reconcilers::drivers::docker::{
-    Bind, ContainerEngine, ContainerSettings, DockerEngine, LABEL_OWNER, NetworkSettings,
-};
 use schema::clock::{Clock, SystemClock};
 use schema::condition::ConditionStatus;
 use schema::container::{self, Desired};

@@ -8,7 +8,7 @@ use agentyard::logging::LogFilter;
 use agentyard::prepare::{self, Prepared};
 use agentyard::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 use agentyard::wiring::{self, Held, Listeners, Service};
-use reconcilers::drivers::docker::ContainerEngine;
+use engine::ContainerEngine;
 use schema::clock::{Clock, SystemClock};
 use schema::container::{self, Desired};
 use schema::ids::Uid;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::{ContainerSettings, EngineError, FirewallError};
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::home::HomeError;
@@ -11,8 +12,6 @@ use super::ContainerReconciler;
 use super::names::Names;
 use super::plan::Action;
 use super::settings;
-use crate::drivers::docker::{ContainerSettings, EngineError};
-use crate::drivers::firewall::FirewallError;
 use crate::runtime::{Classify, ErrorClass};
 use crate::shared::foreign::ForeignOwner;
 use crate::shared::probe::ProbeError;

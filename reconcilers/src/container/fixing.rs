@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::EngineError;
 use schema::config::{PullPolicy, keys};
 use schema::container::ContainerRow;
 use schema::ids::Timestamp;
 
 use super::observe::{Pin, Seen};
 use super::{ContainerError, ContainerReconciler};
-use crate::drivers::docker::EngineError;
 use crate::runtime::Purpose;
 
 /// For how long the engine is not asked again for an image that it does not have: many users may wait for one.

@@ -9,6 +9,10 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::{
+    Container, ContainerDetails, ContainerSettings, ContainerState, HostRules, LABEL_RESTART_TOKEN,
+    LABEL_SPEC_DIGEST, Limits,
+};
 use schema::adapter::{Agent, Readiness};
 use schema::condition::Reason;
 use schema::config::{Config, PullPolicy, keys};
@@ -22,11 +26,6 @@ use super::names::Names;
 use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, LABEL_HOME};
 use super::{ContainerError, ContainerReconciler, Evidence};
 use crate::drivers::agent_probe::Answer;
-use crate::drivers::docker::{
-    Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
-    LABEL_SPEC_DIGEST, Limits,
-};
-use crate::drivers::firewall::HostRules;
 use crate::runtime::Purpose;
 use crate::shared::host_access::rules_for;
 use crate::shared::network::NETWORK;

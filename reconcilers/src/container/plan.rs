@@ -16,6 +16,7 @@ mod replacement;
 
 use std::time::Duration;
 
+use engine::{Container, ContainerSettings, ContainerState};
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
@@ -25,7 +26,6 @@ use schema::ids::{Kind, Timestamp};
 
 use super::names::Names;
 use super::observe::{Pin, Seen, Snapshot, Source, World};
-use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
 use crate::runtime::Plan;
 use crate::shared::network::NETWORK;
 use crate::shared::network::{NetworkState, describe_foreign_network};

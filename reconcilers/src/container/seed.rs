@@ -6,13 +6,13 @@
 use std::io;
 
 use bytes::Bytes;
+use engine::{ContainerSettings, EngineError, LABEL_OWNER, LABEL_UID};
 use futures::StreamExt;
 use schema::ids::Uid;
 
 use super::names::Names;
 use super::plan::Seed;
 use super::{ContainerError, ContainerReconciler};
-use crate::drivers::docker::{ContainerSettings, EngineError, LABEL_OWNER, LABEL_UID};
 use crate::shared::network::NETWORK;
 
 impl ContainerReconciler {

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use engine::{
+    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
+    LABEL_UID, LogLimits,
+};
 use schema::adapter::{Agent, RunAs};
 use schema::config::{Config, keys};
 use schema::container::ContainerRow;
@@ -10,10 +14,6 @@ use schema::ids::Uid;
 pub use schema::live::LABEL_DEBUG;
 use sha2::{Digest, Sha256};
 
-use crate::drivers::docker::{
-    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
-    LABEL_UID, LogLimits,
-};
 use crate::shared::network::NETWORK;
 
 /// Label: what the agent's files said when it was made, as far as it must be restarted for that.

@@ -12,13 +12,12 @@ mod store;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::{EngineError, FirewallError, Found, HostRules, Network};
 use schema::condition::{self, Condition, Reason};
 use schema::config::{self, Config, keys};
 use schema::error::{DbError, chain};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use crate::drivers::docker::{EngineError, Network};
-use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 use crate::shared::host_access::rules_for;

@@ -1,10 +1,9 @@
 //! Decides what to do next on the engine. Pure.
 
+use engine::{FirewallError, Found, HostRules, LABEL_OWNER, Network, NetworkSettings};
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
 
-use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
-use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::Plan;
 use crate::shared::network::{NETWORK, NetworkState, describe_foreign_network};
 use crate::shared::probe::ProbeState;

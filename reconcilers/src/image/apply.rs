@@ -1,12 +1,12 @@
 //! Does one step. Every step may be repeated and may be cancelled at any await.
 
+use engine::EngineError;
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::ids::Uid;
 
 use super::ImageReconciler;
 use super::plan::Action;
-use crate::drivers::docker::EngineError;
 use crate::runtime::{Classify, ErrorClass};
 
 /// What observing or changing an image can fail with.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use engine::{EngineError, Image};
 use schema::condition::Reason;
 use schema::error::chain;
 use schema::ids::Uid;
 use schema::image::{DesiredImage, ImageReference, ImageRow, ImageUse};
 
 use super::{ImageError, ImageReconciler};
-use crate::drivers::docker::{EngineError, Image};
 use crate::shared::pulls::PullReport;
 use crate::shared::view::Connection;
 

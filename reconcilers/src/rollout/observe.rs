@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use engine::{EngineError, Image};
 use schema::condition::ConditionStatus;
 use schema::config::{PullPolicy, keys};
 use schema::ids::{Timestamp, Uid};
@@ -12,7 +13,6 @@ use schema::image::ImageReference;
 use schema::rollout::{DesiredRollout, ImageChoice, RolloutRow, RolloutTarget, TargetState};
 
 use super::{RolloutError, RolloutReconciler, lock};
-use crate::drivers::docker::{EngineError, Image};
 use crate::runtime::Purpose;
 use crate::shared::pulls::PullState;
 

@@ -4,13 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::{FirewallError, Found, HostFirewall, HostRules, Network};
 use schema::config::{Config, HostAccess as Host, LanAccess, keys};
 use tokio::time::Instant;
 use url::Url;
 
 use super::AgentAddress;
-use crate::drivers::docker::Network;
-use crate::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules};
 use crate::runtime::Purpose;
 
 /// Time until rules are tried again that the packet filter, though readable, does not take.

@@ -2,6 +2,7 @@
 //! It knows no reconciler.
 
 pub mod clones;
+mod failure;
 pub mod foreign;
 pub mod host_access;
 pub mod load;
@@ -15,6 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::{ContainerEngine, HostFirewall};
 use schema::clock::SharedClock;
 use schema::error::DbError;
 use schema::image::ImageReference;
@@ -28,8 +30,6 @@ use self::pulls::Pulls;
 use self::view::EngineView;
 use crate::drivers::adapter_source::PackageSource;
 use crate::drivers::agent_probe::AgentProbe;
-use crate::drivers::docker::ContainerEngine;
-use crate::drivers::firewall::HostFirewall;
 use crate::drivers::git::Git;
 use crate::drivers::ldap::Directory;
 use crate::runtime::Waits;

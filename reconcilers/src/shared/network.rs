@@ -1,7 +1,8 @@
 //! The agents' network: its name, and how one of that name compares with the desired one.
 
+use engine::{LABEL_OWNER, Network};
+
 use super::foreign::ForeignOwner;
-use crate::drivers::docker::{LABEL_OWNER, Network};
 
 /// Name of the agents' network.
 pub const NETWORK: &str = "agentyard";

@@ -6,10 +6,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use engine::{Bind, ContainerEngine, ContainerSettings, EngineError, LABEL_OWNER};
 use schema::condition::Reason;
 use schema::ids::Uid;
 
-use crate::drivers::docker::{Bind, ContainerEngine, ContainerSettings, EngineError, LABEL_OWNER};
 use crate::runtime::{Classify, ErrorClass};
 use crate::shared::network::NETWORK;
 use crate::stores::DataDir;

@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::{ContainerEngine, EngineError, Image, RegistryCredentials};
 use futures::{FutureExt, StreamExt};
 use schema::clock::SharedClock;
 use schema::error::chain;
@@ -19,7 +20,6 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::progress::Progress;
-use crate::drivers::docker::{ContainerEngine, EngineError, Image, RegistryCredentials};
 use crate::runtime::Waits;
 use crate::runtime::backoff::doubled;
 

@@ -18,6 +18,7 @@ mod monitor;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use engine::{Container, ContainerEngine, ContainerState, EngineError, LABEL_UID, Limits, Network};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::{Condition, Reason};
@@ -28,9 +29,6 @@ use tracing::{info, warn};
 
 use self::following::Following;
 use self::monitor::Monitor;
-use crate::drivers::docker::{
-    Container, ContainerEngine, ContainerState, EngineError, LABEL_UID, Limits, Network,
-};
 use crate::runtime::WorldEvent;
 use crate::shared::network::NETWORK;
 use crate::stores::{Cache, Marks};

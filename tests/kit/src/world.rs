@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::ContainerEngine;
 use reconcilers::drivers::agent_probe::HttpProbe;
-use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::runtime::Waits;
 use reconcilers::shared::{AgentAddress, Options, World};
 use reconcilers::stores::DataDir;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::{ContainerEngine, EngineError, EngineEvent, EngineStream, PING_LIMIT};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use schema::error::chain;
@@ -11,7 +12,6 @@ use schema::ids::Uid;
 use tokio::time::Instant;
 
 use super::{Connection, EngineView};
-use crate::drivers::docker::{ContainerEngine, EngineError, EngineEvent, EngineStream, PING_LIMIT};
 use crate::runtime::WorldEvent;
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(500);

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use engine::{
+    ContainerEngine, ContainerSettings, ContainerState, EngineError, FirewallError, LABEL_OWNER,
+    LABEL_UID, NetworkSettings,
+};
 use schema::adapter::{Agent, RunAs};
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::Desired;
@@ -11,11 +15,6 @@ use super::support::{Files, OWNER, Yard, reason};
 use kit::FakeEngine;
 use kit::engine::{Fault, Run, Verb};
 use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
-use reconcilers::drivers::docker::{
-    ContainerEngine, ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID,
-    NetworkSettings,
-};
-use reconcilers::drivers::firewall::FirewallError;
 use reconcilers::runtime::Requeue;
 use reconcilers::shared::network::NETWORK;
 

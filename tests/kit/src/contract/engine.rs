@@ -11,12 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use containers::*;
+use engine::{Bind, ContainerDetails, ContainerEngine, ContainerSettings, LABEL_OWNER, LABEL_UID};
 pub use files::*;
 pub use images::*;
 pub use networks::*;
-use reconcilers::drivers::docker::{
-    Bind, ContainerDetails, ContainerEngine, ContainerSettings, LABEL_OWNER, LABEL_UID,
-};
 pub use reports::*;
 
 /// What somebody does behind the service's back.

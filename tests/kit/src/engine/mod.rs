@@ -20,17 +20,17 @@ use std::time::Duration;
 use crate::FakeFirewall;
 use async_trait::async_trait;
 use bytes::Bytes;
+use engine::{
+    Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
+    EngineInfo, EngineStream, Exec, ExecSettings, Image, Limits, LogChunk, LogOptions, Network,
+    NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats,
+};
 use futures::StreamExt;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use reconcilers::drivers::docker::{
-    Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Exec, ExecSettings, Image, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats,
-};
 use script::Script;
 pub use script::{
     CallHook, CallerHook, Calls, ChangeHook, ErrorMaker, EventHook, Fault, HostEntry, HostHook,
@@ -413,7 +413,7 @@ impl ContainerEngine for FakeEngine {
         _credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError> {
         self.call(Verb::Pull, async {
-            self.pull_stream(&reconcilers::drivers::docker::tagged(reference)?)
+            self.pull_stream(&engine::tagged(reference)?)
         })
         .await
     }

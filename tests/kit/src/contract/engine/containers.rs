@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reconcilers::drivers::docker::{
-    Bind, ContainerEngine, ContainerState, EngineError, LABEL_OWNER, Limits, LogLimits,
-};
+use engine::{Bind, ContainerEngine, ContainerState, EngineError, LABEL_OWNER, Limits, LogLimits};
 
 use super::{Hand, Stage};
 

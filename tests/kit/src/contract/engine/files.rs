@@ -1,6 +1,6 @@
 //! Files inside containers.
 
-use reconcilers::drivers::docker::ContainerEngine;
+use engine::ContainerEngine;
 
 use super::Stage;
 

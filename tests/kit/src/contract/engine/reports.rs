@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
+use engine::{ContainerEngine, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions};
 use futures::StreamExt;
-use reconcilers::drivers::docker::{
-    ContainerEngine, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions,
-};
 
 use super::{Hand, Stage};
 

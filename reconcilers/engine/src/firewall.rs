@@ -3,19 +3,11 @@
 //! A container reaches every service that the host binds to all addresses, and every network that the host reaches, unless the
 //! host's packet filter says otherwise. The rules are those of chains of our own, so that those of other programs are not touched.
 
-mod iptables;
-mod rules;
-
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use async_trait::async_trait;
-use schema::condition::Reason;
 use schema::config::{HostAccess, LanAccess};
-
-pub use iptables::Iptables;
-
-use crate::runtime::{Classify, ErrorClass};
 
 /// Rules for what agents reach of the host and behind it, besides answers to those who ask them and a resolver that the host itself
 /// asks. At least one of both is not open.
@@ -83,12 +75,6 @@ pub enum FirewallError {
     /// It failed this time and is tried again; in the words of the program.
     #[error("the packet filter cannot be read or changed: {0}")]
     Failed(String),
-}
-
-impl Classify for FirewallError {
-    fn classify(&self) -> (ErrorClass, Reason) {
-        (ErrorClass::Transient, Reason::Retrying)
-    }
 }
 
 /// The packet filter of the host that the service runs on.

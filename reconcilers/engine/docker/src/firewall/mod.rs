@@ -1,16 +1,17 @@
 //! The program that the engine itself needs: `iptables`, and `iptables-restore`, which changes all of it or nothing.
 
+mod rules;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use engine::{FirewallError, Found, HostFirewall, HostRules};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
-
-use super::{FirewallError, Found, HostFirewall, HostRules, rules};
 
 /// How long one run may take; others may hold the lock of the filter.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -5,8 +5,7 @@
 //! A length is only counted down, never allocated: pieces are handed on as they arrive.
 
 use bytes::{Buf, Bytes, BytesMut};
-
-use super::{EngineError, LogChunk};
+use engine::{EngineError, LogChunk};
 
 /// Largest piece handed on, in bytes.
 pub(super) const PIECE_LIMIT: usize = 64 * 1024;

@@ -7,11 +7,7 @@
 use std::time::Duration;
 
 use bollard::errors::Error as ClientError;
-
-use schema::condition::Reason;
-
-use super::EngineError;
-use crate::runtime::{Classify, ErrorClass};
+use engine::{CALL_TIMEOUT, EngineError};
 
 /// Longest text taken over from the engine, in bytes; it ends up in conditions and events.
 pub(super) const MESSAGE_LIMIT: usize = 1000;
@@ -26,25 +22,6 @@ const PLAIN_HINT: &str = "whether the engine pulls over plain HTTP is decided by
 #[error("status {0}: {1}")]
 struct GatewayAnswer(u16, String);
 
-impl Classify for EngineError {
-    fn classify(&self) -> (ErrorClass, Reason) {
-        match self {
-            Self::Unavailable(_) => (ErrorClass::Transient, Reason::EngineUnavailable),
-            Self::Timeout(_) => (ErrorClass::Transient, Reason::Retrying),
-            Self::NotFound(_) => (ErrorClass::Conflict, Reason::Retrying),
-            Self::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
-            Self::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
-            Self::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
-            Self::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
-            Self::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
-            Self::PullFailed(_) | Self::PullRefused(_) => {
-                (ErrorClass::Transient, Reason::ImagePullFailed)
-            }
-            Self::Internal(_) => (ErrorClass::Transient, Reason::Retrying),
-        }
-    }
-}
-
 /// Translates a failure of the client library.
 pub(super) fn from_client(error: ClientError) -> EngineError {
     match error {
@@ -52,7 +29,7 @@ pub(super) fn from_client(error: ClientError) -> EngineError {
             status_code,
             message,
         } => from_answer(status_code, &message),
-        ClientError::RequestTimeoutError => EngineError::Timeout(super::real::CALL_TIMEOUT),
+        ClientError::RequestTimeoutError => EngineError::Timeout(CALL_TIMEOUT),
         ClientError::HyperLegacyError { .. }
         | ClientError::HyperResponseError { .. }
         | ClientError::IOError { .. }

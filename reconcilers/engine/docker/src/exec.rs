@@ -7,6 +7,7 @@
 use bollard::Docker;
 use bollard::models::ExecConfig;
 use bytes::Bytes;
+use engine::{EngineError, Exec, ExecSettings};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
@@ -20,7 +21,6 @@ use super::dial::{bytes_of, dial};
 use super::failure::{MESSAGE_LIMIT, from_answer, from_client};
 use super::frames::FrameDecoder;
 use super::real::pieces;
-use super::{EngineError, Exec, ExecSettings};
 
 /// Variable by which the processes of one program are found.
 pub(super) const MARK: &str = "AGENTYARD_EXEC";

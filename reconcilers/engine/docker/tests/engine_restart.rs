@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use futures::StreamExt;
-use reconcilers::drivers::docker::{
-    ContainerEngine, ContainerSettings, ContainerState, DockerEngine, EngineError, LABEL_OWNER,
-    LABEL_UID,
+use engine::{
+    ContainerEngine, ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID,
 };
+use engine_docker::DockerEngine;
+use futures::StreamExt;
 
 /// A set of services in a directory of its own.
 struct Services {

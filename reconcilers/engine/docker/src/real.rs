@@ -17,6 +17,12 @@ use bollard::query_parameters::{
     StatsOptionsBuilder, StopContainerOptionsBuilder,
 };
 use bytes::Bytes;
+use engine::{
+    CALL_TIMEOUT, Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError,
+    EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, Image, LABEL_OWNER, LABEL_UID,
+    Limits, LogChunk, LogOptions, Network, NetworkSettings, PING_LIMIT, PullEvent,
+    RegistryCredentials, Sample, Stats, tagged,
+};
 use futures::{FutureExt, Stream, StreamExt};
 use schema::ids::Timestamp;
 use secrecy::ExposeSecret;
@@ -25,19 +31,10 @@ use tokio::sync::watch;
 use super::connect::{Connection, DockerHost, TlsFiles};
 use super::failure::{from_client, from_pull, within};
 use super::frames::FrameDecoder;
-use super::{
-    Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Exec, ExecSettings, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk,
-    LogOptions, Network, NetworkSettings, PullEvent, RegistryCredentials, Sample, Stats, archive,
-    convert, exec, request,
-};
+use super::{archive, convert, exec, request};
 
-/// How long an engine may take to answer before it counts as unavailable.
-pub const PING_LIMIT: Duration = Duration::from_secs(8);
 /// How long a log that is read to its end may go without a piece.
 const LOG_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a call may take.
-pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a pull may go without any sign of progress.
 pub const PULL_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -341,7 +338,7 @@ impl ContainerEngine for DockerEngine {
         reference: &str,
         credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError> {
-        let reference = request::tagged(request::reference(reference)?)?;
+        let reference = tagged(request::reference(reference)?)?;
         let options = CreateImageOptionsBuilder::default()
             .from_image(&reference)
             .build();

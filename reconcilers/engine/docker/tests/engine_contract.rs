@@ -14,10 +14,8 @@ mod contract {
 mod confinement {
     use std::time::Duration;
 
+    use engine::{ContainerEngine, ContainerSettings, ContainerState, EngineError, LogOptions};
     use futures::StreamExt;
-    use reconcilers::drivers::docker::{
-        ContainerEngine, ContainerSettings, ContainerState, EngineError, LogOptions,
-    };
 
     use crate::real::{RealStage, stage};
     use kit::contract::engine::Stage;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use reconcilers::drivers::docker::{
-    ContainerEngine, DockerEngine, EngineError, LABEL_OWNER, NetworkSettings,
-};
+use engine::{ContainerEngine, EngineError, LABEL_OWNER, NetworkSettings};
+use engine_docker::DockerEngine;
 use schema::ids::Uid;
 
 use kit::contract::engine::{Hand, Stage};

@@ -6,7 +6,6 @@
 //! and labels, a host name, a command) is in what is read back; the reader compares what it asked for.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bollard::models::{
@@ -16,13 +15,13 @@ use bollard::models::{
     IpamConfig, Mount, MountType, NetworkCreateRequest, NetworkInspect, RestartPolicy,
     RestartPolicyNameEnum,
 };
+use engine::{
+    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, EngineError, Image,
+    LogLimits, Network, NetworkSettings, PullEvent, Sample, Stats, parse_subnet,
+};
 use schema::ids::Timestamp;
 
 use super::failure::{MESSAGE_LIMIT, shorten};
-use super::{
-    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, EngineError, Image,
-    LogLimits, Network, NetworkSettings, PullEvent, Sample, Stats,
-};
 
 /// Longest text of a pull's event, in bytes; it is kept for each layer.
 const TEXT_LIMIT: usize = 256;
@@ -102,7 +101,7 @@ pub(super) fn container_body(settings: &ContainerSettings) -> ContainerCreateBod
 pub(super) fn network_body(
     settings: &NetworkSettings,
 ) -> Result<NetworkCreateRequest, EngineError> {
-    let (subnet, gateway) = subnet(&settings.subnet)?;
+    let (subnet, gateway) = parse_subnet(&settings.subnet)?;
     Ok(NetworkCreateRequest {
         name: settings.name.clone(),
         driver: Some("bridge".to_owned()),
@@ -121,19 +120,6 @@ pub(super) fn network_body(
         labels: Some(settings.labels.clone().into_iter().collect()),
         ..Default::default()
     })
-}
-
-/// A subnet and its gateway, the first address. IPv4, as the engine's bridge has by default.
-pub fn subnet(text: &str) -> Result<(cidr::Ipv4Cidr, Ipv4Addr), EngineError> {
-    let subnet: cidr::Ipv4Cidr = text
-        .parse()
-        .map_err(|_| EngineError::Refused(format!("{text:?} is not an IPv4 subnet")))?;
-    match subnet.iter().nth(1) {
-        Some(gateway) if subnet.network_length() <= 30 => Ok((subnet, gateway.address())),
-        _ => Err(EngineError::Refused(format!(
-            "the subnet {subnet} has no room"
-        ))),
-    }
 }
 
 /// A line of a listing.

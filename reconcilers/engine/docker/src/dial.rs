@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::{EngineError, EngineStream};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -15,7 +16,6 @@ use tokio_util::either::Either;
 
 use super::connect::{DockerHost, Scheme, TlsFiles};
 use super::ssh::{Destination, Dialled};
-use super::{EngineError, EngineStream};
 
 /// The port of an engine that is named without one.
 const PORT: u16 = 2375;

@@ -3,9 +3,8 @@
 use std::io::Read;
 
 use bytes::{Bytes, BytesMut};
+use engine::EngineError;
 use futures::{Stream, StreamExt};
-
-use super::EngineError;
 
 /// Room for the headers before a file's content: its own, and one for a long name.
 const HEADER_ROOM: usize = 16 * 1024;

@@ -11,13 +11,13 @@ use std::process::Stdio;
 use std::task::{Context, Poll};
 
 use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
+use engine::EngineError;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::EngineError;
 use super::connect::CLIENT_TIMEOUT_SECS;
 use super::failure::from_client;
 

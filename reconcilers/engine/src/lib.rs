@@ -1,7 +1,7 @@
 //! The container engine as reconcilers see it.
 //!
-//! [`ContainerEngine`] is the whole surface: a few idempotent verbs over plain data. No type of the
-//! engine's client library appears outside this folder, so a second kind of engine is a second
+//! [`ContainerEngine`] is the whole surface: a few idempotent verbs over plain data. No type of an
+//! engine's client library appears here, so a second kind of engine is a second
 //! implementation of this trait that passes the same contract suite.
 //!
 //! Contract, for every implementation:
@@ -10,28 +10,16 @@
 //! - Every call may be cancelled at any await and repeated.
 //! - [`EngineError::Unavailable`] means the engine could not be reached; nothing is known of the world.
 
-mod archive;
-mod connect;
-mod convert;
-mod dial;
-mod exec;
-mod failure;
-mod frames;
+mod firewall;
 mod metered;
-mod real;
-mod request;
-mod ssh;
+pub mod own_address;
+mod reference;
+mod subnet;
 
-pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
-pub use convert::subnet as parse_subnet;
+pub use firewall::{FirewallError, Found, HostFirewall, HostRules};
 pub use metered::MeteredEngine;
-pub use real::{CALL_TIMEOUT, DockerEngine, PING_LIMIT, PULL_IDLE_TIMEOUT};
-pub use request::tagged;
-pub use schema::live::{
-    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
-    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
-    Sample, Usage as Stats,
-};
+pub use reference::tagged;
+pub use subnet::parse_subnet;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -41,7 +29,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::Stream;
 pub use schema::image::PullEvent;
+pub use schema::live::{
+    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
+    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
+    Sample, Usage as Stats,
+};
 use tokio::io::AsyncWrite;
+
+/// How long an engine may take to answer before it counts as unavailable.
+pub const PING_LIMIT: Duration = Duration::from_secs(8);
+/// How long a call may take.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Label: the instance of Agentyard that owns the object.
 pub const LABEL_OWNER: &str = "io.agentyard.owner";
@@ -300,6 +298,3 @@ pub enum EngineError {
     #[error("the engine failed: {0}")]
     Internal(String),
 }
-
-#[cfg(test)]
-mod wire_tests;

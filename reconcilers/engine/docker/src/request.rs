@@ -3,12 +3,11 @@
 use bollard::models::NetworkCreateRequest;
 use bollard::{BollardRequest, Docker};
 use bytes::Bytes;
+use engine::{EngineError, LogOptions};
 use futures::{Stream, StreamExt};
 use http::HeaderValue;
 use http::uri::{PathAndQuery, Uri};
 use schema::ids::Timestamp;
-
-use super::{EngineError, LogOptions};
 
 /// Lets an id or name pass that stays one segment of a path. The client library puts it into the
 /// path as it is, where a slash or a question mark would make another request of it.
@@ -43,22 +42,6 @@ pub(super) fn reference(text: &str) -> Result<&str, EngineError> {
         Err(EngineError::Refused(format!(
             "{text:?} is not an image reference"
         )))
-    }
-}
-
-/// The reference with a tag or digest; the engine takes one without for "all tags" (L38: a port
-/// is not a tag).
-pub fn tagged(reference: &str) -> Result<String, EngineError> {
-    if reference.starts_with("sha256:") {
-        return Err(EngineError::PullFailed(format!(
-            "{reference} is an id of this engine; no registry knows it"
-        )));
-    }
-    let last = reference.rsplit('/').next().unwrap_or(reference);
-    if last.contains([':', '@']) {
-        Ok(reference.to_owned())
-    } else {
-        Ok(format!("{reference}:latest"))
     }
 }
 
@@ -184,24 +167,6 @@ mod tests {
                 "{bad}"
             );
         }
-    }
-
-    #[rstest::rstest]
-    #[case("busybox", "busybox:latest")]
-    #[case("busybox:1", "busybox:1")]
-    #[case("registry:5000/team/agent", "registry:5000/team/agent:latest")]
-    #[case("registry:5000/team/agent:2", "registry:5000/team/agent:2")]
-    #[case("agent@sha256:aa", "agent@sha256:aa")]
-    fn l38_a_registry_port_is_not_a_tag(#[case] given: &str, #[case] expected: &str) {
-        assert_eq!(tagged(reference(given).unwrap()).unwrap(), expected);
-    }
-
-    #[test]
-    fn an_id_is_never_pulled() {
-        assert!(matches!(
-            tagged("sha256:aa"),
-            Err(EngineError::PullFailed(_))
-        ));
     }
 
     #[test]

@@ -4,12 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use cidr::Ipv4Cidr;
+use engine::HostRules;
+use engine::own_address::is_own_address;
 use schema::config::{HostAccess, LanAccess};
 use schema::zone::Zone;
 use tokio::time::timeout;
-
-use super::HostRules;
-use crate::drivers::own_address::is_own_address;
 
 /// Longest time for a name to be resolved.
 const RESOLVE: Duration = Duration::from_secs(2);

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use reconcilers::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules, Iptables};
+use engine::{FirewallError, Found, HostFirewall, HostRules};
+use engine_docker::Iptables;
 use schema::config::{HostAccess, LanAccess};
 use tempfile::TempDir;
 

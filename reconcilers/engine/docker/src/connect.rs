@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bollard::{API_DEFAULT_VERSION, Docker};
+use engine::EngineError;
 use tokio::sync::OnceCell;
 
-use super::EngineError;
 use super::failure::from_client;
 use super::ssh;
 
