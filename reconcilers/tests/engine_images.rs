@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ContainerEngine, RegistryCredentials};
+use engine::{Images, RegistryCredentials};
 use engine_docker::DockerEngine;
 use reconcilers::runtime::Waits;
 use reconcilers::shared::pulls::{CANCELLED, PullReport, Pulls};

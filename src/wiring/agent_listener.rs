@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::server::{Listener, Server, Surface};
-use reconcilers::shared::AgentAddress;
+use engine::AgentAddress;
 use reconcilers::shared::view::EngineView;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};

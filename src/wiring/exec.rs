@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::ports::{ContainerExec, ExecControl, ExecSettings, Execution, PortError};
 use async_trait::async_trait;
-use engine::{ContainerEngine, ContainerState, EngineError};
+use engine::{ContainerState, Containers, EngineError};
 use futures::StreamExt;
 use schema::ids::Uid;
 use tokio::time::{sleep, timeout};
@@ -36,7 +36,7 @@ impl ContainerExec for Ports {
         user: &Uid,
         settings: &ExecSettings,
     ) -> Result<Option<Execution>, PortError> {
-        let engine = Arc::clone(self.view.engine());
+        let engine = Arc::clone(&self.view.compute().containers);
         let container = live(self.container(user)).await?;
         let running = container.filter(|found| found.state == ContainerState::Running);
         let Some(container) = running else {
@@ -72,7 +72,7 @@ impl ContainerExec for Ports {
 }
 
 struct Control {
-    engine: Arc<dyn ContainerEngine>,
+    engine: Arc<dyn Containers>,
     container: String,
     exec: String,
     mark: String,

@@ -4,10 +4,12 @@
 //! host's packet filter says otherwise. The rules are those of chains of our own, so that those of other programs are not touched.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use async_trait::async_trait;
 use schema::config::{HostAccess, LanAccess};
+
+use super::Isolation;
 
 /// Rules for what agents reach of the host and behind it, besides answers to those who ask them and a resolver that the host itself
 /// asks. At least one of both is not open.
@@ -45,6 +47,29 @@ impl fmt::Display for HostRules {
 }
 
 impl HostRules {
+    /// Returns the rules for agents behind `bridge`, on which the host has the address `gateway`; `None`: they may reach
+    /// everything.
+    pub fn of(bridge: String, gateway: Ipv4Addr, isolation: &Isolation) -> Option<Self> {
+        let host_access = isolation.host_access;
+        if host_access == HostAccess::Open && isolation.lan_access == LanAccess::Open {
+            return None;
+        }
+        let listener = isolation.agents.and_then(|agents| match agents.ip {
+            None => Some((gateway, agents.port)),
+            Some(IpAddr::V4(ip)) => Some((ip, agents.port)),
+            // Agents have no IPv6.
+            Some(IpAddr::V6(_)) => None,
+        });
+        Some(Self {
+            bridge,
+            gateway,
+            listener,
+            service: isolation.service.clone(),
+            host_access,
+            lan_access: isolation.lan_access.clone(),
+        })
+    }
+
     /// Returns a text for the services and networks that agents reach without these rules.
     pub fn without(&self) -> &'static str {
         match (self.host_access, &self.lan_access) {

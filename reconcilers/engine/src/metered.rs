@@ -1,6 +1,5 @@
 //! An engine whose calls are counted and timed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,17 +8,18 @@ use schema::metric;
 use tokio::time::Instant;
 
 use super::{
-    Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Exec, ExecSettings, Image, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, RegistryCredentials, Sample, Stats,
+    AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
+    EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, HostFirewall,
+    HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network, NetworkSettings,
+    PullEvent, RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.
-pub struct MeteredEngine(Arc<dyn ContainerEngine>);
+pub struct Metered<E>(E);
 
-impl std::fmt::Debug for MeteredEngine {
+impl<E> std::fmt::Debug for Metered<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MeteredEngine")
+        f.write_str("Metered")
     }
 }
 
@@ -52,9 +52,9 @@ const OPERATIONS: [&str; 25] = [
     "events",
 ];
 
-impl MeteredEngine {
+impl<E> Metered<E> {
     /// Counts the calls of `engine` from now on.
-    pub fn new(engine: Arc<dyn ContainerEngine>) -> Self {
+    pub fn new(engine: E) -> Self {
         for operation in OPERATIONS {
             for result in ["success", "unavailable", "error"] {
                 metric::ENGINE_CALLS.touch(&[operation, result]);
@@ -81,7 +81,7 @@ async fn measured<T>(
 }
 
 #[async_trait]
-impl ContainerEngine for MeteredEngine {
+impl<E: Containers> Containers for Metered<E> {
     async fn ping(&self) -> Result<(), EngineError> {
         measured("ping", self.0.ping()).await
     }
@@ -122,55 +122,6 @@ impl ContainerEngine for MeteredEngine {
         measured("rename", self.0.rename(id, name)).await
     }
 
-    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
-        measured("network", self.0.network(name)).await
-    }
-
-    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        measured("create_network", self.0.create_network(settings)).await
-    }
-
-    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
-        measured("remove_network", self.0.remove_network(id)).await
-    }
-
-    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
-        measured("image", self.0.image(reference)).await
-    }
-
-    async fn images(&self) -> Result<Vec<Image>, EngineError> {
-        measured("images", self.0.images()).await
-    }
-
-    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
-        measured("remove_image", self.0.remove_image(reference_or_id)).await
-    }
-
-    async fn pull(
-        &self,
-        reference: &str,
-        credentials: Option<&RegistryCredentials>,
-    ) -> Result<EngineStream<PullEvent>, EngineError> {
-        measured("pull", self.0.pull(reference, credentials)).await
-    }
-
-    async fn read_file(
-        &self,
-        id: &str,
-        path: &str,
-        limit: usize,
-    ) -> Result<Option<Vec<u8>>, EngineError> {
-        measured("read_file", self.0.read_file(id, path, limit)).await
-    }
-
-    async fn read_tree(
-        &self,
-        id: &str,
-        path: &str,
-    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
-        measured("read_tree", self.0.read_tree(id, path)).await
-    }
-
     async fn logs(
         &self,
         id: &str,
@@ -201,5 +152,85 @@ impl ContainerEngine for MeteredEngine {
 
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
         measured("events", self.0.events(owner)).await
+    }
+
+    fn drift(
+        &self,
+        container: &Container,
+        details: Option<&ContainerDetails>,
+        wanted: &ContainerSettings,
+        limits: Limits,
+    ) -> Option<&'static str> {
+        self.0.drift(container, details, wanted, limits)
+    }
+}
+
+#[async_trait]
+impl<E: Images> Images for Metered<E> {
+    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
+        measured("image", self.0.image(reference)).await
+    }
+
+    async fn images(&self) -> Result<Vec<Image>, EngineError> {
+        measured("images", self.0.images()).await
+    }
+
+    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
+        measured("remove_image", self.0.remove_image(reference_or_id)).await
+    }
+
+    async fn pull(
+        &self,
+        reference: &str,
+        credentials: Option<&RegistryCredentials>,
+    ) -> Result<EngineStream<PullEvent>, EngineError> {
+        measured("pull", self.0.pull(reference, credentials)).await
+    }
+}
+
+#[async_trait]
+impl<E: AgentNetwork> AgentNetwork for Metered<E> {
+    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
+        measured("network", self.0.network(name)).await
+    }
+
+    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
+        measured("create_network", self.0.create_network(settings)).await
+    }
+
+    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
+        measured("remove_network", self.0.remove_network(id)).await
+    }
+
+    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
+        self.0.is_as_desired(network, subnet)
+    }
+
+    fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {
+        self.0.host_rules(network, isolation)
+    }
+
+    fn firewall(&self) -> Option<&dyn HostFirewall> {
+        self.0.firewall()
+    }
+}
+
+#[async_trait]
+impl<E: ContainerFiles> ContainerFiles for Metered<E> {
+    async fn read_file(
+        &self,
+        id: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        measured("read_file", self.0.read_file(id, path, limit)).await
+    }
+
+    async fn read_tree(
+        &self,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
+        measured("read_tree", self.0.read_tree(id, path)).await
     }
 }

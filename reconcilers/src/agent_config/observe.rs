@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use engine::NetworkState;
 use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::Reason;
@@ -16,7 +17,6 @@ use secrecy::SecretString;
 
 use super::{AgentConfigReconciler, ConfigError};
 use crate::runtime::{Purpose, blocking};
-use crate::shared::network::NetworkState;
 use crate::shared::view::Connection;
 
 /// From how many bytes on files are parsed on a thread of their own kind.
@@ -257,7 +257,7 @@ impl AgentConfigReconciler {
         }
         let network = self.shared.view.network();
         let subnet = config.get(&keys::container::NETWORK_SUBNET);
-        let state = NetworkState::of(network.as_ref(), self.shared.view.owner(), &subnet);
+        let state = self.shared.network_state(network.as_ref(), &subnet);
         let gateway = network.and_then(|network| network.gateway?.parse().ok());
         match (state, gateway) {
             (NetworkState::AsDesired, Some(gateway)) => at(gateway),

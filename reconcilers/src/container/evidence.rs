@@ -179,7 +179,7 @@ impl ContainerReconciler {
         };
         let mut tail = Tail::default();
         let read = async {
-            let Ok(mut log) = self.shared.view.engine().logs(id, &options).await else {
+            let Ok(mut log) = self.shared.compute.containers.logs(id, &options).await else {
                 return;
             };
             while let Some(Ok(chunk)) = log.next().await {

@@ -75,7 +75,7 @@ impl ContainerReconciler {
 
     /// What a reference means on the engine now.
     pub(super) async fn local_image(&self, reference: &str) -> Result<Option<Pin>, ContainerError> {
-        let image = self.shared.view.engine().image(reference).await?;
+        let image = self.shared.compute.images.image(reference).await?;
         Ok(image.map(|image| Pin {
             digest: image.repo_digests.first().cloned(),
             image_id: image.id,

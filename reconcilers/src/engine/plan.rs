@@ -1,11 +1,13 @@
 //! Decides what to do next on the engine. Pure.
 
-use engine::{FirewallError, Found, HostRules, LABEL_OWNER, Network, NetworkSettings};
+use engine::{
+    FirewallError, Found, HostRules, LABEL_OWNER, NETWORK, Network, NetworkSettings, NetworkState,
+};
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
 
 use crate::runtime::Plan;
-use crate::shared::network::{NETWORK, NetworkState, describe_foreign_network};
+use crate::shared::network::describe_foreign_network;
 use crate::shared::probe::ProbeState;
 use crate::shared::view::{Connection, describe_absence};
 
@@ -22,6 +24,8 @@ pub struct Snapshot {
     pub subnet: String,
     /// The network of our name, as it is.
     pub network: Option<Network>,
+    /// The same, compared with the desired one.
+    pub network_state: NetworkState,
     /// How many containers we own.
     pub containers: usize,
     /// Whether engine and service see the same data directory.
@@ -98,8 +102,7 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
         };
         return act(Action::CreateNetwork(settings), "creating the network");
     };
-    let state = NetworkState::of(Some(network), &snapshot.owner, &snapshot.subnet);
-    if let NetworkState::Foreign(owner) = state {
+    if let NetworkState::Foreign(owner) = snapshot.network_state {
         return say(Condition::not_ready(
             Reason::NameConflict,
             describe_foreign_network(owner),
@@ -108,7 +111,7 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
     if let Some(action) = host_access(&snapshot.host) {
         return act(action, "restricting what agents reach");
     }
-    if state != NetworkState::AsDesired {
+    if snapshot.network_state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
                 Reason::NetworkInUse,
@@ -221,6 +224,7 @@ mod tests {
                 labels: [(LABEL_OWNER.to_owned(), "me".to_owned())].into(),
                 containers: Vec::new(),
             }),
+            network_state: NetworkState::AsDesired,
             containers: 0,
             data_dir: ProbeState::Same,
             image: None,

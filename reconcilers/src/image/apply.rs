@@ -50,7 +50,7 @@ impl ImageReconciler {
                 Ok(saved?)
             }
             Action::RemoveImage { reference } => {
-                match self.shared.view.engine().remove_image(reference).await {
+                match self.shared.compute.images.remove_image(reference).await {
                     Ok(()) => Ok(()),
                     Err(EngineError::Conflict(why)) => Err(ImageError::InUse(why)),
                     Err(error) => {

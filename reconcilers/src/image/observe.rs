@@ -72,7 +72,7 @@ impl ImageReconciler {
             }
             Connection::Unusable(reason, why) => return Ok(World::Unavailable(reason, why)),
         }
-        let image = match self.shared.view.engine().image(&row.reference).await {
+        let image = match self.shared.compute.images.image(&row.reference).await {
             Ok(image) => image,
             Err(error) => {
                 self.shared.view.note_error(&error);

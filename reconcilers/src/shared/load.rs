@@ -175,7 +175,7 @@ impl Load {
             state.due(running.clone())
         };
         let deadline = Instant::now() + PASS;
-        let engine = self.view.engine();
+        let engine = &self.view.compute().containers;
         let mut samples = futures::stream::iter(due)
             .map(|(id, created)| async move {
                 let sample = timeout(CALL, engine.sample(&id)).await;

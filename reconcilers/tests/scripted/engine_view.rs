@@ -16,7 +16,7 @@ use reconcilers::shared::view::{Connection, EngineView, Observed};
 
 fn view() -> (FakeEngine, Arc<EngineView>) {
     let fake = FakeEngine::new(Arc::new(SystemClock));
-    let view = Arc::new(EngineView::new(Arc::new(fake.clone()), "me"));
+    let view = Arc::new(EngineView::new(fake.compute("me", "/data"), "me"));
     (fake, view)
 }
 

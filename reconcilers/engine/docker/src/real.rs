@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::Docker;
-use bollard::auth::DockerCredentials;
 use bollard::exec::ResizeExecOptions;
-use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, CreateImageOptionsBuilder, DownloadFromContainerOptionsBuilder,
-    EventsOptionsBuilder, ListContainersOptionsBuilder, ListImagesOptionsBuilder,
-    RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder, RenameContainerOptionsBuilder,
-    StatsOptionsBuilder, StopContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, EventsOptionsBuilder, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder, RenameContainerOptionsBuilder, StatsOptionsBuilder,
+    StopContainerOptionsBuilder,
 };
 use bytes::Bytes;
 use engine::{
-    CALL_TIMEOUT, Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError,
-    EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, Image, LABEL_OWNER, LABEL_UID,
-    Limits, LogChunk, LogOptions, Network, NetworkSettings, PING_LIMIT, PullEvent,
-    RegistryCredentials, Sample, Stats, tagged,
+    CALL_TIMEOUT, Container, ContainerDetails, ContainerSettings, Containers, EngineError,
+    EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, LABEL_OWNER, LABEL_UID, Limits,
+    LogChunk, LogOptions, PING_LIMIT, Sample, Stats, drift,
 };
 use futures::{FutureExt, Stream, StreamExt};
 use schema::ids::Timestamp;
-use secrecy::ExposeSecret;
 use tokio::sync::watch;
 
 use super::connect::{Connection, DockerHost, TlsFiles};
-use super::failure::{from_client, from_pull, within};
+use super::failure::{from_client, within};
+use super::firewall::Iptables;
 use super::frames::FrameDecoder;
-use super::{archive, convert, exec, request};
+use super::{convert, exec, request};
 
 /// How long a log that is read to its end may go without a piece.
 const LOG_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The oldest API version understood.
+const OLDEST_API: (u32, u32) = (1, 41);
+/// The first release that speaks it.
+const OLDEST: &str = "Docker 20.10";
 /// How long a pull may go without any sign of progress.
 pub const PULL_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -58,11 +58,13 @@ impl From<Unresponsive> for EngineError {
 /// A Docker Engine.
 #[derive(Debug)]
 pub struct DockerEngine {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// Whether it answered the last ping.
     responsive: watch::Sender<bool>,
-    call_timeout: Duration,
-    pull_idle_timeout: Duration,
+    pub(super) call_timeout: Duration,
+    pub(super) pull_idle_timeout: Duration,
+    /// The packet filter of its host, if this is it.
+    pub(super) firewall: Option<Iptables>,
 }
 
 impl DockerEngine {
@@ -73,7 +75,15 @@ impl DockerEngine {
             responsive: watch::Sender::new(true),
             call_timeout: CALL_TIMEOUT,
             pull_idle_timeout: PULL_IDLE_TIMEOUT,
+            firewall: None,
         }
+    }
+
+    /// The same engine, whose host has this packet filter.
+    #[must_use]
+    pub fn with_firewall(mut self, firewall: Iptables) -> Self {
+        self.firewall = Some(firewall);
+        self
     }
 
     /// The same engine with other limits of time: of a call, and of a pull without progress.
@@ -85,7 +95,7 @@ impl DockerEngine {
     }
 
     /// One call, within the usual limit of time.
-    async fn call<T, C>(&self, call: C) -> Result<T, EngineError>
+    pub(super) async fn call<T, C>(&self, call: C) -> Result<T, EngineError>
     where
         C: AsyncFnOnce(&Docker) -> Result<T, bollard::errors::Error>,
     {
@@ -119,18 +129,10 @@ impl DockerEngine {
         })
         .await
     }
-
-    /// Tells a missing file from a missing container, which have the same status code.
-    async fn no_such_file(&self, id: &str) -> Result<(), EngineError> {
-        match self.inspect(id).await? {
-            Some(_) => Ok(()),
-            None => Err(EngineError::NotFound(format!("No such container: {id}"))),
-        }
-    }
 }
 
 /// Turns "no such object" into `None`.
-fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+pub(super) fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(EngineError::NotFound(_)) => Ok(None),
@@ -139,7 +141,7 @@ fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
 }
 
 #[async_trait]
-impl ContainerEngine for DockerEngine {
+impl Containers for DockerEngine {
     async fn ping(&self) -> Result<(), EngineError> {
         let answer = async {
             let docker = self.connection.docker().await?;
@@ -162,7 +164,7 @@ impl ContainerEngine for DockerEngine {
             .ok_or_else(|| EngineError::Internal("the engine reports no API version".to_owned()))?;
         Ok(EngineInfo {
             version: version.version.unwrap_or_default(),
-            api_version,
+            too_old: describe_too_old(api_version),
             cpus: info.ncpu.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
             memory_bytes: info
                 .mem_total
@@ -278,128 +280,6 @@ impl ContainerEngine for DockerEngine {
         }
     }
 
-    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
-        let word = request::word(name)?;
-        let answer = self
-            .call(async |docker| docker.inspect_network(word, None).await)
-            .await;
-        let network = found(answer)?.map(convert::network).transpose()?;
-        // The engine also finds a network by its id or the beginning of it.
-        Ok(network.filter(|network| network.name == name))
-    }
-
-    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        request::word(&settings.name)?;
-        let body = convert::network_body(settings)?;
-        let bytes = request::with_check_duplicate(&body)?;
-        self.call(async |docker| {
-            let docker = request::replacing_body(docker, bytes);
-            docker.create_network(body).await
-        })
-        .await
-        .map(|_| ())
-    }
-
-    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
-        let id = request::word(id)?;
-        let removed = self
-            .call(async |docker| docker.remove_network(id).await)
-            .await;
-        found(removed).map(|_| ())
-    }
-
-    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
-        let reference = request::reference(reference)?;
-        let answer = self
-            .call(async |docker| docker.inspect_image(reference).await)
-            .await;
-        found(answer)?.map(convert::image).transpose()
-    }
-
-    async fn images(&self) -> Result<Vec<Image>, EngineError> {
-        let options = ListImagesOptionsBuilder::default().build();
-        let listed = self
-            .call(async |docker| docker.list_images(Some(options)).await)
-            .await?;
-        Ok(listed.into_iter().map(convert::listed_image).collect())
-    }
-
-    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
-        let reference = request::reference(reference_or_id)?;
-        let options = RemoveImageOptionsBuilder::default().force(false).build();
-        let removed = self
-            .call(async |docker| docker.remove_image(reference, Some(options), None).await)
-            .await;
-        found(removed).map(|_| ())
-    }
-
-    async fn pull(
-        &self,
-        reference: &str,
-        credentials: Option<&RegistryCredentials>,
-    ) -> Result<EngineStream<PullEvent>, EngineError> {
-        let reference = tagged(request::reference(reference)?)?;
-        let options = CreateImageOptionsBuilder::default()
-            .from_image(&reference)
-            .build();
-        let credentials = credentials.map(|credentials| DockerCredentials {
-            username: Some(credentials.username.clone()),
-            password: Some(credentials.password.expose_secret().to_owned()),
-            ..Default::default()
-        });
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
-        let docker = request::with_url_safe_credentials(docker);
-        let reported = docker
-            .create_image(Some(options), None, credentials)
-            .boxed();
-        Ok(pull_events(reported, self.pull_idle_timeout).boxed())
-    }
-
-    async fn read_file(
-        &self,
-        id: &str,
-        path: &str,
-        limit: usize,
-    ) -> Result<Option<Vec<u8>>, EngineError> {
-        let id = request::word(id)?;
-        let options = DownloadFromContainerOptionsBuilder::default()
-            .path(path)
-            .build();
-        let answer = within(self.call_timeout, async {
-            let docker = self.connection.docker().await?;
-            let stream = docker.download_from_container(id, Some(options));
-            archive::first_file(stream.map(|part| part.map_err(from_client)).boxed(), limit).await
-        })
-        .await;
-        match found(answer)? {
-            Some(content) => Ok(content),
-            None => self.no_such_file(id).await.map(|()| None),
-        }
-    }
-
-    async fn read_tree(
-        &self,
-        id: &str,
-        path: &str,
-    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
-        let id = request::word(id)?;
-        let options = DownloadFromContainerOptionsBuilder::default()
-            .path(path)
-            .build();
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
-        let stream = docker.download_from_container(id, Some(options));
-        let mut stream = stream.map(|part| part.map_err(from_client)).boxed();
-        // A stream fails late, with its first item.
-        let first = within(self.call_timeout, async { stream.next().await.transpose() }).await;
-        match found(first)? {
-            Some(first) => {
-                let first = futures::stream::iter(first.map(Ok));
-                Ok(Some(first.chain(stream).boxed()))
-            }
-            None => self.no_such_file(id).await.map(|()| None),
-        }
-    }
-
     async fn logs(
         &self,
         id: &str,
@@ -505,6 +385,26 @@ impl ContainerEngine for DockerEngine {
             None => events.boxed(),
         })
     }
+
+    fn drift(
+        &self,
+        container: &Container,
+        details: Option<&ContainerDetails>,
+        wanted: &ContainerSettings,
+        limits: Limits,
+    ) -> Option<&'static str> {
+        drift::compare(container, details, wanted, limits)
+    }
+}
+
+/// Says which version is needed; `None` when this one is new enough.
+fn describe_too_old(version: (u32, u32)) -> Option<String> {
+    let ((major, minor), (least_major, least_minor)) = (version, OLDEST_API);
+    (version < OLDEST_API).then(|| {
+        format!(
+            "the engine speaks API {major}.{minor}; {least_major}.{least_minor} or newer is needed ({OLDEST})"
+        )
+    })
 }
 
 /// An event of an owned container; one without a uid concerns nobody.
@@ -518,27 +418,6 @@ fn event(
         uid,
         action: message.action.unwrap_or_default(),
     }))
-}
-
-/// What a pull reports; ends after the first error, or when nothing came for `idle`.
-fn pull_events(
-    reported: impl Stream<Item = Result<CreateImageInfo, bollard::errors::Error>>
-    + Unpin
-    + Send
-    + 'static,
-    idle: Duration,
-) -> impl Stream<Item = Result<PullEvent, EngineError>> + Send {
-    futures::stream::unfold(Some(reported), move |reported| async move {
-        let mut reported = reported?;
-        let event = match tokio::time::timeout(idle, reported.next()).await {
-            Err(_) => Err(EngineError::Timeout(idle)),
-            Ok(None) => return None,
-            Ok(Some(Err(error))) => Err(from_pull(error)),
-            Ok(Some(Ok(info))) => convert::pull_event(info),
-        };
-        let more = event.is_ok().then_some(reported);
-        Some((event, more))
-    })
 }
 
 /// Cuts raw log bytes into pieces; ends after the first error, or when nothing came for `idle`.
@@ -579,4 +458,18 @@ pub(super) fn pieces(
     })
     .map(futures::stream::iter)
     .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_engine_is_told_which_version_is_needed() {
+        let needed = "the engine speaks API 1.40; 1.41 or newer is needed (Docker 20.10)";
+        assert_eq!(describe_too_old((1, 40)).as_deref(), Some(needed));
+        for version in [(1, 41), (1, 52), (2, 0)] {
+            assert_eq!(describe_too_old(version), None, "{version:?}");
+        }
+    }
 }

@@ -14,7 +14,9 @@ mod contract {
 mod confinement {
     use std::time::Duration;
 
-    use engine::{ContainerEngine, ContainerSettings, ContainerState, EngineError, LogOptions};
+    use engine::{
+        ContainerFiles, ContainerSettings, ContainerState, Containers, EngineError, LogOptions,
+    };
     use futures::StreamExt;
 
     use crate::real::{RealStage, stage};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use engine::{
-    ContainerEngine, ContainerSettings, ContainerState, EngineError, FirewallError, LABEL_OWNER,
-    LABEL_UID, NetworkSettings,
+    ContainerSettings, ContainerState, EngineError, FirewallError, Images, LABEL_OWNER, LABEL_UID,
+    NETWORK, NetworkSettings,
 };
 use schema::adapter::{Agent, RunAs};
 use schema::condition::{ConditionStatus, Reason};
@@ -16,7 +16,6 @@ use kit::FakeEngine;
 use kit::engine::{Fault, Run, Verb};
 use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
 use reconcilers::runtime::Requeue;
-use reconcilers::shared::network::NETWORK;
 
 #[tokio::test]
 async fn a_new_user_gets_exactly_one_ready_container() {

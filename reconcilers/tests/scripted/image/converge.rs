@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{ContainerEngine, ContainerSettings, EngineError};
+use engine::{ContainerSettings, EngineError, Images};
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::ContainerFacts;
 use schema::ids::Uid;

@@ -76,7 +76,7 @@ pub fn broken() -> EngineError {
 fn boot(store: &MemoryStore, clock: &Arc<ManualClock>, fake: &FakeEngine) -> Service {
     let world = kit::world(fake, clock.clone());
     let shutdown = world.shutdown.clone();
-    let options = kit::options(world.data_dir.as_ref());
+    let options = kit::options();
     let store = Arc::new(store.clone());
     let shared = Shared::new(&store, world, options);
     Service {

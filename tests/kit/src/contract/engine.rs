@@ -11,7 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use containers::*;
-use engine::{Bind, ContainerDetails, ContainerEngine, ContainerSettings, LABEL_OWNER, LABEL_UID};
+use engine::{
+    AgentNetwork, Bind, ContainerDetails, ContainerFiles, ContainerSettings, Containers, Images,
+    LABEL_OWNER, LABEL_UID,
+};
 pub use files::*;
 pub use images::*;
 pub use networks::*;
@@ -33,7 +36,7 @@ pub enum Hand<'a> {
 
 /// An engine with an image, a network and a directory, and nothing of another run in sight.
 pub trait Stage {
-    type Engine: ContainerEngine;
+    type Engine: Containers + Images + AgentNetwork + ContainerFiles;
 
     fn engine(&self) -> &Self::Engine;
     /// The owner label of this run.

@@ -21,9 +21,11 @@ use crate::FakeFirewall;
 use async_trait::async_trait;
 use bytes::Bytes;
 use engine::{
-    Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Exec, ExecSettings, Image, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats,
+    AgentNetwork, Compute, Container, ContainerDetails, ContainerFiles, ContainerSettings,
+    Containers, EngineError, EngineEvent, EngineFacts, EngineInfo, EngineStream, Exec,
+    ExecSettings, HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions,
+    Network, NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats, drift,
+    tagged,
 };
 use futures::StreamExt;
 use schema::clock::SharedClock;
@@ -37,6 +39,12 @@ pub use script::{
     PullEnd, PullScript, Run, StartHook, Verb,
 };
 use world::World;
+
+/// Words of the double.
+const FACTS: EngineFacts = EngineFacts {
+    name: "double",
+    unreachable: "let the double answer",
+};
 
 /// An engine in memory. Clones are handles to the same engine.
 #[derive(Clone)]
@@ -78,6 +86,11 @@ impl FakeEngine {
             }),
             caller: None,
         }
+    }
+
+    /// This engine, for the instance `owner`, whose data directory it sees at `data_dir`.
+    pub fn compute(&self, owner: &str, data_dir: &str) -> Compute {
+        Compute::with_bind_homes(self.clone(), owner, data_dir, FACTS)
     }
 
     /// The packet filter of its host.
@@ -268,7 +281,7 @@ fn no_programs() -> EngineError {
 }
 
 #[async_trait]
-impl ContainerEngine for FakeEngine {
+impl Containers for FakeEngine {
     /// Not counted and not subject to faults: it is asked all the time, and means nothing but whether there is an answer.
     async fn ping(&self) -> Result<(), EngineError> {
         match tokio::time::timeout(PING_LIMIT, self.answers()).await {
@@ -281,7 +294,7 @@ impl ContainerEngine for FakeEngine {
         self.call(Verb::Info, async {
             Ok(EngineInfo {
                 version: "fake".to_owned(),
-                api_version: (1, 41),
+                too_old: None,
                 cpus: 4,
                 memory_bytes: 16 << 30,
                 limits: Limits::ALL,
@@ -369,98 +382,6 @@ impl ContainerEngine for FakeEngine {
         .await
     }
 
-    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
-        self.call(Verb::Network, async { Ok(self.world().network(name)) })
-            .await
-    }
-
-    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        self.call(Verb::CreateNetwork, async {
-            self.change(|world| world.create_network(settings))
-        })
-        .await
-    }
-
-    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
-        self.call(Verb::RemoveNetwork, async {
-            self.change(|world| world.remove_network(id, false))
-        })
-        .await
-    }
-
-    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
-        self.call(Verb::Image, async {
-            Ok(self.world().image(reference).cloned())
-        })
-        .await
-    }
-
-    async fn images(&self) -> Result<Vec<Image>, EngineError> {
-        self.call(Verb::Images, async { Ok(self.all_images()) })
-            .await
-    }
-
-    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
-        self.call(Verb::RemoveImage, async {
-            self.change(|world| world.remove_image(reference_or_id))
-        })
-        .await
-    }
-
-    async fn pull(
-        &self,
-        reference: &str,
-        _credentials: Option<&RegistryCredentials>,
-    ) -> Result<EngineStream<PullEvent>, EngineError> {
-        self.call(Verb::Pull, async {
-            self.pull_stream(&engine::tagged(reference)?)
-        })
-        .await
-    }
-
-    async fn read_file(
-        &self,
-        id: &str,
-        path: &str,
-        limit: usize,
-    ) -> Result<Option<Vec<u8>>, EngineError> {
-        self.call(Verb::ReadFile, async {
-            let content = match self.own_file(id, path)? {
-                FileAt::Memory(content) => Some(content),
-                FileAt::Disk(path) if is_file(&path).await => tokio::fs::read(path).await.ok(),
-                FileAt::Disk(_) | FileAt::Nowhere => None,
-            };
-            Ok(content.map(|mut content| {
-                content.truncate(limit);
-                content
-            }))
-        })
-        .await
-    }
-
-    async fn read_tree(
-        &self,
-        id: &str,
-        path: &str,
-    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
-        self.call(Verb::ReadTree, async {
-            let image = {
-                let mut world = self.world();
-                world.get_mut(id)?.details.container.image_id.clone()
-            };
-            let tree = self.script().trees.get(&(image, path.to_owned())).cloned();
-            // In pieces, as they come from a real one.
-            Ok(tree.map(|tree| {
-                let pieces: Vec<_> = tree
-                    .chunks(1000)
-                    .map(|piece| Ok(Bytes::copy_from_slice(piece)))
-                    .collect();
-                futures::stream::iter(pieces).boxed()
-            }))
-        })
-        .await
-    }
-
     async fn logs(
         &self,
         id: &str,
@@ -523,6 +444,129 @@ impl ContainerEngine for FakeEngine {
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
         self.call(Verb::Events, async {
             Ok(self.event_stream(owner.to_owned()))
+        })
+        .await
+    }
+
+    fn drift(
+        &self,
+        container: &Container,
+        details: Option<&ContainerDetails>,
+        wanted: &ContainerSettings,
+        limits: Limits,
+    ) -> Option<&'static str> {
+        drift::compare(container, details, wanted, limits)
+    }
+}
+
+#[async_trait]
+impl Images for FakeEngine {
+    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
+        self.call(Verb::Image, async {
+            Ok(self.world().image(reference).cloned())
+        })
+        .await
+    }
+
+    async fn images(&self) -> Result<Vec<Image>, EngineError> {
+        self.call(Verb::Images, async { Ok(self.all_images()) })
+            .await
+    }
+
+    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
+        self.call(Verb::RemoveImage, async {
+            self.change(|world| world.remove_image(reference_or_id))
+        })
+        .await
+    }
+
+    async fn pull(
+        &self,
+        reference: &str,
+        _credentials: Option<&RegistryCredentials>,
+    ) -> Result<EngineStream<PullEvent>, EngineError> {
+        self.call(Verb::Pull, async { self.pull_stream(&tagged(reference)?) })
+            .await
+    }
+}
+
+#[async_trait]
+impl AgentNetwork for FakeEngine {
+    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
+        self.call(Verb::Network, async { Ok(self.world().network(name)) })
+            .await
+    }
+
+    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
+        self.call(Verb::CreateNetwork, async {
+            self.change(|world| world.create_network(settings))
+        })
+        .await
+    }
+
+    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
+        self.call(Verb::RemoveNetwork, async {
+            self.change(|world| world.remove_network(id, false))
+        })
+        .await
+    }
+
+    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
+        network.subnet.as_deref() == Some(subnet) && !network.inter_container_traffic
+    }
+
+    fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {
+        let bridge = format!("br-{}", network.id.get(..12)?);
+        let gateway = network.gateway.as_ref()?.parse().ok()?;
+        HostRules::of(bridge, gateway, isolation)
+    }
+
+    fn firewall(&self) -> Option<&dyn HostFirewall> {
+        Some(&self.shared.firewall)
+    }
+}
+
+#[async_trait]
+impl ContainerFiles for FakeEngine {
+    async fn read_file(
+        &self,
+        id: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        self.call(Verb::ReadFile, async {
+            let content = match self.own_file(id, path)? {
+                FileAt::Memory(content) => Some(content),
+                FileAt::Disk(path) if is_file(&path).await => tokio::fs::read(path).await.ok(),
+                FileAt::Disk(_) | FileAt::Nowhere => None,
+            };
+            Ok(content.map(|mut content| {
+                content.truncate(limit);
+                content
+            }))
+        })
+        .await
+    }
+
+    async fn read_tree(
+        &self,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
+        self.call(Verb::ReadTree, async {
+            let image = {
+                let mut world = self.world();
+                world.get_mut(id)?.details.container.image_id.clone()
+            };
+            let tree = self.script().trees.get(&(image, path.to_owned())).cloned();
+            // In pieces, as they come from a real one.
+            Ok(tree.map(|tree| {
+                let pieces: Vec<_> = tree
+                    .chunks(1000)
+                    .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+                    .collect();
+                futures::stream::iter(pieces).boxed()
+            }))
         })
         .await
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use engine::{ContainerEngine, EngineError, LABEL_OWNER, NetworkSettings};
+use engine::{AgentNetwork, EngineError, Images, LABEL_OWNER, NetworkSettings};
 use engine_docker::DockerEngine;
 use schema::ids::Uid;
 

@@ -1,6 +1,6 @@
 //! Files inside containers.
 
-use engine::ContainerEngine;
+use engine::{ContainerFiles, Containers};
 
 use super::Stage;
 

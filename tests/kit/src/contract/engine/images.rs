@@ -1,6 +1,6 @@
 //! Images.
 
-use engine::{ContainerEngine, EngineError};
+use engine::{Containers, EngineError, Images};
 use futures::StreamExt;
 
 use super::{Hand, Stage};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use engine::{ContainerEngine, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions};
+use engine::{
+    ContainerFiles, Containers, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions,
+};
 use futures::StreamExt;
 
 use super::{Hand, Stage};

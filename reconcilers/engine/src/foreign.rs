@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::LABEL_OWNER;
+use super::LABEL_OWNER;
 
 /// Owner of an object that this installation does not own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
