@@ -11,7 +11,7 @@ use super::{
     AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
     EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, HostFirewall,
     HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network, NetworkSettings,
-    PullEvent, RegistryCredentials, Sample, Stats,
+    PullEvent, Reach, RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.
@@ -204,6 +204,10 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
 
     fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
         self.0.is_as_desired(network, subnet)
+    }
+
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
+        self.0.agents_reach_us(network)
     }
 
     fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {
