@@ -2,7 +2,7 @@
 //!
 //! [`Compute`] is one engine: a few small traits of idempotent verbs over plain data, split by the callers that need them.
 //! No type of an engine's client library appears here, and nothing here says which engine it is, so a second kind of engine
-//! is a second crate beside `engine-docker` that passes the same contract suite.
+//! is another crate below this one that passes the same contract suite.
 //!
 //! Contract, for every implementation:
 //! - *Already so is success*: starting what runs, stopping what stands, removing what is gone.
