@@ -47,7 +47,7 @@ pub use compute::{Compute, EngineFacts};
 pub use containers::Containers;
 pub use error::EngineError;
 pub use event::EngineEvent;
-pub use exec::Exec;
+pub use exec::{Exec, ExecControl};
 pub use firewall::{FirewallError, Found, HostFirewall, HostRules};
 pub use foreign::ForeignOwner;
 pub use homes::{HomeMounts, ImageHome, PROBE_FILE, PROBE_FOLDER, Proof};

@@ -401,14 +401,6 @@ impl Containers for FakeEngine {
         Err(no_programs())
     }
 
-    async fn resize_exec(&self, _: &str, _: u16, _: u16) -> Result<(), EngineError> {
-        Err(no_programs())
-    }
-
-    async fn exec_exit_code(&self, _: &str) -> Result<Option<i64>, EngineError> {
-        Err(no_programs())
-    }
-
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
         self.call(Verb::Stats, async {
             let mut world = self.world();
