@@ -74,9 +74,9 @@ test-long:
 long-lints:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	$(CARGO) clippy --workspace --lib --bins -- -D warnings
-	for crate in schema reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
+	for crate in schema engine engine-docker reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
 
-# The engine's contract and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
+# The engine's contract and the main job with the newer engine of Debian 13, which is installed beside this system.
 DEBIAN_13 = target/debian-13
 test-newer-engine: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/13
 test-newer-engine: export AGENTYARD_TEST_DOCKERD_ROOT = $(CURDIR)/$(DEBIAN_13)
@@ -85,7 +85,7 @@ test-newer-engine:
 	tests/services/debian-13 $(DEBIAN_13)
 	trap 'tests/services/down' EXIT; tests/services/up && tests/services/echo-image && \
 	  $(NEXTEST) --profile long --test-threads 1 --offline --no-fail-fast \
-	    -E 'package(reconcilers) & test(/^engine_(contract|images)::/) | binary(end_to_end) & test(/^main_job::/)'
+	    -E 'test(/^engine_(contract|images)::/) | binary(end_to_end) & test(/^main_job::/)'
 
 # The package and the image of this commit: the package installed, started, upgraded and removed on a machine with systemd; the image
 # started by the engine.

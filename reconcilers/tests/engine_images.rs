@@ -8,7 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, RegistryCredentials};
+use engine::{Images, RegistryCredentials};
+use engine_docker::DockerEngine;
 use reconcilers::runtime::Waits;
 use reconcilers::shared::pulls::{CANCELLED, PullReport, Pulls};
 use schema::clock::SystemClock;

@@ -16,6 +16,7 @@ use super::{Failure, Result, init};
 use crate::logging::LogFilter;
 use crate::prepare;
 use crate::settings::Settings;
+use crate::wiring::engine_address::EngineAddress;
 use crate::wiring::{self, DataLost, Held, Listeners};
 
 /// How long tasks may take to end; with closing the database it all stays below ten seconds.
@@ -41,7 +42,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     };
     // Whatever may keep the service from starting comes before the first superadmin is created: the
     // password is printed this once.
-    let engine = wiring::engine(&settings).map_err(failed)?;
+    let engine = EngineAddress::from_settings(&settings).map_err(failed)?;
     let listeners = Listeners::bind(&settings).await.map_err(failed)?;
     let prepared = prepare::prepare(&settings).await?;
     prepare::say_password(&prepared);
@@ -52,7 +53,8 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
         hangup,
     };
     let shutdown = CancellationToken::new();
-    let service = wiring::build(&settings, &prepared, held, engine, shutdown.clone())
+    let compute = engine.compute(&prepared.instance_id, &settings.engine_data_dir);
+    let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
         .await
         .map_err(failed)?;
     prepare::say(&format!("address: {}", service.address));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::ports::{ContainerExec, ExecControl, ExecSettings, Execution, PortError};
 use async_trait::async_trait;
+use engine::{ContainerState, Containers, EngineError};
 use futures::StreamExt;
-use reconcilers::drivers::docker::{ContainerEngine, ContainerState, EngineError};
 use schema::ids::Uid;
 use tokio::time::{sleep, timeout};
 
@@ -36,7 +36,7 @@ impl ContainerExec for Ports {
         user: &Uid,
         settings: &ExecSettings,
     ) -> Result<Option<Execution>, PortError> {
-        let engine = Arc::clone(self.view.engine());
+        let engine = Arc::clone(&self.view.compute().containers);
         let container = live(self.container(user)).await?;
         let running = container.filter(|found| found.state == ContainerState::Running);
         let Some(container) = running else {
@@ -55,7 +55,7 @@ impl ContainerExec for Ports {
         let control = Control {
             engine,
             container: container.id,
-            exec: exec.id,
+            exec: exec.control,
             mark: settings.mark.clone(),
             tty: settings.tty,
         };
@@ -72,9 +72,9 @@ impl ContainerExec for Ports {
 }
 
 struct Control {
-    engine: Arc<dyn ContainerEngine>,
+    engine: Arc<dyn Containers>,
     container: String,
-    exec: String,
+    exec: Arc<dyn engine::ExecControl>,
     mark: String,
     tty: bool,
 }
@@ -84,7 +84,7 @@ impl Control {
     async fn wait(&self, limit: Duration) -> Result<Option<i64>, EngineError> {
         let asking = async {
             loop {
-                if let Some(code) = self.engine.exec_exit_code(&self.exec).await? {
+                if let Some(code) = self.exec.exit_code().await? {
                     return Ok(Some(code));
                 }
                 sleep(ASK_EVERY).await;
@@ -120,7 +120,7 @@ impl ExecControl for Control {
         }
         // The engine refuses it while the program is being started.
         for _ in 0..10 {
-            match timeout(SIGNAL, self.engine.resize_exec(&self.exec, columns, rows)).await {
+            match timeout(SIGNAL, self.exec.resize(columns, rows)).await {
                 Ok(Err(EngineError::Conflict(_) | EngineError::Internal(_))) => {
                     sleep(ASK_EVERY).await;
                 }

@@ -4,6 +4,7 @@ mod agent_listener;
 mod backup;
 mod data_watch;
 mod directory;
+pub(crate) mod engine_address;
 mod exec;
 pub mod health;
 mod identity_provider;
@@ -37,12 +38,9 @@ use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
+use engine::Compute;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::agent_probe::HttpProbe;
-use reconcilers::drivers::docker::{
-    ContainerEngine, DockerEngine, DockerHost, MeteredEngine, TlsFiles,
-};
-use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::ldap::LdapDirectory;
 use reconcilers::drivers::model_probe::ModelProbe;
@@ -125,7 +123,7 @@ pub async fn build(
     settings: &Settings,
     prepared: &Prepared,
     held: Held,
-    engine: Arc<dyn ContainerEngine>,
+    compute: Compute,
     shutdown: CancellationToken,
 ) -> Result<Service, Error> {
     // Installed by main already, unless a test builds the service itself.
@@ -147,7 +145,6 @@ pub async fn build(
     let leadership = lead(prepared, lock, &process, &clock, &mut supervisor);
     let tick = StatusTick::default();
     let waits = Waits::default();
-    let engine: Arc<dyn ContainerEngine> = Arc::new(MeteredEngine::new(engine));
     let database = Arc::new(Database::new(
         prepared.db.clone(),
         Arc::clone(&prepared.master_key),
@@ -164,8 +161,7 @@ pub async fn build(
             git::Limits::default(),
         )),
         directory: Arc::new(LdapDirectory::new(tasks.clone(), shutdown.clone())),
-        engine,
-        firewall: Arc::new(Iptables::new(&prepared.instance_id)),
+        compute,
         packages: Arc::new(HttpSource::new(adapter_source::Limits::default())?),
         clock: Arc::clone(&clock),
         waits: waits.clone(),
@@ -425,7 +421,6 @@ fn options(settings: &Settings, prepared: &Prepared) -> Options {
             rustix::process::getuid().as_raw(),
             rustix::process::getgid().as_raw(),
         ),
-        engine_data_dir: settings.engine_data_dir.clone(),
         agents: agent_listener::address(settings.agent_listen),
         readiness_timeout: READINESS_TIMEOUT,
         verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
@@ -594,21 +589,4 @@ fn lead(
         Ok(())
     });
     leadership
-}
-
-/// The engine that the settings name. It is connected to when it is first needed.
-///
-/// # Errors
-/// When the address is not understood.
-pub fn engine(settings: &Settings) -> Result<Arc<dyn ContainerEngine>, Error> {
-    let host: DockerHost = settings.docker_host.parse()?;
-    let tls = settings
-        .docker_cert_path
-        .as_deref()
-        .map(|dir: &Path| TlsFiles {
-            ca: dir.join("ca.pem"),
-            cert: dir.join("cert.pem"),
-            key: dir.join("key.pem"),
-        });
-    Ok(Arc::new(DockerEngine::new(host, tls)))
 }

@@ -11,8 +11,8 @@ use api::ports::{
     RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
+use engine::{Container, ContainerState, EngineError};
 use futures::StreamExt;
-use reconcilers::drivers::docker::{Container, ContainerState, EngineError};
 use reconcilers::drivers::model_probe::{self, ModelProbe};
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;
@@ -89,7 +89,13 @@ impl ContainerLogs for Ports {
             let Some(container) = self.container(user).await? else {
                 return Ok(None);
             };
-            match self.view.engine().logs(&container.id, &options).await {
+            match self
+                .view
+                .compute()
+                .containers
+                .logs(&container.id, &options)
+                .await
+            {
                 Ok(stream) => Ok(Some(stream)),
                 Err(EngineError::NotFound(_)) => Ok(None),
                 Err(error) => Err(port_error(error)),
@@ -113,7 +119,7 @@ impl ContainerInspect for Ports {
             let Some(container) = self.container(user).await? else {
                 return Ok(None);
             };
-            let details = self.view.engine().inspect(&container.id).await;
+            let details = self.view.compute().containers.inspect(&container.id).await;
             details.map_err(port_error)
         };
         live(read).await
@@ -127,7 +133,7 @@ impl ContainerStats for Ports {
             let Some(container) = self.container(user).await? else {
                 return Ok(None);
             };
-            let stats = self.view.engine().stats(&container.id).await;
+            let stats = self.view.compute().containers.stats(&container.id).await;
             stats.map_err(port_error)
         };
         live(read).await
@@ -137,7 +143,15 @@ impl ContainerStats for Ports {
 #[async_trait]
 impl Images for Ports {
     async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
-        live(async { self.view.engine().images().await.map_err(port_error) }).await
+        live(async {
+            self.view
+                .compute()
+                .images
+                .images()
+                .await
+                .map_err(port_error)
+        })
+        .await
     }
 }
 

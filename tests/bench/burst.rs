@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reconcilers::drivers::docker::{ContainerEngine, DockerEngine};
+use engine::AgentNetwork;
+use engine_docker::{DockerEngine, DockerHost};
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::Desired;
 use schema::ids::{Kind, Uid};
@@ -19,9 +20,10 @@ const POLL: Duration = Duration::from_millis(20);
 pub async fn run() {
     let host = std::env::var("AGENTYARD_TEST_DOCKER_HOST")
         .expect("no engine: run `make bench`, which starts one");
-    let engine: Arc<dyn ContainerEngine> = Arc::new(DockerEngine::new(host.parse().unwrap(), None));
+    let host: DockerHost = host.parse().unwrap();
+    let engine = Arc::new(DockerEngine::new(host.clone(), None));
     println!("burst: {USERS} stopped users shall run, all at once");
-    let bench = InProcess::start(Arc::clone(&engine)).await;
+    let bench = InProcess::start(host).await;
     let uids = bench.create_users(USERS, Desired::Stopped).await;
     bench.all_ready(USERS).await;
     let begin = Instant::now();

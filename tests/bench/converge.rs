@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::{AgentNetwork, ContainerSettings, Containers, Images, LABEL_OWNER, NetworkSettings};
+use engine_docker::{DockerEngine, DockerHost};
 use futures::StreamExt;
 use kit::engine::FakeEngine;
-use reconcilers::drivers::docker::{
-    ContainerEngine, ContainerSettings, DockerEngine, LABEL_OWNER, NetworkSettings,
-};
 use schema::clock::SystemClock;
 use schema::container::Desired;
 
@@ -24,7 +23,8 @@ pub async fn run() {
         .unwrap_or(50);
     let host = std::env::var("AGENTYARD_TEST_DOCKER_HOST")
         .expect("no engine: run `make bench`, which starts one");
-    let engine: Arc<dyn ContainerEngine> = Arc::new(DockerEngine::new(host.parse().unwrap(), None));
+    let host: DockerHost = host.parse().unwrap();
+    let engine = Arc::new(DockerEngine::new(host.clone(), None));
 
     println!("converge: {users} stopped users shall run");
     let mut best = Duration::MAX;
@@ -34,7 +34,7 @@ pub async fn run() {
         best = best.min(took);
     }
 
-    let bench = InProcess::start(Arc::clone(&engine)).await;
+    let bench = InProcess::start(host).await;
     let uids = bench.create_users(users, Desired::Stopped).await;
     bench.all_ready(users).await;
     let begin = Instant::now();
@@ -56,7 +56,7 @@ pub async fn run() {
     // The same on an engine that costs nothing: what is left is our own work.
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    let bench = InProcess::start(Arc::new(fake)).await;
+    let bench = InProcess::start(fake).await;
     let uids = bench.create_users(users, Desired::Stopped).await;
     bench.all_ready(users).await;
     let begin = Instant::now();
@@ -92,7 +92,7 @@ async fn wait_running(bench: &InProcess, users: usize) {
     }
 }
 
-async fn raw(engine: &Arc<dyn ContainerEngine>, users: usize, lanes: usize) -> Duration {
+async fn raw(engine: &Arc<DockerEngine>, users: usize, lanes: usize) -> Duration {
     let labels = [(LABEL_OWNER.to_owned(), RUN.to_owned())];
     let network = NetworkSettings {
         name: RUN.to_owned(),
@@ -108,7 +108,7 @@ async fn raw(engine: &Arc<dyn ContainerEngine>, users: usize, lanes: usize) -> D
         image,
         user: Some("0:0".to_owned()),
         labels: labels.into(),
-        binds: vec![reconcilers::drivers::docker::Bind {
+        binds: vec![engine::Bind {
             source: home.path().to_str().unwrap().to_owned(),
             target: "/root".to_owned(),
             read_only: false,

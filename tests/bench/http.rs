@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 8;
 const REQUESTS: usize = 5_000;
 
 pub async fn run() {
-    let bench = InProcess::start(Arc::new(FakeEngine::new(Arc::new(SystemClock)))).await;
+    let bench = InProcess::start(FakeEngine::new(Arc::new(SystemClock))).await;
     bench.create_users(1, Desired::Stopped).await;
     let address: SocketAddr = bench
         .service

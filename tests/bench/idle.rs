@@ -5,8 +5,8 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::Containers;
 use kit::engine::FakeEngine;
-use reconcilers::drivers::docker::ContainerEngine;
 use rustix::time::{ClockId, clock_gettime};
 use schema::clock::SystemClock;
 use schema::container::Desired;
@@ -67,7 +67,7 @@ fn used() -> Duration {
 async fn start(set: &[&str]) -> (InProcess, FakeEngine) {
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    let bench = InProcess::start_with(Arc::new(fake.clone()), set).await;
+    let bench = InProcess::start_with(fake.clone(), set).await;
     bench.create_users(USERS, Desired::Running).await;
     bench.all_ready(USERS).await;
     (bench, fake)

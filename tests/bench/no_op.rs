@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::Containers;
 use kit::engine::FakeEngine;
-use reconcilers::drivers::docker::ContainerEngine;
 use schema::clock::SystemClock;
 use schema::container::Desired;
 
@@ -17,7 +17,7 @@ const USERS: usize = 10_000;
 pub async fn run() {
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    let bench = InProcess::start(Arc::new(fake.clone())).await;
+    let bench = InProcess::start(fake.clone()).await;
     bench.create_users(USERS, Desired::Stopped).await;
     println!("no-op pass: {USERS} users");
     let begin = Instant::now();

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use reconcilers::drivers::docker::{
-    Bind, ContainerEngine, ContainerSettings, DockerEngine, LABEL_OWNER, NetworkSettings,
+use engine::{
+    AgentNetwork, Bind, ContainerSettings, Containers, Images, LABEL_OWNER, NetworkSettings,
 };
+use engine_docker::{DockerEngine, DockerHost};
+use futures::StreamExt;
 use schema::clock::{Clock, SystemClock};
 use schema::condition::ConditionStatus;
 use schema::container::{self, Desired};
@@ -32,7 +33,8 @@ pub async fn run() {
         .unwrap_or(20);
     let host = std::env::var("AGENTYARD_TEST_DOCKER_HOST")
         .expect("no engine: run `make bench`, which starts one");
-    let engine: Arc<dyn ContainerEngine> = Arc::new(DockerEngine::new(host.parse().unwrap(), None));
+    let host: DockerHost = host.parse().unwrap();
+    let engine = Arc::new(DockerEngine::new(host.clone(), None));
 
     println!("rollout: upgrade of {users} running users, {AT_ONCE} at once");
     let raw = Raw::new(Arc::clone(&engine), users).await;
@@ -40,7 +42,7 @@ pub async fn run() {
     raw.clean().await;
     println!("  raw engine, the same order   {}", seconds(bare));
 
-    let bench = InProcess::start(Arc::clone(&engine)).await;
+    let bench = InProcess::start(host).await;
     // One more user, who is started again and again in the midst of it.
     let mut uids = bench.create_users(users + 1, Desired::Stopped).await;
     let visitor = uids.pop().unwrap();
@@ -158,13 +160,13 @@ async fn set(bench: &InProcess, uid: &Uid, desired: Desired) -> Duration {
 
 /// The same containers, made and replaced by nothing but engine calls.
 struct Raw {
-    engine: Arc<dyn ContainerEngine>,
+    engine: Arc<DockerEngine>,
     users: usize,
     home: tempfile::TempDir,
 }
 
 impl Raw {
-    async fn new(engine: Arc<dyn ContainerEngine>, users: usize) -> Self {
+    async fn new(engine: Arc<DockerEngine>, users: usize) -> Self {
         let network = NetworkSettings {
             name: RUN.to_owned(),
             subnet: "10.87.0.0/16".to_owned(),

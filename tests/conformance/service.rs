@@ -71,15 +71,10 @@ impl Service {
             lock: Some(lock),
             log: LogFilter::default(),
         };
-        let service = wiring::build(
-            &settings,
-            &prepared,
-            held,
-            Arc::new(engine.clone()),
-            shutdown.clone(),
-        )
-        .await
-        .unwrap();
+        let compute = engine.compute(&prepared.instance_id, &settings.engine_data_dir);
+        let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
+            .await
+            .unwrap();
         Self {
             dir,
             prepared,

@@ -47,7 +47,7 @@ async fn a_deleted_users_workspace_comes_back_while_the_server_runs() {
     std::fs::create_dir(&data).unwrap();
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    let service = InProcess::start_in(&data, Arc::new(fake)).await;
+    let service = InProcess::start_in(&data, fake).await;
     let command = stage.command();
     let none = ends(&command, "archive list", 0).await;
     assert_eq!((&*none.stdout, &*none.stderr), ("", "no archives\n"));

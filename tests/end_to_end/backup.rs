@@ -33,10 +33,10 @@ async fn ends(launch: &Launch, words: &[&str], code: i32) -> Finished {
     finished
 }
 
-fn engine() -> Arc<FakeEngine> {
+fn engine() -> FakeEngine {
     let engine = FakeEngine::new(Arc::new(SystemClock));
     engine.add_image("echo:1");
-    Arc::new(engine)
+    engine
 }
 
 fn workspace(data: &Path, user: usize) -> PathBuf {

@@ -17,7 +17,7 @@ async fn l60_many_users_cost_a_constant_number_of_engine_calls() {
     let dir = tempfile::tempdir().unwrap();
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    let engine = || Arc::new(fake.clone());
+    let engine = || fake.clone();
     let service = InProcess::start_in(dir.path(), engine()).await;
     let uids = service.create_users(users, Desired::Stopped).await;
     // Nothing in memory could answer a readiness check, and debug mode asks for none.

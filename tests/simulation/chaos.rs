@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::{CALL_TIMEOUT, ContainerDetails, EngineError, EngineEvent};
 use kit::Pace;
 use kit::engine::{Fault, Run, Verb};
-use reconcilers::drivers::docker::{CALL_TIMEOUT, ContainerDetails, EngineError, EngineEvent};
 use tokio::sync::Notify;
 
 use crate::chance::Chance;

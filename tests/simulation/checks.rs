@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kit::Change;
-use reconcilers::container::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
-use reconcilers::drivers::docker::{
+use engine::{
     Container, ContainerDetails, ContainerState, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_UID,
 };
+use kit::Change;
+use reconcilers::container::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::object::StatusRow;
@@ -515,8 +515,8 @@ fn number_of(version: &str) -> u32 {
 mod tests {
     use std::sync::Arc;
 
+    use engine::ContainerSettings;
     use kit::engine::FakeEngine;
-    use reconcilers::drivers::docker::ContainerSettings;
     use schema::clock::ManualClock;
 
     use super::*;

@@ -1,9 +1,8 @@
 //! What must be so at the end: I1 one container for everybody who should have one, I2 every accepted
 //! write in effect, I4 converged.
 
+use engine::{ContainerDetails, ContainerState, LABEL_RESTART_TOKEN, NETWORK};
 use reconcilers::container::settings::LABEL_CONFIG_DIGEST;
-use reconcilers::drivers::docker::{ContainerDetails, ContainerState, LABEL_RESTART_TOKEN};
-use reconcilers::shared::network::NETWORK;
 use schema::adapter::Adapter;
 use schema::adapter::store::object_uid;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason, find};

@@ -1,7 +1,6 @@
 //! What people with their hands on the engine do, and the engine itself, as the seed decides.
 
-use reconcilers::drivers::docker::{ContainerSettings, LABEL_OWNER, LABEL_UID};
-use reconcilers::shared::network::NETWORK;
+use engine::{ContainerSettings, LABEL_OWNER, LABEL_UID, NETWORK};
 
 use schema::ids::UserName;
 use serde_json::{Value, json};

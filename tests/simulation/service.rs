@@ -5,13 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::AgentAddress;
 use kit::{FakeDirectory, FakeEngine, FakeGit, FakeSource, MemoryDataDir, MemoryStore};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
 use reconcilers::runtime::supervise::{Supervisor, SupervisorError};
 use reconcilers::runtime::{Context, Controllers, Settings, Waits};
-use reconcilers::shared::{AgentAddress, Options, Shared, World};
+use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::DataDir;
 use schema::clock::SharedClock;
 use tokio_util::sync::CancellationToken;
@@ -53,9 +54,8 @@ impl Process {
         let waits = Waits::default();
         let world = World {
             data_dir: Arc::new(ground.dir.clone()),
-            firewall: Arc::new(fake.firewall()),
-            agents: Arc::new(fake.clone()),
-            engine: Arc::new(fake),
+            compute: fake.compute(OWNER, &ground.dir.place()),
+            agents: Arc::new(fake),
             packages: Arc::new(ground.packages.clone()),
             directory: Arc::new(ground.directory.clone()),
             git: Arc::new(FakeGit::default()),
@@ -67,7 +67,6 @@ impl Process {
         let options = Options {
             owner: OWNER.to_owned(),
             service_user: (0, 0),
-            engine_data_dir: ground.dir.place(),
             agents: Some(AgentAddress {
                 ip: None,
                 port: 8081,

@@ -8,7 +8,9 @@ use agentyard::logging::LogFilter;
 use agentyard::prepare::{self, Prepared};
 use agentyard::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 use agentyard::wiring::{self, Held, Listeners, Service};
-use reconcilers::drivers::docker::ContainerEngine;
+use engine::Compute;
+use engine_docker::DockerHost;
+use kit::FakeEngine;
 use schema::clock::{Clock, SystemClock};
 use schema::container::{self, Desired};
 use schema::ids::Uid;
@@ -29,14 +31,32 @@ pub struct InProcess {
     pub shutdown: CancellationToken,
 }
 
+/// An engine for a service, once the instance of the service is known.
+pub trait Engine {
+    /// The engine for the instance `owner`, which sees the data directory at `data_dir`.
+    fn compute(self, owner: &str, data_dir: &str) -> Compute;
+}
+
+impl Engine for FakeEngine {
+    fn compute(self, owner: &str, data_dir: &str) -> Compute {
+        FakeEngine::compute(&self, owner, data_dir)
+    }
+}
+
+impl Engine for DockerHost {
+    fn compute(self, owner: &str, data_dir: &str) -> Compute {
+        engine_docker::compute(self, None, owner, data_dir)
+    }
+}
+
 impl InProcess {
     /// Starts a service in a directory of its own.
-    pub async fn start(engine: Arc<dyn ContainerEngine>) -> Self {
+    pub async fn start(engine: impl Engine) -> Self {
         Self::start_with(engine, &[]).await
     }
 
     /// Starts a service in a directory of its own with these settings.
-    pub async fn start_with(engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
+    pub async fn start_with(engine: impl Engine, set: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut service = Self::start_set(dir.path(), engine, set).await;
         service.dir = Some(dir);
@@ -44,16 +64,16 @@ impl InProcess {
     }
 
     /// Starts a service whose users run `echo:1` with the adapter `echo`.
-    pub async fn start_in(dir: &Path, engine: Arc<dyn ContainerEngine>) -> Self {
+    pub async fn start_in(dir: &Path, engine: impl Engine) -> Self {
         Self::start_set(dir, engine, &[]).await
     }
 
     /// Starts a service in this directory with these settings.
-    pub async fn start_with_in(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
+    pub async fn start_with_in(dir: &Path, engine: impl Engine, set: &[&str]) -> Self {
         Self::start_set(dir, engine, set).await
     }
 
-    async fn start_set(dir: &Path, engine: Arc<dyn ContainerEngine>, set: &[&str]) -> Self {
+    async fn start_set(dir: &Path, engine: impl Engine, set: &[&str]) -> Self {
         let usual = ["image.name=echo", "image.tag=1"];
         let common = CommonArgs {
             data_dir: Some(dir.to_owned()),
@@ -83,7 +103,8 @@ impl InProcess {
             lock: Some(lock),
             log: LogFilter::default(),
         };
-        let service = wiring::build(&settings, &prepared, held, engine, shutdown.clone())
+        let compute = engine.compute(&prepared.instance_id, &settings.engine_data_dir);
+        let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
             .await
             .unwrap();
         Self {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use engine::NetworkState;
 use schema::adapter::{Applied, Found, Inputs, McpAccess, RenderError, Rendered};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, Values};
 use schema::condition::{Condition, Reason};
@@ -15,7 +16,7 @@ use schema::image::ImageReference;
 use super::back;
 use super::observe::{NoAddress, Seen, Snapshot, World};
 use crate::runtime::Plan;
-use crate::shared::network::{NetworkState, describe_foreign_network};
+use crate::shared::network::describe_foreign_network;
 
 /// Who may read the files, unless the configuration file says otherwise itself: nobody else.
 pub(super) const MODE: u32 = 0o600;

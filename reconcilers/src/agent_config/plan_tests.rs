@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use engine::{ForeignOwner, NetworkState};
 use proptest::prelude::*;
 use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
@@ -16,8 +17,6 @@ use crate::agent_config::ConfigError;
 use crate::agent_config::observe::{NoAddress, Seen, Snapshot, World, is_unreadable};
 use crate::agent_config::plan::{Action, Why, plan};
 use crate::runtime::{Classify, Plan, Requeue};
-use crate::shared::foreign::ForeignOwner;
-use crate::shared::network::NetworkState;
 
 static ECHO: LazyLock<Arc<Adapter>> =
     LazyLock::new(|| Arc::new(Adapter::builtin("echo").unwrap().unwrap()));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::{ContainerSettings, EngineError, FirewallError, ForeignOwner};
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::home::HomeError;
@@ -11,10 +12,7 @@ use super::ContainerReconciler;
 use super::names::Names;
 use super::plan::Action;
 use super::settings;
-use crate::drivers::docker::{ContainerSettings, EngineError};
-use crate::drivers::firewall::FirewallError;
 use crate::runtime::{Classify, ErrorClass};
-use crate::shared::foreign::ForeignOwner;
 use crate::shared::probe::ProbeError;
 
 /// How long an agent may take to end by itself before it is killed.
@@ -112,7 +110,7 @@ impl ContainerReconciler {
     }
 
     async fn perform(&self, uid: &Uid, action: &Action) -> Result<(), ContainerError> {
-        let engine = self.shared.view.engine();
+        let engine = &self.shared.compute.containers;
         match action {
             Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
             Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
@@ -147,7 +145,7 @@ impl ContainerReconciler {
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<(), ContainerError> {
-        match self.shared.view.engine().create(name, settings).await {
+        match self.shared.compute.containers.create(name, settings).await {
             Ok(_) => Ok(()),
             Err(EngineError::NameTaken(_)) => self.name_taken(uid, name).await,
             Err(error) => Err(error.into()),
@@ -157,7 +155,7 @@ impl ContainerReconciler {
     /// A name is in use: by a container of this user that the last listing did not show yet, which is
     /// observed again, or by a foreign one, which is left alone.
     pub(super) async fn name_taken(&self, uid: &Uid, name: &str) -> Result<(), ContainerError> {
-        match self.shared.view.engine().inspect(name).await? {
+        match self.shared.compute.containers.inspect(name).await? {
             None => Err(ContainerError::Vanished),
             Some(details)
                 if settings::owned_by(&details.container.labels, self.shared.view.owner(), uid) =>
@@ -172,7 +170,7 @@ impl ContainerReconciler {
     }
 
     async fn start(&self, uid: &Uid, container: &str) -> Result<(), ContainerError> {
-        let engine = self.shared.view.engine();
+        let engine = &self.shared.compute.containers;
         // One that was made just before is known by its name, which may be somebody else's by now; an
         // id is never used again.
         let found = engine
@@ -206,8 +204,8 @@ impl ContainerReconciler {
     async fn previous_waits(&self, uid: &Uid) -> bool {
         match self
             .shared
-            .view
-            .engine()
+            .compute
+            .containers
             .list(self.shared.view.owner(), Some(uid.as_str()))
             .await
         {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use engine::{Container, ContainerDetails, ContainerState, LABEL_SPEC_DIGEST, LogChunk};
 use futures::StreamExt;
 use schema::adapter::{Agent, Found, SecretPaths};
 use schema::config::secret_texts;
@@ -19,9 +20,6 @@ use super::plan::failed_to_start;
 use super::settings::LABEL_CONFIG_DIGEST;
 use super::{ContainerError, ContainerReconciler};
 use crate::agent_config::LIMIT;
-use crate::drivers::docker::{
-    Container, ContainerDetails, ContainerState, LABEL_SPEC_DIGEST, LogChunk,
-};
 use crate::runtime::blocking;
 
 /// Log lines that are kept.
@@ -181,7 +179,7 @@ impl ContainerReconciler {
         };
         let mut tail = Tail::default();
         let read = async {
-            let Ok(mut log) = self.shared.view.engine().logs(id, &options).await else {
+            let Ok(mut log) = self.shared.compute.containers.logs(id, &options).await else {
                 return;
             };
             while let Some(Ok(chunk)) = log.next().await {

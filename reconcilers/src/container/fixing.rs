@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::EngineError;
 use schema::config::{PullPolicy, keys};
 use schema::container::ContainerRow;
 use schema::ids::Timestamp;
 
 use super::observe::{Pin, Seen};
 use super::{ContainerError, ContainerReconciler};
-use crate::drivers::docker::EngineError;
 use crate::runtime::Purpose;
 
 /// For how long the engine is not asked again for an image that it does not have: many users may wait for one.
@@ -75,7 +75,7 @@ impl ContainerReconciler {
 
     /// What a reference means on the engine now.
     pub(super) async fn local_image(&self, reference: &str) -> Result<Option<Pin>, ContainerError> {
-        let image = self.shared.view.engine().image(reference).await?;
+        let image = self.shared.compute.images.image(reference).await?;
         Ok(image.map(|image| Pin {
             digest: image.repo_digests.first().cloned(),
             image_id: image.id,

@@ -9,6 +9,10 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::{
+    Container, ContainerDetails, ContainerSettings, ContainerState, Containers, HostRules,
+    LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST, Limits, NETWORK, NetworkState,
+};
 use schema::adapter::{Agent, Readiness};
 use schema::condition::Reason;
 use schema::config::{Config, PullPolicy, keys};
@@ -22,15 +26,7 @@ use super::names::Names;
 use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, LABEL_HOME};
 use super::{ContainerError, ContainerReconciler, Evidence};
 use crate::drivers::agent_probe::Answer;
-use crate::drivers::docker::{
-    Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
-    LABEL_SPEC_DIGEST, Limits,
-};
-use crate::drivers::firewall::HostRules;
 use crate::runtime::Purpose;
-use crate::shared::host_access::rules_for;
-use crate::shared::network::NETWORK;
-use crate::shared::network::NetworkState;
 use crate::shared::probe::ProbeState;
 use crate::shared::pulls::PullState;
 use crate::shared::view::Observed;
@@ -105,8 +101,8 @@ pub struct Seen {
     pub min_ready: Duration,
     /// Evidence that the container in use has ended, or failed as a replacement, when that is new.
     pub end: Option<Evidence>,
-    /// Which limits the engine's host can enforce.
-    pub limits: Limits,
+    /// Properties that were changed by hand on containers that were made as they should be, by id; known once `wanted` is.
+    pub drifts: BTreeMap<String, &'static str>,
     /// Everything was compared in full.
     pub verified: bool,
 }
@@ -193,19 +189,22 @@ impl Seen {
 
     /// What somebody changed by hand on a container that was made as it should be.
     pub fn drift(&self, container: &Container) -> Option<&'static str> {
-        if !container.networks.keys().eq([NETWORK]) {
-            return Some("network");
+        self.drifts.get(&container.id).copied()
+    }
+
+    /// Sets what the container should be, and compares the containers that are there with it.
+    fn want(&mut self, wanted: Option<ContainerSettings>, engine: &dyn Containers, limits: Limits) {
+        self.wanted = wanted;
+        self.drifts.clear();
+        let Some(wanted) = &self.wanted else {
+            return;
+        };
+        for container in &self.containers {
+            let details = self.details.get(&container.id);
+            if let Some(what) = engine.drift(container, details, wanted, limits) {
+                self.drifts.insert(container.id.clone(), what);
+            }
         }
-        let wanted = self.wanted.as_ref()?;
-        let made_for = container.labels.get(LABEL_SPEC_DIGEST);
-        if made_for != wanted.labels.get(LABEL_SPEC_DIGEST) {
-            return None;
-        }
-        let details = self.details.get(&container.id)?;
-        if let Some(deviation) = details.deviations.first() {
-            return Some(deviation);
-        }
-        settings::difference(&self.limits.enforceable(wanted), &details.settings)
     }
 }
 
@@ -407,7 +406,7 @@ impl ContainerReconciler {
             ready_for: Duration::ZERO,
             min_ready: Duration::ZERO,
             end: None,
-            limits: self.shared.view.limits(),
+            drifts: BTreeMap::new(),
             verified: false,
         };
         let Some(row) = row.filter(|row| row.deleted_at.is_none()) else {
@@ -470,8 +469,8 @@ impl ContainerReconciler {
             }
             let details = self
                 .shared
-                .view
-                .engine()
+                .compute
+                .containers
                 .inspect(&container.id)
                 .await?
                 .ok_or(ContainerError::Vanished)?;
@@ -490,7 +489,7 @@ impl ContainerReconciler {
     /// Observes which rules have to be there before a container starts and are not known to be, and whether one may start.
     fn see_restriction(&self, seen: &mut Seen, config: &Config) {
         let network = self.shared.view.network();
-        let rules = rules_for(config, network.as_ref(), self.shared.options.agents);
+        let rules = self.shared.host_rules(config, network.as_ref());
         let access = &self.shared.host_access;
         seen.host_open = rules.as_ref().and_then(|rules| access.refusal(rules));
         seen.restrict = rules.filter(|rules| access.needs(rules));
@@ -506,6 +505,8 @@ impl ContainerReconciler {
         look: Result<Option<HomeLook>, HomeError>,
     ) -> Result<(), ContainerError> {
         let home = seen.place.holds().cloned();
+        let homes = &self.shared.compute.homes;
+        let (engine, limits) = (&*self.shared.compute.containers, self.shared.view.limits());
         let settings_of = |image_id: &str| {
             settings::container_settings(
                 row,
@@ -514,7 +515,7 @@ impl ContainerReconciler {
                     config,
                     agent,
                     owner: self.shared.view.owner(),
-                    engine_data_dir: &self.shared.options.engine_data_dir,
+                    mount: homes.mount(&row.name, &agent.home),
                     service_user: self.shared.options.service_user,
                     home: home.as_ref(),
                 },
@@ -522,7 +523,7 @@ impl ContainerReconciler {
         };
         let pinned = row.pinned_image();
         if let Some(image_id) = pinned {
-            seen.wanted = Some(settings_of(image_id));
+            seen.want(Some(settings_of(image_id)), engine, limits);
             if let Some(base) = seen.named(&names.base)
                 && seen.fits(base, row)
             {
@@ -551,19 +552,16 @@ impl ContainerReconciler {
         // The network's own configuration is no input of containers, so theirs may be older.
         let newest = self.shared.config.newest().await?;
         let network = self.shared.view.network();
-        seen.network = NetworkState::of(
-            network.as_ref(),
-            self.shared.view.owner(),
-            &newest.get(&keys::container::NETWORK_SUBNET),
-        );
+        let subnet = newest.get(&keys::container::NETWORK_SUBNET);
+        seen.network = self.shared.network_state(network.as_ref(), &subnet);
         self.see_restriction(seen, &newest);
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);
-            if self.shared.view.engine().image(image_id).await?.is_some() {
+            if self.shared.compute.images.image(image_id).await?.is_some() {
                 seen.pin = pin_of_rollout(row);
                 return Ok(());
             }
-            seen.wanted = None;
+            seen.want(None, engine, limits);
             match digest {
                 // Never silently another one: what was pulled by digest has the same id, or is not it.
                 Some(digest) if self.shared.pulls.recently_done(digest) => {
@@ -589,11 +587,11 @@ impl ContainerReconciler {
             }
         }
         seen.pull = self.shared.pulls.state(&row.image_ref);
-        seen.wanted = None;
+        seen.want(None, engine, limits);
         let wants_fresh = seen.pull_policy == PullPolicy::Always
             && !self.shared.pulls.recently_done(&row.image_ref);
         if !wants_fresh && let Some(image) = self.local_image(&row.image_ref).await? {
-            seen.wanted = Some(settings_of(&image.image_id));
+            seen.want(Some(settings_of(&image.image_id)), engine, limits);
             seen.pin = Some(image);
         }
         Ok(())

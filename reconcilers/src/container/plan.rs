@@ -16,6 +16,7 @@ mod replacement;
 
 use std::time::Duration;
 
+use engine::{Container, ContainerSettings, ContainerState, NETWORK, NetworkState};
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
@@ -25,10 +26,8 @@ use schema::ids::{Kind, Timestamp};
 
 use super::names::Names;
 use super::observe::{Pin, Seen, Snapshot, Source, World};
-use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
 use crate::runtime::Plan;
-use crate::shared::network::NETWORK;
-use crate::shared::network::{NetworkState, describe_foreign_network};
+use crate::shared::network::describe_foreign_network;
 use crate::shared::probe::ProbeState;
 use crate::shared::pulls::{self, PullState};
 use crate::shared::view::describe_absence;

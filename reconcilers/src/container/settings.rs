@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use engine::{
+    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
+    LABEL_UID, LogLimits, NETWORK,
+};
 use schema::adapter::{Agent, RunAs};
 use schema::config::{Config, keys};
 use schema::container::ContainerRow;
@@ -9,12 +13,6 @@ use schema::home::HomeId;
 use schema::ids::Uid;
 pub use schema::live::LABEL_DEBUG;
 use sha2::{Digest, Sha256};
-
-use crate::drivers::docker::{
-    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
-    LABEL_UID, LogLimits,
-};
-use crate::shared::network::NETWORK;
 
 /// Label: what the agent's files said when it was made, as far as it must be restarted for that.
 pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config-digest";
@@ -31,8 +29,8 @@ pub struct Inputs<'a> {
     pub agent: &'a Agent,
     /// The instance id.
     pub owner: &'a str,
-    /// The data directory as the engine's host sees it.
-    pub engine_data_dir: &'a str,
+    /// Mount of the user's directory.
+    pub mount: Bind,
     /// `uid:gid` the service runs as.
     pub service_user: (u32, u32),
     /// The user's directory, as far as it is known.
@@ -94,15 +92,7 @@ pub fn container_settings(
         labels: BTreeMap::new(),
         user,
         hostname: Some(hostname(row)),
-        binds: vec![Bind {
-            source: format!(
-                "{}/users/{}",
-                inputs.engine_data_dir.trim_end_matches('/'),
-                row.name
-            ),
-            target: agent.home.clone(),
-            read_only: false,
-        }],
+        binds: vec![inputs.mount.clone()],
         network: NETWORK.to_owned(),
         nano_cpus,
         memory_bytes,
@@ -202,38 +192,6 @@ pub fn digest(settings: &ContainerSettings) -> String {
     field("log_size", &settings.log.max_size_mb.to_string());
     field("log_files", &settings.log.max_files.to_string());
     hex::encode(hash.finalize())
-}
-
-/// The first setting in which a real container differs from what it should be; `None` when it is as
-/// it should be. Compared is only what we set: what the image or the engine adds is not drift.
-pub fn difference(wanted: &ContainerSettings, real: &ContainerSettings) -> Option<&'static str> {
-    let checks = [
-        (wanted.image == real.image, "image"),
-        (
-            wanted.command.is_none() || wanted.command == real.command,
-            "command",
-        ),
-        (
-            wanted
-                .environment
-                .iter()
-                .all(|(key, value)| real.environment.get(key) == Some(value)),
-            "environment",
-        ),
-        (wanted.user.is_none() || wanted.user == real.user, "user"),
-        (wanted.hostname == real.hostname, "hostname"),
-        (wanted.binds == real.binds, "mounts"),
-        (wanted.network == real.network, "network"),
-        (wanted.nano_cpus == real.nano_cpus, "cpu limit"),
-        (wanted.memory_bytes == real.memory_bytes, "memory limit"),
-        (wanted.pids_limit == real.pids_limit, "process limit"),
-        (wanted.capabilities == real.capabilities, "capabilities"),
-        (wanted.log == real.log, "log limits"),
-    ];
-    checks
-        .into_iter()
-        .find(|(same, _)| !same)
-        .map(|(_, what)| what)
 }
 
 /// Whether a uid names a container of this user.

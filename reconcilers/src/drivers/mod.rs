@@ -2,13 +2,10 @@
 
 pub mod adapter_source;
 pub mod agent_probe;
-pub mod docker;
-pub mod firewall;
 pub mod git;
 pub mod ldap;
 pub mod model_probe;
 pub mod oidc;
-mod own_address;
 pub mod registry;
 mod trust;
 pub mod zone;

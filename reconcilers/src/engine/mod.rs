@@ -12,17 +12,14 @@ mod store;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::{EngineError, FirewallError, Found, HostRules, NETWORK, Network, NetworkState};
 use schema::condition::{self, Condition, Reason};
 use schema::config::{self, Config, keys};
 use schema::error::{DbError, chain};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use crate::drivers::docker::{EngineError, Network};
-use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::shared::host_access::rules_for;
-use crate::shared::network::NETWORK;
 use crate::shared::probe::{ProbeError, ProbeState};
 use crate::shared::view::Connection;
 
@@ -100,7 +97,7 @@ impl EngineReconciler {
 
     /// Returns the rules for agents; `None`: they may reach everything.
     fn host_rules(&self, config: &Config, network: Option<&Network>) -> Option<HostRules> {
-        rules_for(config, network, self.shared.options.agents)
+        self.shared.host_rules(config, network)
     }
 
     /// Returns true if an agent is on the network, or is about to be: nothing is restricted for nobody.
@@ -147,8 +144,10 @@ impl Reconciler for EngineReconciler {
             generation: engine.generation,
             owner: self.shared.view.owner().to_owned(),
             connection: self.shared.view.connection(),
+            facts: self.shared.compute.facts,
             subnet: config.get(&keys::container::NETWORK_SUBNET),
             network: None,
+            network_state: NetworkState::Missing,
             containers: self.shared.view.container_count(),
             data_dir: self.shared.probe.state(),
             image: None,
@@ -171,7 +170,12 @@ impl Reconciler for EngineReconciler {
             return Ok(Some(snapshot));
         }
         match self.shared.view.refresh_network().await {
-            Ok(network) => snapshot.network = network,
+            Ok(network) => {
+                snapshot.network_state = self
+                    .shared
+                    .network_state(network.as_ref(), &snapshot.subnet);
+                snapshot.network = network;
+            }
             Err(EngineError::Unavailable(_)) => {
                 snapshot.connection = self.shared.view.connection();
                 return Ok(Some(snapshot));
@@ -189,15 +193,15 @@ impl Reconciler for EngineReconciler {
         };
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
-            let engine = self.shared.view.engine();
-            let mut image = engine
+            let images = &self.shared.compute.images;
+            let mut image = images
                 .image(&config.image_reference())
                 .await
                 .map_err(EngineReconcilerError::Engine)?;
             if image.is_none()
                 && let Some(last) = self.shared.probe.image()
             {
-                image = engine
+                image = images
                     .image(&last)
                     .await
                     .map_err(EngineReconcilerError::Engine)?;
@@ -260,7 +264,7 @@ impl Reconciler for EngineReconciler {
     }
 
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), EngineReconcilerError> {
-        let engine = self.shared.view.engine();
+        let engine = &self.shared.compute.network;
         let result = match action {
             Action::CreateNetwork(settings) => match engine.create_network(settings).await {
                 Err(EngineError::NameTaken(_)) => {

@@ -1,12 +1,14 @@
 //! Decides what to do next on the engine. Pure.
 
+use engine::{
+    EngineFacts, FirewallError, Found, HostRules, LABEL_OWNER, NETWORK, Network, NetworkSettings,
+    NetworkState,
+};
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
 
-use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
-use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::Plan;
-use crate::shared::network::{NETWORK, NetworkState, describe_foreign_network};
+use crate::shared::network::describe_foreign_network;
 use crate::shared::probe::ProbeState;
 use crate::shared::view::{Connection, describe_absence};
 
@@ -19,10 +21,14 @@ pub struct Snapshot {
     pub owner: String,
     /// Whether the engine can be used.
     pub connection: Connection,
+    /// Words of the engine.
+    pub facts: EngineFacts,
     /// The subnet that is wanted.
     pub subnet: String,
     /// The network of our name, as it is.
     pub network: Option<Network>,
+    /// The same, compared with the desired one.
+    pub network_state: NetworkState,
     /// How many containers we own.
     pub containers: usize,
     /// Whether engine and service see the same data directory.
@@ -87,7 +93,8 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
     match &snapshot.connection {
         Connection::Up => {}
         Connection::Unavailable(why) => {
-            return say(describe_absence(Reason::EngineUnavailable, why));
+            let message = format!("{why}; {}", snapshot.facts.unreachable);
+            return say(describe_absence(Reason::EngineUnavailable, &message));
         }
         Connection::Unusable(reason, why) => return say(describe_absence(*reason, why)),
     }
@@ -99,8 +106,7 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
         };
         return act(Action::CreateNetwork(settings), "creating the network");
     };
-    let state = NetworkState::of(Some(network), &snapshot.owner, &snapshot.subnet);
-    if let NetworkState::Foreign(owner) = state {
+    if let NetworkState::Foreign(owner) = snapshot.network_state {
         return say(Condition::not_ready(
             Reason::NameConflict,
             describe_foreign_network(owner),
@@ -109,7 +115,7 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
     if let Some(action) = host_access(&snapshot.host) {
         return act(action, "restricting what agents reach");
     }
-    if state != NetworkState::AsDesired {
+    if snapshot.network_state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
                 Reason::NetworkInUse,
@@ -195,6 +201,26 @@ mod tests {
 
     use super::*;
 
+    const FACTS: EngineFacts = EngineFacts {
+        name: "an engine",
+        unreachable: "start it, or correct --its-address",
+    };
+
+    #[test]
+    fn engine_that_is_away_is_told_with_its_own_remedy() {
+        let mut snapshot = snapshot(Ok(Found::Nothing), None);
+        snapshot.connection = Connection::Unavailable("nobody answers".to_owned());
+        let ready = &plan(&snapshot).conditions[0];
+        assert_eq!(
+            (ready.status, ready.reason, ready.message.as_str()),
+            (
+                ConditionStatus::Unknown,
+                Reason::EngineUnavailable,
+                "nobody answers; start it, or correct --its-address"
+            )
+        );
+    }
+
     fn rules() -> HostRules {
         HostRules {
             bridge: "br-0123456789ab".to_owned(),
@@ -211,6 +237,7 @@ mod tests {
             generation: Generation(1),
             owner: "me".to_owned(),
             connection: Connection::Up,
+            facts: FACTS,
             subnet: "10.88.0.0/16".to_owned(),
             network: Some(Network {
                 id: "0123456789abcdef".to_owned(),
@@ -222,6 +249,7 @@ mod tests {
                 labels: [(LABEL_OWNER.to_owned(), "me".to_owned())].into(),
                 containers: Vec::new(),
             }),
+            network_state: NetworkState::AsDesired,
             containers: 0,
             data_dir: ProbeState::Same,
             image: None,

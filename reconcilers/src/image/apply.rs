@@ -1,12 +1,12 @@
 //! Does one step. Every step may be repeated and may be cancelled at any await.
 
+use engine::EngineError;
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::ids::Uid;
 
 use super::ImageReconciler;
 use super::plan::Action;
-use crate::drivers::docker::EngineError;
 use crate::runtime::{Classify, ErrorClass};
 
 /// What observing or changing an image can fail with.
@@ -50,7 +50,7 @@ impl ImageReconciler {
                 Ok(saved?)
             }
             Action::RemoveImage { reference } => {
-                match self.shared.view.engine().remove_image(reference).await {
+                match self.shared.compute.images.remove_image(reference).await {
                     Ok(()) => Ok(()),
                     Err(EngineError::Conflict(why)) => Err(ImageError::InUse(why)),
                     Err(error) => {

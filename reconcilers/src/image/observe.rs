@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use engine::{EngineError, Image};
 use schema::condition::Reason;
 use schema::error::chain;
 use schema::ids::Uid;
 use schema::image::{DesiredImage, ImageReference, ImageRow, ImageUse};
 
 use super::{ImageError, ImageReconciler};
-use crate::drivers::docker::{EngineError, Image};
 use crate::shared::pulls::PullReport;
 use crate::shared::view::Connection;
 
@@ -72,7 +72,7 @@ impl ImageReconciler {
             }
             Connection::Unusable(reason, why) => return Ok(World::Unavailable(reason, why)),
         }
-        let image = match self.shared.view.engine().image(&row.reference).await {
+        let image = match self.shared.compute.images.image(&row.reference).await {
             Ok(image) => image,
             Err(error) => {
                 self.shared.view.note_error(&error);

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use engine::Image;
 use schema::condition::{Condition, Reason};
 use schema::config::query::ENGINE_NAME;
 use schema::ids::{Kind, Timestamp};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, PullSum};
 
 use super::observe::{Snapshot, World};
-use crate::drivers::docker::Image;
 use crate::runtime::Plan;
 use crate::shared::pulls::{self, PullReport};
 use crate::shared::view::describe_absence;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::Image;
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::ids::{Generation, Timestamp, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, PullSum};
 
-use crate::drivers::docker::Image;
 use crate::image::observe::{Snapshot, World};
 use crate::image::plan::plan;
 use crate::runtime::Requeue;

@@ -1,5 +1,6 @@
 //! Does one step. Each is one transaction, or the beginning of a pull; each may be repeated.
 
+use engine::EngineError;
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::ids::Uid;
@@ -7,7 +8,6 @@ use schema::ids::Uid;
 use super::RolloutStep;
 use super::plan::{Action, Step};
 use super::{RolloutReconciler, lock};
-use crate::drivers::docker::EngineError;
 use crate::runtime::{Classify, ErrorClass};
 
 /// What observing or changing a rollout can fail with.

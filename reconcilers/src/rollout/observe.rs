@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use engine::{EngineError, Image};
 use schema::condition::ConditionStatus;
 use schema::config::{PullPolicy, keys};
 use schema::ids::{Timestamp, Uid};
@@ -12,7 +13,6 @@ use schema::image::ImageReference;
 use schema::rollout::{DesiredRollout, ImageChoice, RolloutRow, RolloutTarget, TargetState};
 
 use super::{RolloutError, RolloutReconciler, lock};
-use crate::drivers::docker::{EngineError, Image};
 use crate::runtime::Purpose;
 use crate::shared::pulls::PullState;
 
@@ -183,7 +183,7 @@ impl RolloutReconciler {
         let wanted: BTreeSet<&str> = previous.filter_map(|it| it.image_id.as_deref()).collect();
         let mut lost = BTreeSet::new();
         for id in wanted {
-            match self.shared.view.engine().image(id).await {
+            match self.shared.compute.images.image(id).await {
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     lost.insert(id.to_owned());
@@ -202,7 +202,7 @@ impl RolloutReconciler {
         let reference = &row.reference;
         // The pull is observed first: what it brought is then seen on the engine.
         let pull = self.shared.pulls.state(reference);
-        let there = match self.shared.view.engine().image(reference).await {
+        let there = match self.shared.compute.images.image(reference).await {
             Ok(image) => Ok(image.map(|image| Found::of(image, reference))),
             Err(error @ EngineError::Unavailable(_)) => {
                 self.shared.view.note_error(&error);

@@ -1,16 +1,13 @@
 //! The rules that keep agents from services of the host and from networks behind it.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use engine::{AgentAddress, AgentNetwork, FirewallError, Found, HostRules, Isolation};
 use schema::config::{Config, HostAccess as Host, LanAccess, keys};
 use tokio::time::Instant;
 use url::Url;
 
-use super::AgentAddress;
-use crate::drivers::docker::Network;
-use crate::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules};
 use crate::runtime::Purpose;
 
 /// Time until rules are tried again that the packet filter, though readable, does not take.
@@ -31,7 +28,7 @@ enum HostState {
 
 /// Restricts agents, and remembers that it has.
 pub struct HostAccess {
-    firewall: Arc<dyn HostFirewall>,
+    network: Arc<dyn AgentNetwork>,
     known: Mutex<HostState>,
     turn: tokio::sync::Mutex<()>,
 }
@@ -42,39 +39,19 @@ impl std::fmt::Debug for HostAccess {
     }
 }
 
-/// The rules for this network; `None`: agents may reach everything, or the network is not known yet.
-pub fn rules_for(
-    config: &Config,
-    network: Option<&Network>,
-    agents: Option<AgentAddress>,
-) -> Option<HostRules> {
-    let host_access = config.get(&keys::container::HOST_ACCESS);
-    let lan_access = config.get(&keys::container::LAN_ACCESS);
-    if host_access == Host::Open && lan_access == LanAccess::Open {
-        return None;
-    }
-    let network = network?;
-    let gateway: Ipv4Addr = network.gateway.as_ref()?.parse().ok()?;
-    let listener = agents.and_then(|agents| match agents.ip {
-        None => Some((gateway, agents.port)),
-        Some(IpAddr::V4(ip)) => Some((ip, agents.port)),
-        // Agents have no IPv6.
-        Some(IpAddr::V6(_)) => None,
-    });
+/// The hosts and networks that agents are to reach.
+pub fn isolation(config: &Config, agents: Option<AgentAddress>) -> Isolation {
     let url = config.get(&keys::container::SERVICE_URL);
     let service = url.and_then(|url| {
         let url = Url::parse(&url).ok()?;
         Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
     });
-    Some(HostRules {
-        // The engine names the interface after the network, unless an option names it.
-        bridge: format!("br-{}", network.id.get(..12)?),
-        gateway,
-        listener,
+    Isolation {
+        host_access: config.get(&keys::container::HOST_ACCESS),
+        lan_access: config.get(&keys::container::LAN_ACCESS),
+        agents,
         service,
-        host_access,
-        lan_access,
-    })
+    }
 }
 
 /// Turns a failure into a condition where the host is open and the networks are as by default: no rule was asked for there,
@@ -93,9 +70,9 @@ fn excuse(error: FirewallError, rules: Option<&HostRules>) -> FirewallError {
 
 impl HostAccess {
     /// Nothing is known yet.
-    pub fn new(firewall: Arc<dyn HostFirewall>) -> Self {
+    pub fn new(network: Arc<dyn AgentNetwork>) -> Self {
         Self {
-            firewall,
+            network,
             known: Mutex::new(HostState::Unknown),
             turn: tokio::sync::Mutex::new(()),
         }
@@ -148,7 +125,10 @@ impl HostAccess {
         purpose: Purpose,
     ) -> Result<Found, FirewallError> {
         let _turn = self.turn.lock().await;
-        let found = self.firewall.observe(rules).await;
+        let found = match self.network.firewall() {
+            Some(firewall) => firewall.observe(rules).await,
+            None => Ok(Found::Nothing),
+        };
         let found = found.map_err(|error| excuse(error, rules));
         if let Ok(Found::Nothing | Found::Other) = found
             && let HostState::Refused(refused, why, until) = &*self.known()
@@ -177,7 +157,10 @@ impl HostAccess {
     pub async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError> {
         let _turn = self.turn.lock().await;
         self.forget();
-        let made = self.firewall.restrict(rules).await;
+        let made = match self.network.firewall() {
+            Some(firewall) => firewall.restrict(rules).await,
+            None => Ok(()),
+        };
         *self.known() = match made.map_err(|error| excuse(error, Some(rules))) {
             Ok(()) => HostState::Restricted(rules.clone()),
             Err(why @ FirewallError::Impossible(_)) => {
@@ -195,15 +178,53 @@ impl HostAccess {
     pub async fn open(&self) -> Result<(), FirewallError> {
         let _turn = self.turn.lock().await;
         self.forget();
-        self.firewall.open().await
+        match self.network.firewall() {
+            Some(firewall) => firewall.open().await,
+            None => Ok(()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
+    use engine::{EngineError, HostFirewall, Network, NetworkSettings, Reach};
 
     use super::*;
+
+    /// An engine of whose network only the packet filter is asked.
+    struct Filtered<F>(F);
+
+    #[async_trait]
+    impl<F: HostFirewall> AgentNetwork for Filtered<F> {
+        async fn network(&self, _: &str) -> Result<Option<Network>, EngineError> {
+            Ok(None)
+        }
+
+        fn is_as_desired(&self, _: &Network, _: &str) -> bool {
+            true
+        }
+
+        async fn create_network(&self, _: &NetworkSettings) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        async fn remove_network(&self, _: &str) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        fn agents_reach_us(&self, _: &Network) -> Option<Reach> {
+            None
+        }
+
+        fn host_rules(&self, _: &Network, _: &Isolation) -> Option<HostRules> {
+            None
+        }
+
+        fn firewall(&self) -> Option<&dyn HostFirewall> {
+            Some(&self.0)
+        }
+    }
 
     /// A packet filter that can be read and fails to change.
     struct Unwritable;
@@ -237,7 +258,7 @@ mod tests {
                 host_access,
                 lan_access: LanAccess::Private,
             };
-            let access = HostAccess::new(Arc::new(Elsewhere));
+            let access = HostAccess::new(Arc::new(Filtered(Elsewhere)));
             assert_eq!(access.refusal(&rules), None, "nothing is known yet");
             access.restrict(&rules).await.unwrap();
             assert_eq!(access.refusal(&rules).is_some(), refuses, "{host_access}");
@@ -280,7 +301,7 @@ mod tests {
                 host_access,
                 lan_access,
             };
-            let access = HostAccess::new(Arc::new(Unwritable));
+            let access = HostAccess::new(Arc::new(Filtered(Unwritable)));
             let found = async || access.observe(Some(&rules), true, Purpose::Pass).await;
             assert_eq!(access.restrict(&rules).await.is_err(), waits, "{rules}");
             for _ in 0..2 {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::Sample;
 use futures::StreamExt;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
@@ -16,7 +17,6 @@ use schema::metric;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
 
 use super::view::{Connection, EngineView};
-use crate::drivers::docker::Sample;
 use crate::runtime::leader::Leadership;
 
 /// Usual time between two passes.
@@ -175,7 +175,7 @@ impl Load {
             state.due(running.clone())
         };
         let deadline = Instant::now() + PASS;
-        let engine = self.view.engine();
+        let engine = &self.view.compute().containers;
         let mut samples = futures::stream::iter(due)
             .map(|(id, created)| async move {
                 let sample = timeout(CALL, engine.sample(&id)).await;

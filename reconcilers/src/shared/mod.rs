@@ -2,7 +2,7 @@
 //! It knows no reconciler.
 
 pub mod clones;
-pub mod foreign;
+mod failure;
 pub mod host_access;
 pub mod load;
 pub mod network;
@@ -11,38 +11,28 @@ pub mod pulls;
 pub mod view;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::{AgentAddress, Compute, HostRules, Network, NetworkState};
 use schema::clock::SharedClock;
+use schema::config::Config;
 use schema::error::DbError;
 use schema::image::ImageReference;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::clones::Clones;
-use self::host_access::HostAccess;
+use self::host_access::{HostAccess, isolation};
 use self::probe::DataDirProbe;
 use self::pulls::Pulls;
 use self::view::EngineView;
 use crate::drivers::adapter_source::PackageSource;
 use crate::drivers::agent_probe::AgentProbe;
-use crate::drivers::docker::ContainerEngine;
-use crate::drivers::firewall::HostFirewall;
 use crate::drivers::git::Git;
 use crate::drivers::ldap::Directory;
 use crate::runtime::Waits;
 use crate::stores::{AdapterSource, ConfigSource, ConfigStore, DataDir, PackageStore};
-
-/// Where agents reach the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AgentAddress {
-    /// Address; `None`: the gateway of their network.
-    pub ip: Option<IpAddr>,
-    /// Port there.
-    pub port: u16,
-}
 
 /// What does not change while the service runs.
 #[derive(Debug, Clone)]
@@ -51,8 +41,6 @@ pub struct Options {
     pub owner: String,
     /// `uid:gid` the service runs as.
     pub service_user: (u32, u32),
-    /// The data directory as the engine's host sees it.
-    pub engine_data_dir: String,
     /// Where agents reach the service; `None`: nowhere.
     pub agents: Option<AgentAddress>,
     /// How long a replacement may take to become ready before the old container is put back.
@@ -66,11 +54,9 @@ pub struct World {
     /// Users' directories.
     pub data_dir: Arc<dyn DataDir>,
     /// The container engine.
-    pub engine: Arc<dyn ContainerEngine>,
+    pub compute: Compute,
     /// Asks agents whether they are ready.
     pub agents: Arc<dyn AgentProbe>,
-    /// The packet filter of this host.
-    pub firewall: Arc<dyn HostFirewall>,
     /// Where newer adapter packages come from.
     pub packages: Arc<dyn PackageSource>,
     /// Fetches repositories of skills.
@@ -97,6 +83,8 @@ impl fmt::Debug for World {
 pub struct Shared {
     /// Users' directories.
     pub data_dir: Arc<dyn DataDir>,
+    /// The container engine.
+    pub compute: Compute,
     /// Asks agents whether they are ready.
     pub agents: Arc<dyn AgentProbe>,
     /// Where newer adapter packages come from.
@@ -138,6 +126,20 @@ impl Shared {
         self.config.is_newer(config) || self.adapters.is_newer(adapter).await
     }
 
+    /// Compares the agents' network with the desired one.
+    pub fn network_state(&self, network: Option<&Network>, subnet: &str) -> NetworkState {
+        let engine = &self.compute.network;
+        NetworkState::of(network, &self.options.owner, |network| {
+            engine.is_as_desired(network, subnet)
+        })
+    }
+
+    /// Returns the rules that agents on this network need in the host's packet filter.
+    pub fn host_rules(&self, config: &Config, network: Option<&Network>) -> Option<HostRules> {
+        let isolation = isolation(config, self.options.agents);
+        self.compute.network.host_rules(network?, &isolation)
+    }
+
     /// Makes what is shared.
     pub fn new<S>(stores: &Arc<S>, world: World, options: Options) -> Arc<Self>
     where
@@ -145,18 +147,16 @@ impl Shared {
     {
         Arc::new(Self {
             view: Arc::new(EngineView::new(
-                Arc::clone(&world.engine),
+                world.compute.clone(),
                 options.owner.clone(),
             )),
             config: ConfigSource::new(stores.clone()),
             adapters: AdapterSource::new(stores.clone()),
             probe: DataDirProbe::new(
-                Arc::clone(&world.engine),
-                options.owner.clone(),
+                Arc::clone(&world.compute.homes),
                 Arc::clone(&world.data_dir),
-                options.engine_data_dir.clone(),
             ),
-            host_access: HostAccess::new(world.firewall),
+            host_access: HostAccess::new(Arc::clone(&world.compute.network)),
             clones: Arc::new(Clones::new(
                 world.git,
                 Arc::clone(&world.data_dir),
@@ -166,13 +166,14 @@ impl Shared {
                 world.shutdown.clone(),
             )),
             pulls: Arc::new(Pulls::new(
-                world.engine,
+                Arc::clone(&world.compute.images),
                 Arc::clone(&world.clock),
                 world.waits,
                 world.tasks,
                 world.shutdown,
             )),
             data_dir: world.data_dir,
+            compute: world.compute,
             agents: world.agents,
             packages: world.packages,
             directory: world.directory,

@@ -1,22 +1,16 @@
 //! Proof that engine and service see the same data directory.
 //!
-//! The service writes a file with a random text; a container that is created but never started
-//! mounts the directory as the engine's host sees it; the engine reads the file back. No program of
-//! the image runs.
+//! The service writes a file with a random text, and the engine's driver looks whether the engine sees it
+//! ([`HomeMounts::prove`]). No program of the image runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use engine::{EngineError, HomeMounts, Proof};
 use schema::condition::Reason;
 use schema::ids::Uid;
 
-use crate::drivers::docker::{Bind, ContainerEngine, ContainerSettings, EngineError, LABEL_OWNER};
 use crate::runtime::{Classify, ErrorClass};
-use crate::shared::network::NETWORK;
 use crate::stores::DataDir;
-
-const MOUNT: &str = "/agentyard-probe";
-const FILE: &str = "probe";
-const CONTAINER: &str = "agentyard-probe-";
 
 /// What is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,10 +52,8 @@ impl Classify for ProbeError {
 
 /// Gives the proof, and remembers it until the engine is another one.
 pub struct DataDirProbe {
-    engine: Arc<dyn ContainerEngine>,
-    owner: String,
+    homes: Arc<dyn HomeMounts>,
     data_dir: Arc<dyn DataDir>,
-    engine_data_dir: String,
     state: Mutex<ProbeState>,
     /// The image of the latest try, so that a disproof can be tried again.
     image: Mutex<Option<String>>,
@@ -78,17 +70,10 @@ impl std::fmt::Debug for DataDirProbe {
 
 impl DataDirProbe {
     /// A proof that is still to be given.
-    pub fn new(
-        engine: Arc<dyn ContainerEngine>,
-        owner: impl Into<String>,
-        data_dir: Arc<dyn DataDir>,
-        engine_data_dir: impl Into<String>,
-    ) -> Self {
+    pub fn new(homes: Arc<dyn HomeMounts>, data_dir: Arc<dyn DataDir>) -> Self {
         Self {
-            engine,
-            owner: owner.into(),
+            homes,
             data_dir,
-            engine_data_dir: engine_data_dir.into(),
             state: Mutex::new(ProbeState::Unknown),
             image: Mutex::default(),
             turn: tokio::sync::Mutex::new(()),
@@ -154,63 +139,23 @@ impl DataDirProbe {
     }
 
     async fn read_back(&self, image: &str, nonce: &str) -> Result<(), ProbeError> {
-        let source = format!("{}/probe", self.engine_data_dir.trim_end_matches('/'));
-        let settings = ContainerSettings {
-            image: image.to_owned(),
-            command: Some(vec!["none".to_owned()]),
-            labels: [(LABEL_OWNER.to_owned(), self.owner.clone())].into(),
-            binds: vec![Bind {
-                source: source.clone(),
-                target: MOUNT.to_owned(),
-                read_only: true,
-            }],
-            network: NETWORK.to_owned(),
-            ..ContainerSettings::default()
-        };
-        let name = self.container_name();
-        self.remove(&name).await?;
-        let mismatch = |found: &str| {
-            ProbeError::Mismatch(format!(
-                "the engine does not see the data directory {} as {}: {found}; set --engine-data-dir",
-                self.data_dir.place(),
-                self.engine_data_dir
-            ))
-        };
-        let id = match self.engine.create(&name, &settings).await {
-            Ok(id) => id,
-            // The engine refuses to mount what it does not see.
-            Err(EngineError::Refused(why)) => return Err(mismatch(&why)),
-            Err(error) => return Err(ProbeError::Engine(error)),
-        };
-        let read = self
-            .engine
-            .read_file(&id, &format!("{MOUNT}/{FILE}"), 1024)
-            .await;
-        let removed = self.engine.remove(&id).await;
-        let content = match read {
-            Ok(content) => content,
-            Err(EngineError::NotFound(_) | EngineError::Refused(_)) => None,
-            Err(error) => return Err(ProbeError::Engine(error)),
-        };
-        removed.map_err(ProbeError::Engine)?;
-        match content {
-            Some(content) if content == nonce.as_bytes() => Ok(()),
-            Some(_) => Err(mismatch("a file in it has another content")),
-            None => Err(mismatch(&format!("there is no {source}/{FILE}"))),
+        match self.homes.prove(image, nonce).await {
+            Ok(Proof::Same) => Ok(()),
+            Ok(Proof::Different(how)) => Err(ProbeError::Mismatch(format!(
+                "the engine does not see the data directory {} {how}",
+                self.data_dir.place()
+            ))),
+            Err(error) => Err(ProbeError::Engine(error)),
         }
     }
 
-    fn container_name(&self) -> String {
-        format!("{CONTAINER}{}", self.owner.get(..6).unwrap_or(&self.owner))
-    }
-
-    /// Whether a probe that was cut short has left its container. Waits while one is running.
+    /// Whether a probe that was cut short has left something. Waits while one is running.
     ///
     /// # Errors
     /// Whatever the engine answers.
     pub async fn is_left_over(&self) -> Result<bool, EngineError> {
         let _turn = self.turn.lock().await;
-        Ok(self.left_over(&self.container_name()).await?.is_some())
+        self.homes.is_proof_left_over().await
     }
 
     /// Removes what a probe that was cut short has left.
@@ -219,25 +164,7 @@ impl DataDirProbe {
     /// Whatever the engine answers.
     pub async fn clean_up(&self) -> Result<(), ProbeError> {
         let _turn = self.turn.lock().await;
-        self.remove(&self.container_name()).await
-    }
-
-    /// The id of what an earlier probe left, if it is ours.
-    async fn left_over(&self, name: &str) -> Result<Option<String>, EngineError> {
-        let found = self
-            .engine
-            .inspect(name)
-            .await?
-            .map(|found| found.container);
-        let ours = found.filter(|found| found.labels.get(LABEL_OWNER) == Some(&self.owner));
-        Ok(ours.map(|found| found.id))
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), ProbeError> {
-        let found = self.left_over(name).await.map_err(ProbeError::Engine)?;
-        match found {
-            Some(id) => self.engine.remove(&id).await.map_err(ProbeError::Engine),
-            None => Ok(()),
-        }
+        let cleaned = self.homes.clean_up_proof().await;
+        cleaned.map_err(ProbeError::Engine)
     }
 }

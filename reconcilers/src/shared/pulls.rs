@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::{EngineError, Image, Images, RegistryCredentials};
 use futures::{FutureExt, StreamExt};
 use schema::clock::SharedClock;
 use schema::error::chain;
@@ -19,7 +20,6 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::progress::Progress;
-use crate::drivers::docker::{ContainerEngine, EngineError, Image, RegistryCredentials};
 use crate::runtime::Waits;
 use crate::runtime::backoff::doubled;
 
@@ -152,7 +152,7 @@ struct State {
 
 /// The pulls of one engine.
 pub struct Pulls {
-    engine: Arc<dyn ContainerEngine>,
+    images: Arc<dyn Images>,
     state: Mutex<State>,
     at_once: Semaphore,
     clock: SharedClock,
@@ -203,14 +203,14 @@ fn repository_digest(image: &Image, reference: &str, given: Option<&str>) -> Opt
 impl Pulls {
     /// No pull yet. `tasks` and `shutdown` are the process's own, so that no pull outlives it.
     pub fn new(
-        engine: Arc<dyn ContainerEngine>,
+        images: Arc<dyn Images>,
         clock: SharedClock,
         waits: Waits,
         tasks: TaskTracker,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
-            engine,
+            images,
             state: Mutex::default(),
             at_once: Semaphore::new(AT_ONCE),
             clock,
@@ -392,7 +392,7 @@ impl Pulls {
     ) -> Result<(String, Option<String>), Failure> {
         let _turn = self.at_once.acquire().await;
         info!(reference, "pulling an image");
-        let mut events = self.engine.pull(reference, credentials.as_ref()).await?;
+        let mut events = self.images.pull(reference, credentials.as_ref()).await?;
         let mut progress = Progress::default();
         while let Some(event) = events.next().await {
             let event = event?;
@@ -400,7 +400,7 @@ impl Pulls {
             log.push(event, progress.sum());
         }
         // A stream can end without a word; only the image itself says that the pull succeeded.
-        let image = self.engine.image(reference).await?.ok_or_else(|| {
+        let image = self.images.image(reference).await?.ok_or_else(|| {
             Failure::new(format!(
                 "the engine ended the pull of {reference} without having the image"
             ))

@@ -18,6 +18,9 @@ mod monitor;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use engine::{
+    Compute, Container, ContainerState, EngineError, LABEL_UID, Limits, NETWORK, Network,
+};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::{Condition, Reason};
@@ -28,15 +31,8 @@ use tracing::{info, warn};
 
 use self::following::Following;
 use self::monitor::Monitor;
-use crate::drivers::docker::{
-    Container, ContainerEngine, ContainerState, EngineError, LABEL_UID, Limits, Network,
-};
 use crate::runtime::WorldEvent;
-use crate::shared::network::NETWORK;
 use crate::stores::{Cache, Marks};
-
-/// The oldest API version understood.
-pub const OLDEST_API: (u32, u32) = (1, 41);
 
 /// Whether the engine can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +91,7 @@ struct State {
 
 /// The shared view of one engine.
 pub struct EngineView {
-    engine: Arc<dyn ContainerEngine>,
+    compute: Compute,
     owner: String,
     state: Mutex<State>,
     monitor: Mutex<Monitor>,
@@ -122,12 +118,12 @@ impl std::fmt::Debug for EngineView {
 }
 
 impl EngineView {
-    /// A view of the objects that `owner` (an instance id) owns on `engine`.
-    pub fn new(engine: Arc<dyn ContainerEngine>, owner: impl Into<String>) -> Self {
+    /// A view of the objects that `owner` (an instance id) owns on an engine.
+    pub fn new(compute: Compute, owner: impl Into<String>) -> Self {
         let why = "the container engine is not connected yet".to_owned();
         let connection = Connection::Unusable(Reason::Pending, why);
         Self {
-            engine,
+            compute,
             owner: owner.into(),
             state: Mutex::new(State {
                 connection: connection.clone(),
@@ -149,8 +145,8 @@ impl EngineView {
     }
 
     /// The engine itself.
-    pub fn engine(&self) -> &Arc<dyn ContainerEngine> {
-        &self.engine
+    pub fn compute(&self) -> &Compute {
+        &self.compute
     }
 
     /// The instance id that marks what we own.
@@ -341,21 +337,18 @@ impl EngineView {
                 }
                 Err(error)
             }
-            Err(Failure::TooOld(version)) => {
-                let message = format!(
-                    "the engine speaks API {}.{}; {}.{} or newer is needed",
-                    version.0, version.1, OLDEST_API.0, OLDEST_API.1
-                );
-                self.set_connection(Connection::Unusable(Reason::EngineTooOld, message));
+            Err(Failure::TooOld(why)) => {
+                self.set_connection(Connection::Unusable(Reason::EngineTooOld, why));
                 Ok(())
             }
         }
     }
 
     async fn read_everything(&self) -> Result<(Vec<Container>, Option<Network>), Failure> {
-        let info = self.engine.info().await.map_err(Failure::Engine)?;
-        if info.api_version < OLDEST_API {
-            return Err(Failure::TooOld(info.api_version));
+        let engine = &self.compute.containers;
+        let info = engine.info().await.map_err(Failure::Engine)?;
+        if let Some(why) = info.too_old {
+            return Err(Failure::TooOld(why));
         }
         {
             let mut state = self.state();
@@ -363,17 +356,12 @@ impl EngineView {
             state.cpus = info.cpus;
             state.version = info.version;
         }
-        let containers = self
-            .engine
+        let containers = engine
             .list(&self.owner, None)
             .await
             .map_err(Failure::Engine)?;
-        let network = self
-            .engine
-            .network(NETWORK)
-            .await
-            .map_err(Failure::Engine)?;
-        Ok((containers, network))
+        let network = self.compute.network.network(NETWORK).await;
+        Ok((containers, network.map_err(Failure::Engine)?))
     }
 
     /// Reads the network again: one engine call.
@@ -382,7 +370,8 @@ impl EngineView {
     /// Whatever the engine answers.
     pub async fn refresh_network(&self) -> Result<Option<Network>, EngineError> {
         let network = self
-            .engine
+            .compute
+            .network
             .network(NETWORK)
             .await
             .inspect_err(|error| self.note_error(error))?;
@@ -408,7 +397,11 @@ impl EngineView {
         }
         let ticket = self.containers.begin();
         let turn = self.monitor().begin();
-        match self.engine.list(&self.owner, Some(uid.as_str())).await {
+        let listed = self
+            .compute
+            .containers
+            .list(&self.owner, Some(uid.as_str()));
+        match listed.await {
             Ok(containers) => {
                 self.compare(|monitor| monitor.listed(turn, uid, &containers));
                 let found = (!containers.is_empty()).then(|| Arc::new(containers.clone()));
@@ -468,7 +461,7 @@ impl EngineView {
 
 enum Failure {
     Engine(EngineError),
-    TooOld((u32, u32)),
+    TooOld(String),
 }
 
 fn sorted(mut containers: Vec<Container>, changed: bool) -> Observed {

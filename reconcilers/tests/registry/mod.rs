@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use engine::RegistryCredentials;
 use rand::Rng;
-use reconcilers::drivers::docker::RegistryCredentials;
 use schema::ids::Uid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -100,7 +100,7 @@ impl Yard {
     ) -> AdapterReconciler {
         let mut world = kit::world(&FakeEngine::new(clock.clone()), clock.clone());
         world.packages = source;
-        let options = kit::options(world.data_dir.as_ref());
+        let options = kit::options();
         let store = Arc::new(Database::new(db.clone(), Arc::clone(key), clock.clone()));
         let shared = Shared::new(&store, world, options);
         AdapterReconciler::new(store, shared)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::{ContainerSettings, EngineError, LABEL_OWNER, LABEL_UID};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::clock::SystemClock;
@@ -10,13 +11,12 @@ use schema::condition::Reason;
 use schema::ids::Uid;
 
 use kit::engine::{FakeEngine, Verb};
-use reconcilers::drivers::docker::{ContainerSettings, EngineError, LABEL_OWNER, LABEL_UID};
 use reconcilers::runtime::WorldEvent;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
 
 fn view() -> (FakeEngine, Arc<EngineView>) {
     let fake = FakeEngine::new(Arc::new(SystemClock));
-    let view = Arc::new(EngineView::new(Arc::new(fake.clone()), "me"));
+    let view = Arc::new(EngineView::new(fake.compute("me", "/data"), "me"));
     (fake, view)
 }
 

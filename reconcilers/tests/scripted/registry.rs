@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use engine::RegistryCredentials;
 use kit::http::{Answer, Asked, Scripted};
-use reconcilers::drivers::docker::RegistryCredentials;
 use reconcilers::drivers::registry::{Limits, OciRegistry, Registry};
 use schema::image::sort_newest_first;
 

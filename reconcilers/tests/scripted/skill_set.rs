@@ -346,7 +346,7 @@ impl Memory {
         let engine = FakeEngine::new(Arc::clone(&self.clock));
         let mut world = kit::world(&engine, Arc::clone(&self.clock));
         world.data_dir = Arc::new(self.dir.clone());
-        let options = kit::options(world.data_dir.as_ref());
+        let options = kit::options();
         let store = Arc::new(self.store.clone());
         let shared = Shared::new(&store, world, options);
         SkillSetReconciler::new(store, shared)

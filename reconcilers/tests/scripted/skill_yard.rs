@@ -45,7 +45,7 @@ fn boot(yard: &Yard, git: &FakeGit) -> Service {
     let mut world = kit::world(&yard.fake, yard.clock.clone());
     world.data_dir = Arc::new(LocalDataDir::open(yard.dir.path(), OWNER).unwrap());
     world.git = Arc::new(git.clone());
-    let options = kit::options(world.data_dir.as_ref());
+    let options = kit::options();
     let store = Arc::new(yard.store());
     let shared = Shared::new(&store, world, options);
     Service {

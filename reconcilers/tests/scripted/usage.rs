@@ -45,7 +45,7 @@ fn boot(
 ) -> UsageReconciler {
     let mut world = kit::world(&FakeEngine::new(clock.clone()), clock.clone());
     world.data_dir = data_dir;
-    let options = kit::options(world.data_dir.as_ref());
+    let options = kit::options();
     let store = Arc::new(Database::new(db.clone(), Arc::clone(key), clock.clone()));
     let shared = Shared::new(&store, world, options);
     UsageReconciler::new(store, shared)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::join;
 use reqwest::Method;
+use schema::condition::Reason;
 use schema::db::{Backend, Db};
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use crate::cli::output::cell::{at, text};
 use crate::cli::server::Server;
 use crate::cli::{Failure, Result};
 use crate::settings::Settings;
+use crate::wiring::engine_address::{EngineAddress, FACTS};
 
 /// Longest time of an answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -140,8 +142,7 @@ pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> 
 
 /// The container engine: through the server, or else directly.
 pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Finding {
-    let remedy =
-        "start the engine, or correct --docker-host; the server's user needs access to its socket";
+    let remedy = FACTS.unreachable;
     if let Some(service) = service {
         let engine = at(&service.overview, "engine");
         return match (service.line("engine"), engine["available"] == true) {
@@ -151,9 +152,12 @@ pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Fi
             (None, _) => Finding::failed("the server does not report it", remedy),
         };
     }
-    match crate::wiring::engine(settings) {
+    match EngineAddress::from_settings(settings) {
         Ok(engine) => match engine.info().await {
-            Ok(info) => Finding::ok(format!("version {}", info.version)),
+            Ok(info) => match info.too_old {
+                Some(why) => Finding::failed(why, Reason::EngineTooOld.remedy()),
+                None => Finding::ok(format!("version {}", info.version)),
+            },
             Err(error) => Finding::failed(schema::error::chain(&error), remedy),
         },
         Err(error) => Finding::failed(error.to_string(), remedy),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use reconcilers::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules};
+use engine::{FirewallError, Found, HostFirewall, HostRules};
 
 /// A packet filter that does what it is told. Clones are the same one.
 #[derive(Debug, Clone)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::AgentAddress;
 use reconcilers::drivers::agent_probe::HttpProbe;
-use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::runtime::Waits;
-use reconcilers::shared::{AgentAddress, Options, World};
+use reconcilers::shared::{Options, World};
 use reconcilers::stores::DataDir;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
@@ -20,15 +20,13 @@ pub const OWNER: &str = "instance";
 /// When the clock of a test starts.
 pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// An engine, and nothing else that is not in memory.
+/// An engine that sees the data directory at its place, and nothing else that is not in memory.
 pub fn world(engine: &FakeEngine, clock: SharedClock) -> World {
-    let firewall = Arc::new(engine.firewall());
-    let engine: Arc<dyn ContainerEngine> = Arc::new(engine.clone());
+    let data_dir = MemoryDataDir::default();
     World {
         agents: Arc::new(HttpProbe::default()),
-        data_dir: Arc::new(MemoryDataDir::default()),
-        engine,
-        firewall,
+        compute: engine.compute(OWNER, &data_dir.place()),
+        data_dir: Arc::new(data_dir),
         packages: Arc::new(FakeSource::default()),
         directory: Arc::new(FakeDirectory::default()),
         git: Arc::new(FakeGit::default()),
@@ -39,12 +37,11 @@ pub fn world(engine: &FakeEngine, clock: SharedClock) -> World {
     }
 }
 
-/// A service that runs as root, on a data directory that the engine sees at the same place.
-pub fn options(data_dir: &dyn DataDir) -> Options {
+/// A service that runs as root.
+pub fn options() -> Options {
     Options {
         owner: OWNER.to_owned(),
         service_user: (0, 0),
-        engine_data_dir: data_dir.place(),
         agents: Some(AgentAddress {
             ip: None,
             port: 8081,

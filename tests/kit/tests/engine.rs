@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::NetworkSettings;
 use kit::contract::engine::{Hand, Stage};
 use kit::engine::{FakeEngine, Run};
-use reconcilers::drivers::docker::NetworkSettings;
 use schema::clock::SystemClock;
 
 struct FakeStage {

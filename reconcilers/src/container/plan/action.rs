@@ -1,10 +1,8 @@
 //! The steps of a plan.
 
+use engine::{ContainerSettings, HostRules};
 use schema::container::{ContainerEnd, ContainerFacts, sentence, with_log};
 use schema::ids::UserName;
-
-use crate::drivers::docker::ContainerSettings;
-use crate::drivers::firewall::HostRules;
 
 /// Bytes of log lines in an event, beside its cause.
 const EVENT_ROOM: usize = 700;

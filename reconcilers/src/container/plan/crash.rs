@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use engine::{Container, ContainerState};
 use schema::condition::{Condition, Reason};
 use schema::container::{CRASH_WINDOW, ContainerEnd, ContainerFacts, sentence};
 use schema::ids::Timestamp;
 
 use super::super::evidence::{exit_cause, exit_time};
 use super::{Action, Running, SHORT, act, forgotten, start};
-use crate::drivers::docker::{Container, ContainerState};
 use crate::runtime::Plan;
 
 /// From this many crashes in a row on, it is a crash loop.

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use engine::{
+    Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
+    LABEL_SPEC_DIGEST,
+};
 use schema::condition::{Condition, Reason};
 use schema::container::{ContainerEnd, ContainerFacts};
 
 use super::super::evidence::exit_time;
 use super::super::settings::LABEL_CONFIG_DIGEST;
 use super::{Action, Running, SHORT, act, forgotten, remove, rename, save_facts, start, stop};
-use crate::drivers::docker::{
-    Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
-    LABEL_SPEC_DIGEST,
-};
 use crate::runtime::Plan;
 use crate::runtime::backoff::doubled;
 

@@ -3,12 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use engine::own_address::is_own_address;
 use schema::live::ModelHost;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 use url::{Host, Url};
-
-use crate::drivers::own_address::is_own_address;
 
 /// Longest time for a name to be resolved.
 const RESOLVE: Duration = Duration::from_secs(2);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use engine::RegistryCredentials;
 use http_auth::ChallengeRef;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{Client, StatusCode, Url};
@@ -12,7 +13,6 @@ use url::Host;
 
 use super::Problem;
 use super::real::{Asking, builder};
-use crate::drivers::docker::RegistryCredentials;
 use crate::drivers::zone;
 
 /// Most of a token service's answer that is read, in bytes.

@@ -9,10 +9,10 @@ mod page;
 mod real;
 
 use async_trait::async_trait;
+use engine::RegistryCredentials;
 use schema::image::ImageReference;
 
 pub use self::real::{Limits, OciRegistry};
-use crate::drivers::docker::RegistryCredentials;
 
 /// Asks registries.
 #[async_trait]

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use engine::RegistryCredentials;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
 use schema::image::ImageReference;
@@ -13,7 +14,6 @@ use tokio::time::timeout;
 use super::auth::{self, Authorization};
 use super::page::{self, Page};
 use super::{Problem, Registry, RegistryError, link};
-use crate::drivers::docker::RegistryCredentials;
 
 /// Most redirects of one request.
 const REDIRECTS: usize = 5;

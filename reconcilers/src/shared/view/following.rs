@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::{Containers, EngineError, EngineEvent, EngineStream, PING_LIMIT};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use schema::error::chain;
@@ -11,7 +12,6 @@ use schema::ids::Uid;
 use tokio::time::Instant;
 
 use super::{Connection, EngineView};
-use crate::drivers::docker::{ContainerEngine, EngineError, EngineEvent, EngineStream, PING_LIMIT};
 use crate::runtime::WorldEvent;
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(500);
@@ -63,7 +63,7 @@ pub(super) struct Following {
 }
 
 /// Asks after a while.
-fn heartbeat(engine: &Arc<dyn ContainerEngine>) -> BoxFuture<'static, Result<(), EngineError>> {
+fn heartbeat(engine: &Arc<dyn Containers>) -> BoxFuture<'static, Result<(), EngineError>> {
     let engine = Arc::clone(engine);
     async move {
         tokio::time::sleep(HEARTBEAT).await;
@@ -83,7 +83,7 @@ async fn at(time: Option<Instant>) {
 impl Following {
     pub(super) fn new(view: Arc<EngineView>) -> Self {
         Self {
-            heartbeat: heartbeat(&view.engine),
+            heartbeat: heartbeat(&view.compute.containers),
             view,
             stream: None,
             opened_at: Instant::now(),
@@ -128,7 +128,7 @@ impl Following {
             biased;
             event = stream.next() => self.received(event),
             answer = &mut self.heartbeat => {
-                self.heartbeat = heartbeat(&self.view.engine);
+                self.heartbeat = heartbeat(&self.view.compute.containers);
                 let known = self.view.connection() != Connection::Up;
                 self.view.note_error(&answer.err()?);
                 // Everybody says so.
@@ -268,7 +268,10 @@ impl Following {
     async fn retry(&mut self) {
         let began = Instant::now();
         let up = self.view.connection() == Connection::Up;
-        if up || (self.view.engine.ping().await.is_ok() && self.view.refresh().await.is_ok()) {
+        if up
+            || (self.view.compute.containers.ping().await.is_ok()
+                && self.view.refresh().await.is_ok())
+        {
             self.delay = RECONNECT_FIRST;
             self.retry_at = None;
         } else if began.elapsed() < PING_LIMIT {
@@ -277,13 +280,18 @@ impl Following {
         } else {
             self.retry_at = Some(Instant::now());
         }
-        self.heartbeat = heartbeat(&self.view.engine);
+        self.heartbeat = heartbeat(&self.view.compute.containers);
     }
 
     /// Subscribes first and lists afterwards, so that nothing falls between.
     async fn connect(&mut self) -> Result<(), EngineError> {
-        self.view.engine.ping().await?;
-        let stream = self.view.engine.events(&self.view.owner).await?;
+        self.view.compute.containers.ping().await?;
+        let stream = self
+            .view
+            .compute
+            .containers
+            .events(&self.view.owner)
+            .await?;
         self.view.monitor().opened();
         if let Err(error) = self.view.refresh().await {
             self.view.monitor().closed();

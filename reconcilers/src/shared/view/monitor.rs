@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use engine::{Container, ContainerState};
 use schema::ids::Uid;
 use tokio::time::Instant;
-
-use crate::drivers::docker::{Container, ContainerState};
 
 /// How long an event may come after its change was seen, or before: a busy engine is slow to report, and
 /// may report the end of a container a moment before its listing shows it.

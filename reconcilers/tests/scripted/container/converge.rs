@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use engine::{
+    ContainerSettings, ContainerState, EngineError, FirewallError, Images, LABEL_OWNER, LABEL_UID,
+    NETWORK, NetworkSettings,
+};
 use schema::adapter::{Agent, RunAs};
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::Desired;
@@ -11,13 +15,7 @@ use super::support::{Files, OWNER, Yard, reason};
 use kit::FakeEngine;
 use kit::engine::{Fault, Run, Verb};
 use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
-use reconcilers::drivers::docker::{
-    ContainerEngine, ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID,
-    NetworkSettings,
-};
-use reconcilers::drivers::firewall::FirewallError;
 use reconcilers::runtime::Requeue;
-use reconcilers::shared::network::NETWORK;
 
 #[tokio::test]
 async fn a_new_user_gets_exactly_one_ready_container() {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use engine::EngineError;
 use reconcilers::container::ContainerReconciler;
 use reconcilers::container::observe::World;
-use reconcilers::drivers::docker::EngineError;
 use reconcilers::runtime::{Purpose, Reconciler, Requeue};
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::container::{self, ContainerEnd};

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use engine::{ContainerSettings, EngineError, LABEL_OWNER};
 use schema::condition::Reason;
 use schema::container::Desired;
 use schema::ids::Uid;
 
 use super::support::{OWNER, Yard, reason};
 use kit::engine::{Fault, Run, Verb};
-use reconcilers::drivers::docker::{ContainerSettings, EngineError, LABEL_OWNER};
 
 /// What an administrator asks for.
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::EngineError;
 use schema::condition::Reason;
 use schema::container::Desired;
 use schema::rollout::{self, ImageChoice, NewRollout, ReadinessPolicy, RolloutKind, TargetState};
@@ -9,7 +10,6 @@ use serde_json::json;
 
 use super::support::{Yard, reason};
 use kit::engine::{Fault, Run, Verb};
-use reconcilers::drivers::docker::EngineError;
 
 /// How long the rollouts of these tests wait for a replacement.
 const HEALTH: Duration = Duration::from_secs(15);
@@ -261,7 +261,7 @@ fn choice(image_id: &str, digest: Option<&str>) -> ImageChoice {
     }
 }
 
-fn container(yard: &Yard) -> reconcilers::drivers::docker::Container {
+fn container(yard: &Yard) -> engine::Container {
     yard.fake.container("agentyard-alice").unwrap().container
 }
 

@@ -3,16 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use engine::{
+    ContainerSettings, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST, LABEL_UID, NETWORK,
+};
 use proptest::prelude::*;
 use schema::condition::Reason;
 use schema::container::Desired;
 use schema::ids::Uid;
 
 use super::support::{OWNER, Yard};
-use reconcilers::drivers::docker::{
-    ContainerSettings, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST, LABEL_UID,
-};
-use reconcilers::shared::network::NETWORK;
 
 /// A container that somebody or something has left behind.
 #[derive(Debug, Clone)]

@@ -126,8 +126,9 @@ fn boot(
     verify_every: Duration,
 ) -> Service {
     let mut world = kit::world(fake, clock);
+    world.compute = fake.compute(OWNER, &data_dir.place());
     world.data_dir = data_dir;
-    let mut options = kit::options(world.data_dir.as_ref());
+    let mut options = kit::options();
     options.service_user = service_user;
     options.verify_every = verify_every;
     let store = Arc::new(store);

@@ -282,7 +282,7 @@ fn boot(
 ) -> (Arc<Shared>, DirectoryReconciler) {
     let mut world = kit::world(&FakeEngine::new(clock.clone()), clock.clone());
     world.directory = Arc::new(directory.clone());
-    let options = kit::options(world.data_dir.as_ref());
+    let options = kit::options();
     let shared = Shared::new(&Arc::new(written.store.clone()), world, options);
     let store: Arc<dyn DirectoryStore> = written.clone();
     let reconciler = DirectoryReconciler::new(store, Arc::clone(&shared));

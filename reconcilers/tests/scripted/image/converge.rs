@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::{ContainerSettings, EngineError, Images};
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::ContainerFacts;
 use schema::ids::Uid;
@@ -11,7 +12,6 @@ use serde_json::json;
 use super::support::{AGENT, Yard, broken, reason, slow};
 use kit::engine::{Fault, PullEnd, Verb};
 use reconcilers::container::ContainerStore;
-use reconcilers::drivers::docker::{ContainerEngine, ContainerSettings, EngineError};
 use reconcilers::image::Action;
 use reconcilers::runtime::Reconciler;
 use reconcilers::user::UserStore;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use engine::EngineError;
 use schema::condition::Reason;
 use schema::ids::Uid;
 
 use super::support::{AGENT, Yard, slow};
 use kit::engine::{FakeEngine, Fault, PullEnd, Verb};
-use reconcilers::drivers::docker::EngineError;
 
 type NamedFault = (&'static str, fn() -> Fault);
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::EngineError;
 use schema::clock::{Clock, ManualClock};
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::config::{Config, parse_patch};
@@ -19,7 +20,6 @@ use kit::engine::{PullEnd, PullScript};
 use kit::pass::pass;
 pub use kit::pass::{Killed, Pass};
 use kit::{FakeEngine, MemoryStore};
-use reconcilers::drivers::docker::EngineError;
 use reconcilers::image::ImageReconciler;
 use reconcilers::runtime::{Reconciler, Requeue};
 use reconcilers::shared::Shared;
@@ -76,7 +76,7 @@ pub fn broken() -> EngineError {
 fn boot(store: &MemoryStore, clock: &Arc<ManualClock>, fake: &FakeEngine) -> Service {
     let world = kit::world(fake, clock.clone());
     let shutdown = world.shutdown.clone();
-    let options = kit::options(world.data_dir.as_ref());
+    let options = kit::options();
     let store = Arc::new(store.clone());
     let shared = Shared::new(&store, world, options);
     Service {

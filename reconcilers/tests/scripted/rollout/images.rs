@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::EngineError;
 use schema::clock::Clock;
 use schema::condition::{ConditionStatus, Reason};
 use schema::config::{Config, parse_patch};
@@ -10,7 +11,6 @@ use serde_json::json;
 
 use super::support::{NEW, Yard, upgrade};
 use kit::engine::Verb;
-use reconcilers::drivers::docker::EngineError;
 use reconcilers::runtime::Requeue;
 use reconcilers::shared::pulls::LONGEST_RETRY;
 use reconcilers::stores::ConfigStore;

@@ -139,7 +139,7 @@ impl Yard {
         fake: &FakeEngine,
     ) -> (RolloutReconciler, Arc<Shared>) {
         let world = kit::world(fake, clock.clone());
-        let options = kit::options(world.data_dir.as_ref());
+        let options = kit::options();
         let store = Arc::new(store.clone());
         let shared = Shared::new(&store, world, options);
         (RolloutReconciler::new(store, Arc::clone(&shared)), shared)

@@ -2,6 +2,7 @@
 
 mod containers;
 mod files;
+mod homes;
 mod images;
 mod networks;
 mod reports;
@@ -11,12 +12,14 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use containers::*;
+use engine::{
+    AgentNetwork, Bind, ContainerDetails, ContainerFiles, ContainerSettings, Containers, Images,
+    LABEL_OWNER, LABEL_UID,
+};
 pub use files::*;
+pub use homes::*;
 pub use images::*;
 pub use networks::*;
-use reconcilers::drivers::docker::{
-    Bind, ContainerDetails, ContainerEngine, ContainerSettings, LABEL_OWNER, LABEL_UID,
-};
 pub use reports::*;
 
 /// What somebody does behind the service's back.
@@ -35,7 +38,7 @@ pub enum Hand<'a> {
 
 /// An engine with an image, a network and a directory, and nothing of another run in sight.
 pub trait Stage {
-    type Engine: ContainerEngine;
+    type Engine: Containers + Images + AgentNetwork + ContainerFiles + Clone;
 
     fn engine(&self) -> &Self::Engine;
     /// The owner label of this run.
@@ -158,6 +161,8 @@ macro_rules! engine_contract {
                 a_file_in_a_bound_directory_is_read_before_the_first_start,
                 what_is_no_plain_file_is_no_file,
                 a_long_file_is_read_up_to_the_limit,
+                data_directory_is_proven_by_what_the_engine_reads,
+                image_is_read_through_what_bears_its_users_uid,
                 a_network_is_made_once_and_read_back,
                 a_network_in_use_is_not_removed,
                 a_bad_or_overlapping_subnet_is_refused,

@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use engine::{
+    ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, LABEL_UID,
+    Network, NetworkSettings,
+};
 use schema::ids::Timestamp;
 use schema::image::ImageReference;
 
@@ -10,10 +14,6 @@ use super::images::{familiar, made};
 use super::script::{Calls, Fault, HostEntry, Run, Verb};
 use super::world::FakeContainer;
 use super::{FakeEngine, unavailable};
-use reconcilers::drivers::docker::{
-    ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, LABEL_UID,
-    Network, NetworkSettings,
-};
 
 /// Scripting.
 impl FakeEngine {

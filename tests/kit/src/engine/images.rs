@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use engine::{EngineError, EngineStream, Image, PullEvent};
 use futures::StreamExt;
 use schema::ids::Timestamp;
 use schema::image::ImageReference;
@@ -12,7 +13,6 @@ use schema::image::ImageReference;
 use super::FakeEngine;
 use super::script::{PullEnd, PullScript};
 use super::world::World;
-use reconcilers::drivers::docker::{EngineError, EngineStream, Image, PullEvent};
 
 /// A reference as the engine reports it: without the default registry, with tag or digest.
 pub(super) fn familiar(reference: &str) -> String {

@@ -20,23 +20,31 @@ use std::time::Duration;
 use crate::FakeFirewall;
 use async_trait::async_trait;
 use bytes::Bytes;
+use engine::{
+    AgentNetwork, Compute, Container, ContainerDetails, ContainerFiles, ContainerSettings,
+    Containers, EngineError, EngineEvent, EngineFacts, EngineInfo, EngineStream, Exec,
+    ExecSettings, HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions,
+    Network, NetworkSettings, PING_LIMIT, PullEvent, Reach, RegistryCredentials, Sample, Stats,
+    drift, tagged,
+};
 use futures::StreamExt;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use reconcilers::drivers::docker::{
-    Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Exec, ExecSettings, Image, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats,
-};
 use script::Script;
 pub use script::{
     CallHook, CallerHook, Calls, ChangeHook, ErrorMaker, EventHook, Fault, HostEntry, HostHook,
     PullEnd, PullScript, Run, StartHook, Verb,
 };
 use world::World;
+
+/// Words of the double.
+const FACTS: EngineFacts = EngineFacts {
+    name: "double",
+    unreachable: "let the double answer",
+};
 
 /// An engine in memory. Clones are handles to the same engine.
 #[derive(Clone)]
@@ -78,6 +86,11 @@ impl FakeEngine {
             }),
             caller: None,
         }
+    }
+
+    /// This engine, for the instance `owner`, whose data directory it sees at `data_dir`.
+    pub fn compute(&self, owner: &str, data_dir: &str) -> Compute {
+        Compute::with_bind_homes(self.clone(), owner, data_dir, FACTS)
     }
 
     /// The packet filter of its host.
@@ -268,7 +281,7 @@ fn no_programs() -> EngineError {
 }
 
 #[async_trait]
-impl ContainerEngine for FakeEngine {
+impl Containers for FakeEngine {
     /// Not counted and not subject to faults: it is asked all the time, and means nothing but whether there is an answer.
     async fn ping(&self) -> Result<(), EngineError> {
         match tokio::time::timeout(PING_LIMIT, self.answers()).await {
@@ -281,7 +294,7 @@ impl ContainerEngine for FakeEngine {
         self.call(Verb::Info, async {
             Ok(EngineInfo {
                 version: "fake".to_owned(),
-                api_version: (1, 41),
+                too_old: None,
                 cpus: 4,
                 memory_bytes: 16 << 30,
                 limits: Limits::ALL,
@@ -369,25 +382,77 @@ impl ContainerEngine for FakeEngine {
         .await
     }
 
-    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
-        self.call(Verb::Network, async { Ok(self.world().network(name)) })
-            .await
-    }
-
-    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        self.call(Verb::CreateNetwork, async {
-            self.change(|world| world.create_network(settings))
+    async fn logs(
+        &self,
+        id: &str,
+        options: &LogOptions,
+    ) -> Result<EngineStream<LogChunk>, EngineError> {
+        self.call(Verb::Logs, async {
+            let id = {
+                let mut world = self.world();
+                world.get_mut(id)?.details.container.id.clone()
+            };
+            Ok(self.log_stream(id, *options))
         })
         .await
     }
 
-    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
-        self.call(Verb::RemoveNetwork, async {
-            self.change(|world| world.remove_network(id, false))
+    async fn exec(&self, _: &str, _: &ExecSettings) -> Result<Exec, EngineError> {
+        Err(no_programs())
+    }
+
+    async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
+        self.call(Verb::Stats, async {
+            let mut world = self.world();
+            let container = world.get_mut(id)?;
+            let limit = container.details.settings.memory_bytes;
+            Ok(container.runs().then(|| Stats {
+                cpu_percent: 1.0,
+                memory_bytes: 8 << 20,
+                memory_limit_bytes: u64::try_from(limit).unwrap_or(0),
+                pids: 2,
+                network_rx_bytes: 0,
+                network_tx_bytes: 0,
+            }))
         })
         .await
     }
 
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
+        self.call(Verb::Stats, async {
+            let mut world = self.world();
+            let container = world.get_mut(id)?;
+            let started = container.details.started_at;
+            // A hundredth of a core.
+            let cpu = started.map_or(Duration::ZERO, |at| self.now().since(at) / 100);
+            Ok(container.runs().then_some(Sample {
+                cpu,
+                memory_bytes: 8 << 20,
+            }))
+        })
+        .await
+    }
+
+    async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
+        self.call(Verb::Events, async {
+            Ok(self.event_stream(owner.to_owned()))
+        })
+        .await
+    }
+
+    fn drift(
+        &self,
+        container: &Container,
+        details: Option<&ContainerDetails>,
+        wanted: &ContainerSettings,
+        limits: Limits,
+    ) -> Option<&'static str> {
+        drift::compare(container, details, wanted, limits)
+    }
+}
+
+#[async_trait]
+impl Images for FakeEngine {
     async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
         self.call(Verb::Image, async {
             Ok(self.world().image(reference).cloned())
@@ -412,12 +477,54 @@ impl ContainerEngine for FakeEngine {
         reference: &str,
         _credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError> {
-        self.call(Verb::Pull, async {
-            self.pull_stream(&reconcilers::drivers::docker::tagged(reference)?)
+        self.call(Verb::Pull, async { self.pull_stream(&tagged(reference)?) })
+            .await
+    }
+}
+
+#[async_trait]
+impl AgentNetwork for FakeEngine {
+    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
+        self.call(Verb::Network, async { Ok(self.world().network(name)) })
+            .await
+    }
+
+    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
+        self.call(Verb::CreateNetwork, async {
+            self.change(|world| world.create_network(settings))
         })
         .await
     }
 
+    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
+        self.call(Verb::RemoveNetwork, async {
+            self.change(|world| world.remove_network(id, false))
+        })
+        .await
+    }
+
+    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
+        network.subnet.as_deref() == Some(subnet) && !network.inter_container_traffic
+    }
+
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
+        let gateway = network.gateway.as_ref()?.parse().ok()?;
+        Some(Reach::Gateway(gateway))
+    }
+
+    fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {
+        let bridge = format!("br-{}", network.id.get(..12)?);
+        let gateway = network.gateway.as_ref()?.parse().ok()?;
+        HostRules::of(bridge, gateway, isolation)
+    }
+
+    fn firewall(&self) -> Option<&dyn HostFirewall> {
+        Some(&self.shared.firewall)
+    }
+}
+
+#[async_trait]
+impl ContainerFiles for FakeEngine {
     async fn read_file(
         &self,
         id: &str,
@@ -457,72 +564,6 @@ impl ContainerEngine for FakeEngine {
                     .collect();
                 futures::stream::iter(pieces).boxed()
             }))
-        })
-        .await
-    }
-
-    async fn logs(
-        &self,
-        id: &str,
-        options: &LogOptions,
-    ) -> Result<EngineStream<LogChunk>, EngineError> {
-        self.call(Verb::Logs, async {
-            let id = {
-                let mut world = self.world();
-                world.get_mut(id)?.details.container.id.clone()
-            };
-            Ok(self.log_stream(id, *options))
-        })
-        .await
-    }
-
-    async fn exec(&self, _: &str, _: &ExecSettings) -> Result<Exec, EngineError> {
-        Err(no_programs())
-    }
-
-    async fn resize_exec(&self, _: &str, _: u16, _: u16) -> Result<(), EngineError> {
-        Err(no_programs())
-    }
-
-    async fn exec_exit_code(&self, _: &str) -> Result<Option<i64>, EngineError> {
-        Err(no_programs())
-    }
-
-    async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
-        self.call(Verb::Stats, async {
-            let mut world = self.world();
-            let container = world.get_mut(id)?;
-            let limit = container.details.settings.memory_bytes;
-            Ok(container.runs().then(|| Stats {
-                cpu_percent: 1.0,
-                memory_bytes: 8 << 20,
-                memory_limit_bytes: u64::try_from(limit).unwrap_or(0),
-                pids: 2,
-                network_rx_bytes: 0,
-                network_tx_bytes: 0,
-            }))
-        })
-        .await
-    }
-
-    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
-        self.call(Verb::Stats, async {
-            let mut world = self.world();
-            let container = world.get_mut(id)?;
-            let started = container.details.started_at;
-            // A hundredth of a core.
-            let cpu = started.map_or(Duration::ZERO, |at| self.now().since(at) / 100);
-            Ok(container.runs().then_some(Sample {
-                cpu,
-                memory_bytes: 8 << 20,
-            }))
-        })
-        .await
-    }
-
-    async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
-        self.call(Verb::Events, async {
-            Ok(self.event_stream(owner.to_owned()))
         })
         .await
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use engine::{EngineError, Network, NetworkSettings};
+
 use super::world::World;
-use reconcilers::drivers::docker::{EngineError, Network, NetworkSettings};
 
 /// Networks that every engine has and that give no address here.
 const BUILT_IN_NETWORKS: [&str; 5] = ["", "bridge", "default", "host", "none"];
@@ -58,7 +59,7 @@ impl World {
     }
 
     pub(super) fn create_network(&mut self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        let (subnet, gateway) = reconcilers::drivers::docker::parse_subnet(&settings.subnet)?;
+        let (subnet, gateway) = engine::parse_subnet(&settings.subnet)?;
         if self.networks.contains_key(&settings.name) {
             return Err(EngineError::NameTaken(format!(
                 "network with name {} already exists",

@@ -1,13 +1,12 @@
 //! What a test tells the fake to do, and what the fake tells of what was asked.
 
 use bytes::Bytes;
+use engine::{ContainerDetails, EngineError, EngineEvent};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-use reconcilers::drivers::docker::{ContainerDetails, EngineError, EngineEvent};
 
 /// The verbs of an engine, to aim faults and count calls.
 #[derive(

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use engine::{EngineEvent, EngineStream, LogChunk, LogOptions};
 use futures::StreamExt;
 use schema::ids::Timestamp;
 use tokio::time::Instant;
 
 use super::{FakeEngine, unavailable};
-use reconcilers::drivers::docker::{EngineEvent, EngineStream, LogChunk, LogOptions};
 
 impl FakeEngine {
     pub(super) fn log_stream(&self, id: String, options: LogOptions) -> EngineStream<LogChunk> {

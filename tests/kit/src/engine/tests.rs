@@ -2,12 +2,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use engine::{ContainerState, LABEL_OWNER, LABEL_UID};
 use futures::StreamExt;
 use schema::clock::ManualClock;
 
 use super::*;
-use reconcilers::drivers::docker::ContainerState;
-use reconcilers::drivers::docker::{LABEL_OWNER, LABEL_UID};
 
 fn engine() -> FakeEngine {
     let clock = ManualClock::new(Timestamp::from_secs(1_000));
@@ -226,7 +225,7 @@ async fn an_engine_elsewhere_sees_nothing_of_our_directories() {
     std::fs::write(directory.path().join("probe"), "token").unwrap();
     let engine = engine();
     let mut settings = settings("u1");
-    settings.binds = vec![reconcilers::drivers::docker::Bind {
+    settings.binds = vec![engine::Bind {
         source: directory.path().display().to_string(),
         target: "/root".to_owned(),
         read_only: false,

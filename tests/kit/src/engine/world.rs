@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
+use engine::{
+    Container, ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent,
+    Image, LABEL_OWNER, LABEL_UID,
+};
 use schema::ids::Timestamp;
 use tokio::time::Instant;
 
 use super::networks::FakeNetwork;
 use super::script::Run;
-use reconcilers::drivers::docker::{
-    Container, ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent,
-    Image, LABEL_OWNER, LABEL_UID,
-};
 
 /// Events that are kept for slow readers.
 const EVENT_MEMORY: usize = 1 << 16;

@@ -1,6 +1,6 @@
 //! Files inside containers.
 
-use reconcilers::drivers::docker::ContainerEngine;
+use engine::{ContainerFiles, Containers};
 
 use super::Stage;
 

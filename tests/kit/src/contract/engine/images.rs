@@ -1,7 +1,7 @@
 //! Images.
 
+use engine::{Containers, EngineError, Images};
 use futures::StreamExt;
-use reconcilers::drivers::docker::{ContainerEngine, EngineError};
 
 use super::{Hand, Stage};
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reconcilers::drivers::docker::{
-    ContainerEngine, ContainerState, EngineError, LABEL_OWNER, NetworkSettings,
-};
+use engine::{AgentNetwork, ContainerState, Containers, EngineError, LABEL_OWNER, NetworkSettings};
 
 use super::Stage;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use reconcilers::drivers::docker::{
-    ContainerEngine, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions,
+use engine::{
+    ContainerFiles, Containers, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions,
 };
+use futures::StreamExt;
 
 use super::{Hand, Stage};
 

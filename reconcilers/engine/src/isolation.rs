@@ -1,0 +1,36 @@
+//! Desired reach of agents.
+
+use std::net::IpAddr;
+
+use schema::config::{HostAccess, LanAccess};
+
+/// Where agents reach the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentAddress {
+    /// Address; `None`: the gateway of their network.
+    pub ip: Option<IpAddr>,
+    /// Port there.
+    pub port: u16,
+}
+
+/// Where agents find the service when no address is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// At this address of the host that is the gateway of their network, at the port of [`AgentAddress`].
+    Gateway(IpAddr),
+    /// At this URL, which the engine has for them.
+    Url(String),
+}
+
+/// The hosts and networks that agents are to reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolation {
+    /// The services of the host that agents reach.
+    pub host_access: HostAccess,
+    /// The networks behind the host that agents reach.
+    pub lan_access: LanAccess,
+    /// Where the service listens for agents; `None`: nowhere.
+    pub agents: Option<AgentAddress>,
+    /// Host name or address and port of the service as agents get it, when an administrator has set it.
+    pub service: Option<(String, u16)>,
+}

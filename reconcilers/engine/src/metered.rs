@@ -1,0 +1,251 @@
+//! An engine whose calls are counted and timed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use schema::metric;
+use tokio::time::Instant;
+
+use super::{
+    AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
+    EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecControl, ExecSettings,
+    HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network,
+    NetworkSettings, PullEvent, Reach, RegistryCredentials, Sample, Stats,
+};
+
+/// Counts the calls of the engine behind it.
+pub struct Metered<E>(E);
+
+impl<E> std::fmt::Debug for Metered<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metered")
+    }
+}
+
+/// Names of all calls, as metrics have them.
+const OPERATIONS: [&str; 25] = [
+    "ping",
+    "info",
+    "list",
+    "inspect",
+    "create",
+    "start",
+    "stop",
+    "remove",
+    "rename",
+    "network",
+    "create_network",
+    "remove_network",
+    "image",
+    "images",
+    "remove_image",
+    "pull",
+    "read_file",
+    "read_tree",
+    "logs",
+    "exec",
+    "resize_exec",
+    "exec_exit_code",
+    "stats",
+    "sample",
+    "events",
+];
+
+impl<E> Metered<E> {
+    /// Counts the calls of `engine` from now on.
+    pub fn new(engine: E) -> Self {
+        for operation in OPERATIONS {
+            for result in ["success", "unavailable", "error"] {
+                metric::ENGINE_CALLS.touch(&[operation, result]);
+            }
+        }
+        Self(engine)
+    }
+}
+
+async fn measured<T>(
+    operation: &'static str,
+    call: impl Future<Output = Result<T, EngineError>> + Send,
+) -> Result<T, EngineError> {
+    let begun = Instant::now();
+    let answer = call.await;
+    let result = match &answer {
+        Ok(_) => "success",
+        Err(EngineError::Unavailable(_) | EngineError::Timeout(_)) => "unavailable",
+        Err(_) => "error",
+    };
+    metric::ENGINE_CALLS.increment(&[operation, result]);
+    metric::ENGINE_DURATION.observe(&[operation], begun.elapsed());
+    answer
+}
+
+#[async_trait]
+impl<E: Containers> Containers for Metered<E> {
+    async fn ping(&self) -> Result<(), EngineError> {
+        measured("ping", self.0.ping()).await
+    }
+
+    async fn info(&self) -> Result<EngineInfo, EngineError> {
+        measured("info", self.0.info()).await
+    }
+
+    async fn list(&self, owner: &str, uid: Option<&str>) -> Result<Vec<Container>, EngineError> {
+        measured("list", self.0.list(owner, uid)).await
+    }
+
+    async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError> {
+        measured("inspect", self.0.inspect(id_or_name)).await
+    }
+
+    async fn create(
+        &self,
+        name: &str,
+        settings: &ContainerSettings,
+    ) -> Result<String, EngineError> {
+        measured("create", self.0.create(name, settings)).await
+    }
+
+    async fn start(&self, id: &str) -> Result<(), EngineError> {
+        measured("start", self.0.start(id)).await
+    }
+
+    async fn stop(&self, id: &str, grace: Duration) -> Result<(), EngineError> {
+        measured("stop", self.0.stop(id, grace)).await
+    }
+
+    async fn remove(&self, id: &str) -> Result<(), EngineError> {
+        measured("remove", self.0.remove(id)).await
+    }
+
+    async fn rename(&self, id: &str, name: &str) -> Result<(), EngineError> {
+        measured("rename", self.0.rename(id, name)).await
+    }
+
+    async fn logs(
+        &self,
+        id: &str,
+        options: &LogOptions,
+    ) -> Result<EngineStream<LogChunk>, EngineError> {
+        measured("logs", self.0.logs(id, options)).await
+    }
+
+    async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
+        let exec = measured("exec", self.0.exec(id, settings)).await?;
+        Ok(Exec {
+            control: Arc::new(MeteredControl(exec.control)),
+            ..exec
+        })
+    }
+
+    async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
+        measured("stats", self.0.stats(id)).await
+    }
+
+    async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
+        measured("sample", self.0.sample(id)).await
+    }
+
+    async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
+        measured("events", self.0.events(owner)).await
+    }
+
+    fn drift(
+        &self,
+        container: &Container,
+        details: Option<&ContainerDetails>,
+        wanted: &ContainerSettings,
+        limits: Limits,
+    ) -> Option<&'static str> {
+        self.0.drift(container, details, wanted, limits)
+    }
+}
+
+#[async_trait]
+impl<E: Images> Images for Metered<E> {
+    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
+        measured("image", self.0.image(reference)).await
+    }
+
+    async fn images(&self) -> Result<Vec<Image>, EngineError> {
+        measured("images", self.0.images()).await
+    }
+
+    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
+        measured("remove_image", self.0.remove_image(reference_or_id)).await
+    }
+
+    async fn pull(
+        &self,
+        reference: &str,
+        credentials: Option<&RegistryCredentials>,
+    ) -> Result<EngineStream<PullEvent>, EngineError> {
+        measured("pull", self.0.pull(reference, credentials)).await
+    }
+}
+
+#[async_trait]
+impl<E: AgentNetwork> AgentNetwork for Metered<E> {
+    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
+        measured("network", self.0.network(name)).await
+    }
+
+    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
+        measured("create_network", self.0.create_network(settings)).await
+    }
+
+    async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
+        measured("remove_network", self.0.remove_network(id)).await
+    }
+
+    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
+        self.0.is_as_desired(network, subnet)
+    }
+
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
+        self.0.agents_reach_us(network)
+    }
+
+    fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {
+        self.0.host_rules(network, isolation)
+    }
+
+    fn firewall(&self) -> Option<&dyn HostFirewall> {
+        self.0.firewall()
+    }
+}
+
+#[async_trait]
+impl<E: ContainerFiles> ContainerFiles for Metered<E> {
+    async fn read_file(
+        &self,
+        id: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        measured("read_file", self.0.read_file(id, path, limit)).await
+    }
+
+    async fn read_tree(
+        &self,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
+        measured("read_tree", self.0.read_tree(id, path)).await
+    }
+}
+
+/// Counts the calls about one program.
+struct MeteredControl(Arc<dyn ExecControl>);
+
+#[async_trait]
+impl ExecControl for MeteredControl {
+    async fn resize(&self, columns: u16, rows: u16) -> Result<(), EngineError> {
+        measured("resize_exec", self.0.resize(columns, rows)).await
+    }
+
+    async fn exit_code(&self) -> Result<Option<i64>, EngineError> {
+        measured("exec_exit_code", self.0.exit_code()).await
+    }
+}

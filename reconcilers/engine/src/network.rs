@@ -1,0 +1,81 @@
+//! The agents' network.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use super::{
+    EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, LABEL_OWNER, Network, Reach,
+};
+
+/// Name of the agents' network: one on which they reach neither each other nor, as configured, what is around them.
+pub const NETWORK: &str = "agentyard";
+
+/// A network to create: no traffic between its containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkSettings {
+    /// Name.
+    pub name: String,
+    /// Subnet in CIDR form; the engine allocates all addresses, the gateway gets the first.
+    pub subnet: String,
+    /// Labels. Never a secret.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// State of the agents' network, compared with the desired one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkState {
+    /// There is none.
+    Missing,
+    /// There is one of that name, but it is not ours.
+    Foreign(ForeignOwner),
+    /// It is ours, and has to be recreated.
+    Outdated,
+    /// It is ours and as configured.
+    AsDesired,
+}
+
+impl NetworkState {
+    /// Compares a network of our name with the one that `owner` desires; `is_as_desired` is the engine's judgement of one that
+    /// is ours.
+    pub fn of(
+        network: Option<&Network>,
+        owner: &str,
+        is_as_desired: impl FnOnce(&Network) -> bool,
+    ) -> Self {
+        match network {
+            None => Self::Missing,
+            Some(network) if network.labels.get(LABEL_OWNER).map(String::as_str) != Some(owner) => {
+                Self::Foreign(ForeignOwner::of(&network.labels, owner))
+            }
+            Some(network) if is_as_desired(network) => Self::AsDesired,
+            Some(_) => Self::Outdated,
+        }
+    }
+}
+
+/// The verbs of an engine for the agents' network, and for the rules about what agents reach through it.
+#[async_trait]
+pub trait AgentNetwork: Send + Sync + 'static {
+    /// Reads a network by name; `None` when there is none.
+    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError>;
+
+    /// Returns true for a network that keeps agents apart and has this subnet. Pure.
+    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool;
+
+    /// Creates a network. A taken name is [`EngineError::NameTaken`].
+    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError>;
+
+    /// Removes a network; success when it is gone; [`EngineError::Conflict`] while containers use it.
+    async fn remove_network(&self, id: &str) -> Result<(), EngineError>;
+
+    /// Returns where agents on this network find the service when no address is configured; `None` while that is not known. Pure.
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach>;
+
+    /// Returns the rules that have to be in the host's packet filter before an agent starts on this network; `None` when it
+    /// needs none: agents may reach everything, or the engine itself keeps them from what they may not. Pure.
+    fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules>;
+
+    /// The packet filter that takes these rules; `None` for an engine that needs none.
+    fn firewall(&self) -> Option<&dyn HostFirewall>;
+}

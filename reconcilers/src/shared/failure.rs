@@ -1,0 +1,31 @@
+//! Classes of the failures of engine and packet filter.
+
+use engine::{EngineError, FirewallError};
+use schema::condition::Reason;
+
+use crate::runtime::{Classify, ErrorClass};
+
+impl Classify for EngineError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        match self {
+            Self::Unavailable(_) => (ErrorClass::Transient, Reason::EngineUnavailable),
+            Self::Timeout(_) => (ErrorClass::Transient, Reason::Retrying),
+            Self::NotFound(_) => (ErrorClass::Conflict, Reason::Retrying),
+            Self::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
+            Self::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
+            Self::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
+            Self::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
+            Self::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
+            Self::PullFailed(_) | Self::PullRefused(_) => {
+                (ErrorClass::Transient, Reason::ImagePullFailed)
+            }
+            Self::Internal(_) => (ErrorClass::Transient, Reason::Retrying),
+        }
+    }
+}
+
+impl Classify for FirewallError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        (ErrorClass::Transient, Reason::Retrying)
+    }
+}
