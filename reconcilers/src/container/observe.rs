@@ -162,11 +162,11 @@ impl Seen {
 
     /// Whether a container mounts the directory that lies in the place of the user's now.
     pub fn mounts_home(&self, container: &Container) -> bool {
-        let mounted = container.labels.get(LABEL_HOME).map(String::as_str);
+        let mounted = container.labels.get(LABEL_HOME).cloned().map(HomeId::from);
         match &self.place {
             Place::Unknown => true,
             Place::Empty => false,
-            Place::Holds(home) => mounted == Some(home.as_str()),
+            Place::Holds(home) => mounted.as_ref() == Some(home),
         }
     }
 

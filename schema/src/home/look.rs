@@ -15,10 +15,16 @@ use super::error::HomeError;
 use super::user_home::UserHome;
 use crate::ids::{Uid, UserName};
 
-/// The identity of a directory: its inode, and when it was made, because inodes are used again. Another directory in its
-/// place has another one; what is written in it does not change it. Its device is part of it only where the file system
-/// does not know when it was made: devices are numbered anew by a mount or a start of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::Type)]
+/// Identity of a directory: its inode and its birth time, because inodes are reused. What is written in the directory
+/// does not change it.
+///
+/// Where the file system has no birth times, it is the inode alone. A mount renumbers devices, and with FUSE file handles
+/// too: as a part of the identity, each would recreate every agent after a remount. So a directory that gets the inode of
+/// the one it replaces counts as that one there; ARCHITECTURE.md ("When a user's directory is replaced") has the effect.
+///
+/// Earlier builds put a device before an inode without a birth time. They wrote labels of containers, rows and markers that
+/// are still compared, so the device does not count.
+#[derive(Debug, Clone, Serialize, Deserialize, sqlx::Type)]
 #[serde(transparent)]
 #[sqlx(transparent)]
 pub struct HomeId(String);
@@ -36,13 +42,12 @@ impl HomeId {
         match rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, wanted) {
             Ok(stat) => {
                 let born = (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec);
-                let device = (stat.stx_dev_major, stat.stx_dev_minor);
-                Ok(Self::from_parts(device, stat.stx_ino, born))
+                Ok(Self::from_parts(stat.stx_ino, born))
             }
             // Linux before 4.11, or a seccomp profile.
             Err(Errno::NOSYS | Errno::PERM) => {
                 let stat = rustix::fs::fstat(directory)?;
-                Ok(Self(format!("{:x}-{:x}", stat.st_dev, stat.st_ino)))
+                Ok(Self::from_parts(stat.st_ino, (0, 0)))
             }
             Err(errno) => Err(errno),
         }
@@ -50,14 +55,31 @@ impl HomeId {
 }
 
 impl HomeId {
-    fn from_parts((major, minor): (u32, u32), inode: u64, born: (i64, u32)) -> Self {
+    fn from_parts(inode: u64, born: (i64, u32)) -> Self {
         Self(match born {
             // Not known.
-            (0, 0) => format!("{major:x}.{minor:x}-{inode:x}"),
+            (0, 0) => format!("{inode:x}"),
             (seconds, nanoseconds) => format!("{inode:x}-{seconds:x}.{nanoseconds:x}"),
         })
     }
+
+    /// The part that is compared. A device, `major.minor` or a single number, precedes a plain inode; a birth time,
+    /// which has a point, follows one.
+    fn without_device(&self) -> &str {
+        match self.0.split_once('-') {
+            Some((_device, inode)) if !inode.contains('.') => inode,
+            _ => &self.0,
+        }
+    }
 }
+
+impl PartialEq for HomeId {
+    fn eq(&self, other: &Self) -> bool {
+        self.without_device() == other.without_device()
+    }
+}
+
+impl Eq for HomeId {}
 
 impl fmt::Display for HomeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,13 +139,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_is_numbered_anew_makes_no_other_home() {
-        let of = HomeId::from_parts;
-        let home = of((8, 1), 7, (1_778_500_000, 5));
-        assert_eq!(of((0, 61), 7, (1_778_500_000, 5)), home);
-        assert_ne!(of((8, 1), 8, (1_778_500_000, 5)), home);
-        assert_ne!(of((8, 1), 7, (1_778_500_000, 6)), home);
-        // Where nobody knows when it was made, the device is all there is.
-        assert_ne!(of((8, 1), 7, (0, 0)), of((8, 2), 7, (0, 0)));
+    fn identities_are_stored_in_these_forms() {
+        let form = |inode, born| HomeId::from_parts(inode, born).to_string();
+        assert_eq!(form(0xab_9c09, (0x6b0a, 5)), "ab9c09-6b0a.5");
+        assert_eq!(form(0xab_9c09, (0, 5)), "ab9c09-0.5");
+        assert_eq!(form(0xab_9c09, (-1, 5)), "ab9c09-ffffffffffffffff.5");
+        assert_eq!(form(0xab_9c09, (0, 0)), "ab9c09");
+    }
+
+    #[test]
+    fn device_does_not_count_inode_and_birth_time_do() {
+        let id = |text: &str| HomeId::from(text.to_owned());
+        for (one, other, is_same) in [
+            // Without a birth time: this build's form, and the two of earlier ones.
+            ("7", "7", true),
+            ("7", "8", false),
+            ("8.1-7", "7", true),
+            ("8.1-7", "0.3d-7", true),
+            ("8.1-7", "8.1-8", false),
+            ("3d-7", "7", true),
+            ("3d-7", "8.1-7", true),
+            ("7-8", "7", false),
+            // With one.
+            ("7-6b0a.5", "7-6b0a.5", true),
+            ("7-6b0a.5", "8-6b0a.5", false),
+            ("7-6b0a.5", "7-6b0a.6", false),
+            ("7-6b0a.5", "7-6b0b.5", false),
+            // On one side only.
+            ("7-6b0a.5", "7", false),
+            ("7-6b0a.5", "8.1-7", false),
+        ] {
+            assert_eq!(id(one) == id(other), is_same, "{one} and {other}");
+            assert_eq!(id(other) == id(one), is_same, "{other} and {one}");
+        }
     }
 }

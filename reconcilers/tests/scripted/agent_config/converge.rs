@@ -61,7 +61,7 @@ pub fn text(yard: &Yard, file: &str) -> String {
     std::fs::read_to_string(path(yard, file)).unwrap()
 }
 
-fn made(yard: &Yard) -> Option<String> {
+pub fn made(yard: &Yard) -> Option<String> {
     let container = yard.fake.container("agentyard-alice")?;
     Some(container.container.id)
 }

@@ -4,3 +4,4 @@
 mod converge;
 mod faults;
 mod hostile;
+mod remount;

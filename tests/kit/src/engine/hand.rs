@@ -346,6 +346,17 @@ impl FakeEngine {
         })
     }
 
+    /// Another value of a label, as another build of the service writes it.
+    pub fn hand_label(&self, name: &str, label: &str, value: &str) -> Result<(), EngineError> {
+        self.change(|world| {
+            let details = &mut world.get_mut(name)?.details;
+            for labels in [&mut details.container.labels, &mut details.settings.labels] {
+                labels.insert(label.to_owned(), value.to_owned());
+            }
+            Ok(())
+        })
+    }
+
     /// `docker update --restart=always`.
     pub fn hand_set_restart_policy(&self, name: &str) -> Result<(), EngineError> {
         self.change(|world| {
