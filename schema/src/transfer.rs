@@ -16,12 +16,7 @@ use crate::error::OpenError;
 /// Rows that are read, and written, at once.
 const BATCH: usize = 100;
 /// Tables that are not copied.
-const OWN: [&str; 4] = [
-    "_sqlx_migrations",
-    "leases",
-    "replicas",
-    "executor_places",
-];
+const OWN: [&str; 4] = ["_sqlx_migrations", "leases", "replicas", "executor_places"];
 /// Columns that are 0 in the target: table and column.
 const RESET: [(&str, &str); 1] = [("object_status", "epoch")];
 

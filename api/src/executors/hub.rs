@@ -182,6 +182,13 @@ impl Default for Hub {
 }
 
 impl Hub {
+    /// A hub whose connections have greater numbers than `first`.
+    pub(crate) fn numbering_from(first: u64) -> Self {
+        let hub = Self::default();
+        hub.lock().numbers = first;
+        hub
+    }
+
     /// Keeps the times of jobs and executors, until `shutdown`. Then nobody new comes in, and all connections end when the jobs at
     /// them have ended, or at the end of their time: executors of the first generation do not come back by themselves, so they are
     /// the last to be sent away.
@@ -259,6 +266,20 @@ impl Hub {
             key,
             receiver,
         }
+    }
+
+    /// Tells whoever hears of them that executors at another replica have come or gone: those of a user and service, or any.
+    pub(crate) fn say_changed(&self, key: Option<&Key>) {
+        let all = self.0.news();
+        match key {
+            Some(key) => all.get(key).map(|sender| sender.send_replace(())),
+            None => all.values().map(|sender| sender.send_replace(())).last(),
+        };
+    }
+
+    /// Waits for room in memory for an answer of so many bytes that an executor of a user at another replica has given.
+    pub(crate) async fn reserve(&self, user: &schema::ids::Uid, bytes: usize) -> Share {
+        self.0.budget.reserve(user, bytes).await
     }
 
     /// Ends a connection.
