@@ -234,7 +234,7 @@ impl ReplicaListen {
     }
 }
 
-/// Whether a URL is a host with a port, over plain HTTP.
+/// Returns true for a URL of a host over plain HTTP.
 fn is_replica_url(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| {
         let plain = url.scheme() == "http" && url.path() == "/" && url.query().is_none();

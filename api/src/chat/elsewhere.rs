@@ -36,7 +36,7 @@ pub(crate) async fn open_elsewhere(
     for other in deps.replicas.others().await {
         match deps.replicas.open(&other, &call).await {
             Ok(Ok(io)) => return Some(Ok(io)),
-            // The lock of the folder says who has it: whoever is asked would have taken a free one.
+            // The lock of the folder decides: a replica that is asked takes a free one.
             Ok(Err(refused)) if refused.is_misdirected() => {}
             Ok(Err(refused)) => return refused.reply().await.map(Err),
             Err(_) => {}

@@ -268,7 +268,7 @@ impl Hub {
         }
     }
 
-    /// Tells whoever hears of them that executors at another replica have come or gone: those of a user and service, or any.
+    /// Wakes those that wait for news: executors at another replica have come or gone, of a user and service, or of any.
     pub(crate) fn say_changed(&self, key: Option<&Key>) {
         let all = self.0.news();
         match key {

@@ -1,4 +1,4 @@
-//! What clients send to another replica than the one that has their stream or their call.
+//! Messages of clients that come to another replica than the one that has their stream or their call.
 
 use std::sync::Arc;
 use std::time::Duration;

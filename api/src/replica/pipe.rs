@@ -11,7 +11,7 @@ use crate::deps::Dependencies;
 
 /// Bytes that are kept for each direction.
 const BUFFER: usize = 8 * 1024;
-/// How long it goes on when the service ends: as long as calls under way.
+/// Time for which it goes on when the service ends: as long as calls under way.
 const LAST: Duration = Duration::from_secs(4);
 
 /// Passes bytes between a client and another replica until one of them ends.

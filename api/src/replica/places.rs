@@ -16,7 +16,7 @@ use crate::executors::{Close, Hub, Key};
 
 /// Time between two heartbeats.
 const BEAT: Duration = Duration::from_secs(5);
-/// How long it is believed that a replica has a place.
+/// Time for which a replica is taken to have a place.
 const KNOWN: Duration = Duration::from_secs(5);
 /// Most places of other replicas that are remembered.
 const MOST: u64 = 100_000;
@@ -35,11 +35,11 @@ pub(super) struct Places {
 
 #[derive(Debug)]
 struct Held {
-    /// Which of all takings it is: a place may be lost and come back.
+    /// The number of its taking: a place may be lost and come back.
     number: u64,
     epoch: i64,
     executors: usize,
-    /// Since when there is no executor, while there is none.
+    /// Beginning of the time without an executor, while there is none.
     idle: Instant,
 }
 
@@ -174,14 +174,14 @@ impl Replicas {
         }
     }
 
-    /// Forgets who has a place: it was not so.
+    /// Forgets the replica that was taken to have a place.
     pub(crate) fn forget(&self, key: &Key) {
         if let Some(inner) = &self.0 {
             inner.places.known.invalidate(key);
         }
     }
 
-    /// Whether a place is here since this epoch.
+    /// Returns true when a place is here since this epoch.
     pub(crate) fn has(&self, key: &Key, epoch: i64) -> bool {
         let inner = self.0.as_ref();
         inner.is_some_and(|inner| {

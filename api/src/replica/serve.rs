@@ -1,4 +1,4 @@
-//! What this replica does for another one. Nothing here is passed on.
+//! The work of this replica for another one. Nothing here is passed on.
 
 use std::time::Duration;
 

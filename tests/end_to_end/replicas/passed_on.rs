@@ -1,4 +1,4 @@
-//! What only one of two servers can answer: tool calls reach the executor at whichever it is, and pages the conversation.
+//! Requests that only one of two servers can answer: tool calls reach the executor at either of them, and pages the conversation.
 
 use std::time::Duration;
 
