@@ -15,6 +15,9 @@ use crate::replica::Call;
 use crate::reply::Reply;
 use crate::routes::live;
 
+/// Longest epoch that a page may go on with, in bytes: no conversation has a longer one.
+const LONGEST_EPOCH: usize = 64;
+
 /// Returns true for the refusal of a conversation that another process has.
 pub(crate) fn is_held_elsewhere(error: &ApiError) -> bool {
     error.code() == super::store::HELD
@@ -27,6 +30,7 @@ pub(crate) async fn open_elsewhere(
     id: &ConversationId,
     resumes: Option<(String, u64)>,
 ) -> Option<Result<Upgraded, Reply>> {
+    let resumes = resumes.filter(|(epoch, _)| epoch.len() <= LONGEST_EPOCH);
     let call = Call::Page {
         user: (&session.account).into(),
         issued_at: session.claims.issued_at.as_secs(),

@@ -271,10 +271,11 @@ impl Hub {
     /// Wakes those that wait for news: executors at another replica have come or gone, of a user and service, or of any.
     pub(crate) fn say_changed(&self, key: Option<&Key>) {
         let all = self.0.news();
-        match key {
-            Some(key) => all.get(key).map(|sender| sender.send_replace(())),
-            None => all.values().map(|sender| sender.send_replace(())).last(),
-        };
+        for (of, sender) in all.iter() {
+            if key.is_none_or(|key| key == of) {
+                sender.send_replace(());
+            }
+        }
     }
 
     /// Waits for room in memory for an answer of so many bytes that an executor of a user at another replica has given.

@@ -113,7 +113,9 @@ pub(crate) async fn connect_executor(
                 pipe(deps, upgrade, other);
                 return Ok(None);
             }
-            Ok(Err(refused)) if refused.is_misdirected() => {}
+            Ok(Err(refused)) if refused.is_misdirected() => {
+                deps.replicas.take_over(&key, &owner).await?;
+            }
             Ok(Err(refused)) => {
                 if let Some(reply) = refused.reply().await {
                     return Ok(Some(reply));

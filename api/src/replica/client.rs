@@ -10,6 +10,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
 use schema::replica::Replica;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -24,6 +25,10 @@ use crate::reply::Reply;
 
 /// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(2);
+/// Silence after which another replica is asked whether it is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Longest time for it to take nothing and say nothing, in milliseconds.
+const GONE: u32 = 60_000;
 /// Longest time until a WebSocket is taken, or refused.
 const TAKEN: Duration = Duration::from_secs(10);
 /// Longest answer that is no result of a tool, in bytes.
@@ -181,6 +186,10 @@ impl Replicas {
             let target = target(&to.address)?;
             let stream = TcpStream::connect(target).await.ok()?;
             stream.set_nodelay(true).ok()?;
+            // A machine that is gone says nothing.
+            sockopt::set_socket_keepalive(&stream, true).ok()?;
+            sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE).ok()?;
+            sockopt::set_tcp_user_timeout(&stream, GONE).ok()?;
             let shaken: Result<(SendRequest<_>, _), _> =
                 http1::handshake(TokioIo::new(stream)).await;
             shaken.ok()

@@ -227,7 +227,7 @@ impl Replicas {
         }
     }
 
-    /// Takes the place of a replica that cannot be reached.
+    /// Takes a place from a replica that cannot be reached, or says that it does not have it, unless that has moved meanwhile.
     ///
     /// # Errors
     /// When the database fails.
@@ -239,7 +239,7 @@ impl Replicas {
         let claimed = inner.table.claim(&place, &inner.me.id, Some(from)).await?;
         if let Some(epoch) = claimed {
             let (user, number) = (&key.user, from.replica.number);
-            tracing::warn!(%user, number, "a replica cannot be reached; the executors of a user have their place here now");
+            tracing::info!(%user, number, "the place of a user's executors was taken from another replica");
             inner.places.note(key, epoch);
             self.announce(key);
         }

@@ -121,7 +121,7 @@ async fn engine_postgres_call_reaches_the_executor_of_another_server() {
         seconds(10),
         async || match pair.calls_in_audit().await {
             3 => Ok(()),
-            other => Err(other),
+            other => Err(other.to_string()),
         },
     )
     .await;
