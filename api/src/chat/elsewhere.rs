@@ -32,9 +32,8 @@ pub(crate) async fn open_elsewhere(
 ) -> Option<Result<Upgraded, Reply>> {
     let resumes = resumes.filter(|(epoch, _)| epoch.len() <= LONGEST_EPOCH);
     let call = Call::Page {
-        user: (&session.account).into(),
-        issued_at: session.claims.issued_at.as_secs(),
-        conversation: id.to_string(),
+        session: session.clone(),
+        conversation: id.clone(),
         resumes,
     };
     for other in deps.replicas.others().await {
@@ -81,8 +80,8 @@ pub(crate) async fn close_elsewhere(deps: &Deps, account: &Account, id: &Convers
 
 fn about(account: &Account, id: &ConversationId, title: Option<String>) -> Call {
     Call::Conversation {
-        user: account.into(),
-        conversation: id.to_string(),
+        account: account.clone(),
+        conversation: id.clone(),
         title,
     }
 }

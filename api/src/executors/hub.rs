@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::ids::{Timestamp, UserName};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -38,7 +39,7 @@ fn longest_frame(service: Service) -> usize {
 }
 
 /// Who has connected, and from where.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct About {
     /// The user's name.
     pub user: UserName,
@@ -55,7 +56,7 @@ pub struct About {
 }
 
 /// An executor that is connected.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Connected {
     /// Its connection.
     pub connection: ConnectionId,

@@ -50,14 +50,12 @@ impl Mcp {
 pub(super) async fn pass_message(request: &Request, stream: &str, body: &Bytes) -> Option<Reply> {
     let replicas = &request.deps.replicas;
     let other = replicas.with_stream(stream).await?;
-    let bearer = &request.bearer;
     let call = Call::Message {
-        client: Client::new(
-            &bearer.account,
-            bearer.version,
-            request.service,
-            &request.origin,
-        ),
+        client: Client {
+            bearer: request.bearer.clone(),
+            service: request.service,
+            origin: request.origin.clone(),
+        },
         stream: stream.to_owned(),
     };
     let answered = replicas.ask(&other, &call, body.clone(), TAKEN).await;
@@ -68,15 +66,18 @@ pub(super) async fn pass_message(request: &Request, stream: &str, body: &Bytes) 
     Some(reply.unwrap_or_else(|| Ended.into()))
 }
 
-/// Takes a message for another replica; `None` when its client is none.
+/// Takes a message for another replica.
 pub(crate) async fn take_for_replica(
     deps: &Deps,
     client: Client,
     stream: &str,
     body: Bytes,
-) -> Option<Reply> {
-    let service = client.service;
-    let (bearer, origin) = client.bearer()?;
+) -> Reply {
+    let Client {
+        bearer,
+        service,
+        origin,
+    } = client;
     let request = Request {
         deps: deps.clone(),
         bearer,
@@ -88,26 +89,29 @@ pub(crate) async fn take_for_replica(
     };
     let read = work_on(body.len(), move || Body::read(&body)).await;
     let read = read.unwrap_or(Err(Unreadable::NotJson));
-    Some(old_sse::post(&request, stream, read).await)
+    old_sse::post(&request, stream, read).await
 }
 
-/// Calls a tool for another replica; `None` when its client or the parameters are none.
+/// Calls a tool for another replica; `None` when the parameters are none, or the service ends.
 pub(crate) async fn call_for_replica(
     deps: &Deps,
     client: Client,
-    (time, bytes): (Duration, u64),
+    bounds: Bounds,
     params: &[u8],
 ) -> Option<Bytes> {
     let params: Box<RawValue> = serde_json::from_slice(params).ok()?;
-    let service = client.service;
-    let (bearer, origin) = client.bearer()?;
+    let Client {
+        bearer,
+        service,
+        origin,
+    } = client;
     let caller = Caller {
         account: bearer.account,
         token: bearer.version,
         service,
         bounds: Bounds {
-            time: time.min(super::post::AS_EVENTS),
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            time: bounds.time.min(super::post::AS_EVENTS),
+            ..bounds
         },
         origin,
     };

@@ -10,7 +10,7 @@ use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{self, About, Expected, Flapping, Key, Service};
-use crate::replica::{Call, Entered, NewExecutor, Place, Unsent, pipe};
+use crate::replica::{Call, Entered, Place, Unsent, pipe};
 use crate::reply::Reply;
 use crate::tally;
 
@@ -106,8 +106,12 @@ pub(crate) async fn connect_executor(
             }
             Entered::At(owner) => owner,
         };
-        let executor = NewExecutor::new(bearer, key.service, &about, owner.epoch);
-        let call = Call::Executor(executor);
+        let call = Call::Executor {
+            bearer: bearer.clone(),
+            service: key.service,
+            about: about.clone(),
+            epoch: owner.epoch,
+        };
         match deps.replicas.open(&owner.replica, &call).await {
             Ok(Ok(other)) => {
                 pipe(deps, upgrade, other);

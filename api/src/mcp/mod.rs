@@ -59,6 +59,7 @@ use presence::Presence;
 pub use presence::Present;
 pub use revocation::run as end_revoked;
 use session::{SessionKey, TOMBSTONE};
+pub(crate) use tools::Bounds;
 use tools::Catalogue;
 pub use tools::CatalogueError;
 

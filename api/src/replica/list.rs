@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use schema::ids::Uid;
 
-use super::call::{Call, Told};
+use super::call::Call;
 use crate::deps::Deps;
 use crate::executors::{Close, Connected, ConnectionId};
 
@@ -18,8 +18,8 @@ pub(crate) async fn connected(deps: &Deps, user: Option<&Uid>) -> Vec<Connected>
         user: user.cloned(),
     };
     for text in deps.replicas.ask_all(&call, Bytes::new()).await {
-        let told: Vec<Told> = serde_json::from_slice(&text).unwrap_or_default();
-        all.extend(told.into_iter().filter_map(Told::connected));
+        let others: Vec<Connected> = serde_json::from_slice(&text).unwrap_or_default();
+        all.extend(others);
     }
     all.sort_by_key(|one| (one.about.since, one.connection));
     all
@@ -30,9 +30,7 @@ pub(crate) async fn disconnect(deps: &Deps, connection: ConnectionId) {
     match deps.replicas.with_connection(connection.0).await {
         None => deps.mcp.hub.dismiss(connection, Close::Dismissed),
         Some(other) => {
-            let call = Call::Disconnect {
-                connection: connection.0,
-            };
+            let call = Call::Disconnect { connection };
             let asked = deps.replicas.ask(&other, &call, Bytes::new(), super::ALL);
             if let Err(error) = asked.await {
                 tracing::warn!(?error, "an executor of another replica is not disconnected");

@@ -28,7 +28,7 @@ use schema::secrets::MasterKey;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use call::{Call, Client, NewExecutor, millis};
+pub(crate) use call::{Call, Client};
 pub(crate) use client::Unsent;
 pub(crate) use list::{connected, disconnect};
 pub use listener::serve_replicas;

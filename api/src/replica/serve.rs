@@ -1,24 +1,19 @@
 //! The work of this replica for another one. Nothing here is passed on.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::upgrade::OnUpgrade;
-use schema::ids::Timestamp;
 use serde_json::value::RawValue;
 
-use super::call::{Call, NewExecutor, Told};
+use super::call::Call;
 use super::listener::{PROTOCOL, refusal};
-use crate::auth::session::SessionClaims;
 use crate::chat;
 use crate::deps::Deps;
-use crate::dispatch::Session;
 use crate::error::ApiError;
-use crate::executors::{Close, ConnectionId};
-use crate::mcp;
+use crate::executors::{Close, Key};
+use crate::mcp::{self, Bounds};
 use crate::reply::Reply;
 
 type Answer = Response<Full<Bytes>>;
@@ -57,18 +52,14 @@ pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
             if !deps.replicas.has(&client.key(), epoch) {
                 return refusal(StatusCode::MISDIRECTED_REQUEST);
             }
-            let bounds = (Duration::from_millis(time), bytes);
-            match mcp::call_for_replica(deps, client, bounds, &body).await {
+            match mcp::call_for_replica(deps, client, Bounds { time, bytes }, &body).await {
                 Some(text) => json(text),
                 None => refusal(StatusCode::BAD_REQUEST),
             }
         }
         Call::Message { client, stream } => {
             let reply = mcp::take_for_replica(deps, client, &stream, body).await;
-            match reply {
-                Some(reply) => handed_over(deps, reply).await,
-                None => refusal(StatusCode::BAD_REQUEST),
-            }
+            handed_over(deps, reply).await
         }
         Call::Cancel { session } => {
             if let Ok(id) = serde_json::from_slice::<Box<RawValue>>(&body) {
@@ -83,54 +74,63 @@ pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
         Call::Executors { user } => {
             let mut all = deps.mcp.hub.connected();
             all.retain(|one| user.as_ref().is_none_or(|user| one.key.user == *user));
-            let told: Vec<Told> = all.into_iter().map(Told::from).collect();
-            json(serde_json::to_vec(&told).unwrap_or_default().into())
+            json(serde_json::to_vec(&all).unwrap_or_default().into())
         }
         Call::Disconnect { connection } => {
-            let connection = ConnectionId(connection);
             deps.mcp.hub.dismiss(connection, Close::Dismissed);
             refusal(StatusCode::OK)
         }
         Call::Conversation {
-            user,
+            account,
             conversation,
             title,
         } => {
-            let (Some(account), Ok(id)) = (user.account(), conversation.parse()) else {
-                return refusal(StatusCode::BAD_REQUEST);
-            };
             match title {
-                Some(title) => deps.chats.rename(deps, &account, id, title),
+                Some(title) => deps.chats.rename(deps, &account, conversation, title),
                 None => {
-                    if let Err(error) = deps.chats.close(deps, &account, id).await {
+                    if let Err(error) = deps.chats.close(deps, &account, conversation).await {
                         return refused(deps, &error).await;
                     }
                 }
             }
             refusal(StatusCode::OK)
         }
-        Call::Executor(_) | Call::Page { .. } => refusal(StatusCode::BAD_REQUEST),
+        Call::Executor { .. } | Call::Page { .. } => refusal(StatusCode::BAD_REQUEST),
     }
 }
 
 /// Takes a connection that goes on as a WebSocket.
 pub(super) async fn open(deps: &Deps, call: Call, upgrade: OnUpgrade) -> Answer {
     match call {
-        Call::Executor(executor) => open_executor(deps, executor, upgrade).await,
+        Call::Executor {
+            bearer,
+            service,
+            about,
+            epoch,
+        } => {
+            let key = Key {
+                user: bearer.account.uid.clone(),
+                service,
+            };
+            let Some(place) = deps.replicas.enter_here(&key, epoch) else {
+                return refusal(StatusCode::MISDIRECTED_REQUEST);
+            };
+            match mcp::admit_executor(deps, &bearer, key, about, Some(place)) {
+                Ok(admitted) => {
+                    admitted.serve(deps, upgrade);
+                    switching()
+                }
+                Err(error) => refused(deps, &error).await,
+            }
+        }
         Call::Page {
-            user,
-            issued_at,
+            session,
             conversation,
             resumes,
         } => {
-            let (Some(account), Ok(id)) = (user.account(), conversation.parse()) else {
-                return refusal(StatusCode::BAD_REQUEST);
-            };
-            let issued_at = Timestamp::from_secs(issued_at);
-            let claims = SessionClaims::new(account.name.clone(), issued_at);
-            match deps.chats.open(deps, &account, id).await {
+            let opened = deps.chats.open(deps, &session.account, conversation);
+            match opened.await {
                 Ok(opened) => {
-                    let session = Session { account, claims };
                     chat::serve_page(deps, session, opened, resumes, upgrade);
                     switching()
                 }
@@ -141,23 +141,6 @@ pub(super) async fn open(deps: &Deps, call: Call, upgrade: OnUpgrade) -> Answer 
             }
         }
         _ => refusal(StatusCode::BAD_REQUEST),
-    }
-}
-
-async fn open_executor(deps: &Deps, executor: NewExecutor, upgrade: OnUpgrade) -> Answer {
-    let (key, epoch) = (executor.key(), executor.epoch);
-    let Some(place) = deps.replicas.enter_here(&key, epoch) else {
-        return refusal(StatusCode::MISDIRECTED_REQUEST);
-    };
-    let Some((bearer, about)) = executor.connecting() else {
-        return refusal(StatusCode::BAD_REQUEST);
-    };
-    match mcp::admit_executor(deps, &bearer, key, about, Some(place)) {
-        Ok(admitted) => {
-            admitted.serve(deps, upgrade);
-            switching()
-        }
-        Err(error) => refused(deps, &error).await,
     }
 }
 

@@ -21,6 +21,9 @@ use crate::routes::websocket::{Switching, accept_websocket};
 /// Longest message of a client, in bytes.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
+/// Longest value of a header `Host` that is remembered, in characters.
+const LONGEST_HOST: usize = 300;
+
 const ORIGIN: Failure = Failure(403, "origin_refused", "the request comes from another site");
 const DISABLED: Failure = Failure(403, "account_disabled", "the account is disabled");
 const NOT_LISTED: Failure = Failure(
@@ -263,7 +266,7 @@ async fn connect(
             .take(200)
             .collect(),
         since: deps.clock.now(),
-        host: header("host").map(ToOwned::to_owned),
+        host: header("host").map(|host| host.chars().take(LONGEST_HOST).collect()),
     };
     let key = Key {
         user: who.account.uid.clone(),

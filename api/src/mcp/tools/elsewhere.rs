@@ -12,12 +12,13 @@ use tokio::time::{Instant, timeout};
 use super::result::Received;
 use super::turn::Stop;
 use super::{Bounds, CallResult, Caller};
+use crate::auth::mcp_token::Bearer;
 use crate::executors::{Failure, Lane};
 use crate::long_work::work_on;
 use crate::mcp::Mcp;
 use crate::mcp::answer::{Answer, RpcError};
 use crate::mcp::handshake::Told;
-use crate::replica::{Call, Client, Unsent, millis};
+use crate::replica::{Call, Client, Unsent};
 
 /// Searches for the replica that has the executors.
 const SEARCHES: usize = 2;
@@ -104,14 +105,17 @@ impl Mcp {
     ) -> Result<Result<CallResult, RpcError>, Missing> {
         let Bounds { time, bytes } = caller.bounds;
         let call = Call::Tool {
-            client: Client::new(
-                &caller.account,
-                caller.token,
-                caller.service,
-                &caller.origin,
-            ),
-            time: millis(time),
-            bytes: bytes as u64,
+            client: Client {
+                bearer: Bearer {
+                    account: caller.account.clone(),
+                    version: caller.token,
+                    in_query: None,
+                },
+                service: caller.service,
+                origin: caller.origin.clone(),
+            },
+            time,
+            bytes,
             epoch: owner.epoch,
         };
         let params = params.map_or("null", RawValue::get).as_bytes();
