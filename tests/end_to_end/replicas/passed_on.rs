@@ -177,7 +177,7 @@ async fn engine_postgres_executors_of_two_servers_displace_each_other() {
         refused["structuredContent"]["refusedForSeconds"].is_u64(),
         "{refused}"
     );
-    let off = json!({"users": {"alice": {"browser": {"mode": "off"}}}}).to_string();
+    let off = json!({"users": {"alice": {"browser": {"mode": "off"}}}});
     let config = json!({"mcp.policy": off}).to_string();
     let saved = pair.admin.at(&pair.second.client());
     let saved = saved.post("/api/config", &[("config", &config)]).await;
