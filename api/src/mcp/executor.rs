@@ -117,16 +117,15 @@ pub(crate) async fn connect_executor(
                 pipe(deps, upgrade, other);
                 return Ok(None);
             }
-            Ok(Err(refused)) if refused.is_misdirected() => {
-                deps.replicas.take_over(&key, &owner).await?;
-            }
-            Ok(Err(refused)) => {
+            Ok(Err(refused)) if !refused.is_misdirected() => {
                 if let Some(reply) = refused.reply().await {
                     return Ok(Some(reply));
                 }
             }
-            Err(Unsent::Unreachable) => deps.replicas.take_over(&key, &owner).await?,
-            Err(Unsent::Lost) => {}
+            // It does not have the place, or does not answer.
+            Ok(Err(_)) | Err(Unsent::Unreachable | Unsent::Lost) => {
+                deps.replicas.take_over(&key, &owner).await?;
+            }
         }
     }
     Err(ApiError::Busy {

@@ -29,8 +29,8 @@ const CONNECT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Longest time for it to take nothing and say nothing, in milliseconds.
 const GONE: u32 = 60_000;
-/// Longest time until a WebSocket is taken, or refused.
-const TAKEN: Duration = Duration::from_secs(10);
+/// Longest time until a WebSocket is taken, or refused: browser extensions wait for 5 s.
+const TAKEN: Duration = Duration::from_secs(4);
 /// Longest answer that is no result of a tool, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 

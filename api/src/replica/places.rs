@@ -227,7 +227,7 @@ impl Replicas {
         }
     }
 
-    /// Takes a place from a replica that cannot be reached, or says that it does not have it, unless that has moved meanwhile.
+    /// Takes a place from a replica that does not answer, or says that it does not have it, unless the place has moved meanwhile.
     ///
     /// # Errors
     /// When the database fails.

@@ -280,6 +280,24 @@ async fn engine_postgres_executor_of_a_dead_server_connects_to_another() {
 }
 
 #[tokio::test]
+async fn engine_postgres_frozen_server_loses_its_executors() {
+    let stage = Stage::new();
+    let pair = Pair::start(&stage).await;
+    let [at_first, at_second] = &pair.alice;
+    let mut executor = at_first.executor("browser").await;
+    close_tab(at_second, &mut executor, 1).await;
+    pair.first.freeze();
+    let mut newer = at_second.executor("browser").await;
+    close_tab(at_second, &mut newer, 2).await;
+    // It learns what has happened meanwhile.
+    pair.first.thaw();
+    replaced(executor.ended().await);
+    close_tab(at_first, &mut newer, 3).await;
+    close_tab(at_second, &mut newer, 4).await;
+    pair.database.drop().await;
+}
+
+#[tokio::test]
 async fn engine_postgres_replica_listener_answers_only_stamped_requests() {
     let stage = Stage::new();
     let database = Database::create().await;
