@@ -779,7 +779,7 @@ async fn on_postgres_a_place_has_one_replica_at_a_time() {
         aged.bind(millis).execute(&mut server).await.unwrap();
     };
     age(16_000).await;
-    assert_eq!(table.live().await.unwrap(), [one.clone()]);
+    assert_eq!(table.live().await.unwrap(), std::slice::from_ref(&one));
     assert_eq!(table.owner(&place).await.unwrap(), None);
     age(60_000).await;
     assert!(!table.beat(&one).await.unwrap());
