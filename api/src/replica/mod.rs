@@ -197,7 +197,7 @@ mod tests {
             service: Service::Browser,
         };
         assert!(!alone.has_others());
-        assert!(alone.owner(&key).await.is_none());
+        assert!(alone.owner(&key, false).await.is_none());
         assert!(matches!(alone.enter(&key).await, Ok(Entered::Here(None))));
         assert!(alone.others().await.is_empty());
         assert!(alone.with_stream("r2-a").await.is_none());

@@ -151,10 +151,11 @@ impl Places {
 }
 
 impl Replicas {
-    /// The other replica that has the executors of a user and service; `None` when they are here, or nowhere.
-    pub(crate) async fn owner(&self, key: &Key) -> Option<Owner> {
+    /// The other replica that has the executors of a user and service; `None` when they are here, or nowhere. `connected`: some are
+    /// connected here, without which this replica may have lost their place and not know it yet.
+    pub(crate) async fn owner(&self, key: &Key, connected: bool) -> Option<Owner> {
         let inner = self.0.as_ref()?;
-        if inner.places.epoch_of(key).is_some() {
+        if connected && inner.places.epoch_of(key).is_some() {
             return None;
         }
         if let Some(owner) = inner.places.known.get(key) {
@@ -352,6 +353,8 @@ impl Inner {
             }
             Ok(None) => {
                 self.places.held().1.remove(key);
+                let user = &key.user;
+                tracing::info!(%user, "the place of a user's executors was taken by another replica");
                 for executor in hub.of_key(key) {
                     hub.dismiss(executor.connection, Close::Replaced);
                 }

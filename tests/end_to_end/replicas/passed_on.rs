@@ -292,6 +292,16 @@ async fn engine_postgres_frozen_server_loses_its_executors() {
     // It learns what has happened meanwhile.
     pair.first.thaw();
     replaced(executor.ended().await);
+    eventually("only the newer one is listed", seconds(20), async || {
+        let listed = pair.admin.get("/api/admin/executors").await.expect(200);
+        let ids = listed["executors"].as_array().unwrap().iter();
+        let ids: Vec<u64> = ids.map(|one| one["id"].as_u64().unwrap()).collect();
+        match ids[..] {
+            [id] if id > u64::from(u32::MAX) => Ok(()),
+            _ => Err(listed.to_string()),
+        }
+    })
+    .await;
     close_tab(at_first, &mut newer, 3).await;
     close_tab(at_second, &mut newer, 4).await;
     pair.database.drop().await;

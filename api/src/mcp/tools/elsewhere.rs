@@ -73,7 +73,8 @@ impl Mcp {
         let until = Instant::now() + caller.bounds.time;
         let mut caller = caller.clone();
         for _ in 0..SEARCHES {
-            let Some(owner) = self.replicas.owner(&key).await else {
+            let connected = !self.hub.of_key(&key).is_empty();
+            let Some(owner) = self.replicas.owner(&key, connected).await else {
                 break;
             };
             let asked = self.call_at(&owner, &caller, params).await;
