@@ -93,6 +93,12 @@ pub struct ServeArgs {
     /// Address of GET /metrics for Prometheus, or off [default: 127.0.0.1:9464]
     #[arg(long, env = "AGENTYARD_METRICS_LISTEN", value_name = "ADDRESS")]
     pub metrics_listen: Option<MetricsListen>,
+    /// Address for other replicas, which pass requests on: only with PostgreSQL [default: none]
+    #[arg(long, env = "AGENTYARD_REPLICA_LISTEN", value_name = "ADDRESS")]
+    pub replica_listen: Option<SocketAddr>,
+    /// URL at which other replicas reach --replica-listen [default: made of its address]
+    #[arg(long, env = "AGENTYARD_REPLICA_ADDRESS", value_name = "URL")]
+    pub replica_address: Option<String>,
     /// Path of the data directory on the engine's host [default: the data directory]
     #[arg(long, env = "AGENTYARD_ENGINE_DATA_DIR", value_name = "DIR")]
     pub engine_data_dir: Option<String>,
@@ -178,6 +184,66 @@ impl std::str::FromStr for MetricsListen {
     }
 }
 
+/// The listener for other replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaListen {
+    /// Its address.
+    pub at: SocketAddr,
+    /// The URL at which others reach it; `None`: made of the address that was bound.
+    pub url: Option<String>,
+}
+
+impl ReplicaListen {
+    /// # Errors
+    /// When one of them is given without what it needs; the text says what that is.
+    fn resolve(
+        at: Option<SocketAddr>,
+        url: Option<String>,
+        database: &Backend,
+    ) -> Result<Option<Self>, SettingsError> {
+        let wrong = |name, rule: &str| {
+            Err(SettingsError::Value {
+                name,
+                rule: rule.to_owned(),
+            })
+        };
+        let Some(at) = at else {
+            return match url {
+                None => Ok(None),
+                Some(_) => wrong("replica-address", "give --replica-listen, too"),
+            };
+        };
+        if matches!(database, Backend::Sqlite(_)) {
+            return wrong(
+                "replica-listen",
+                "with SQLite one server runs alone; give --database-url a PostgreSQL database, or leave this out",
+            );
+        }
+        if url.as_deref().is_some_and(|url| !is_replica_url(url)) {
+            return wrong(
+                "replica-address",
+                "give host and port that other replicas reach, such as http://10.0.0.7:8082",
+            );
+        }
+        if url.is_none() && at.ip().is_unspecified() {
+            return wrong(
+                "replica-listen",
+                "other replicas cannot connect to all addresses; give --replica-address, too, such as http://10.0.0.7:8082",
+            );
+        }
+        Ok(Some(Self { at, url }))
+    }
+}
+
+/// Returns true for a URL of a host over plain HTTP.
+fn is_replica_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        let plain = url.scheme() == "http" && url.path() == "/" && url.query().is_none();
+        let named = url.username().is_empty() && url.password().is_none() && url.has_host();
+        plain && named && url.fragment().is_none()
+    })
+}
+
 /// The settings file of an installed package, which commands find by themselves unless they are told where the data is.
 const USUAL_FILE: Option<&str> = option_env!("AGENTYARD_SETTINGS_FILE");
 
@@ -256,6 +322,8 @@ pub struct Settings {
     pub agent_listen: AgentListen,
     /// Address of the metrics.
     pub metrics_listen: MetricsListen,
+    /// The listener for other replicas, if there may be any.
+    pub replicas: Option<ReplicaListen>,
     /// Path of the data directory on the engine's host.
     pub engine_data_dir: String,
     /// The container engine.
@@ -332,6 +400,11 @@ impl Settings {
                 ),
             });
         }
+        let replicas = ReplicaListen::resolve(
+            serve.replica_listen.or(file.serve.replica_listen),
+            serve.replica_address.clone().or(file.serve.replica_address),
+            &database,
+        )?;
         let mut set = file.init.set;
         set.extend(init.set.iter().cloned());
         Ok(Self {
@@ -367,6 +440,7 @@ impl Settings {
                 .metrics_listen
                 .or(file.serve.metrics_listen)
                 .unwrap_or_default(),
+            replicas,
             docker_host: serve
                 .docker_host
                 .clone()
@@ -508,10 +582,11 @@ mod tests {
 
     #[test]
     fn every_flag_is_a_line_of_the_file_and_sets_add_up() {
-        let lines = "data-dir: /srv/a\ndatabase-url: sqlite:/srv/b\nadmin-socket: /srv/s\nlog-format: json\n\
+        let lines = "data-dir: /srv/a\ndatabase-url: postgres://b/c\nadmin-socket: /srv/s\nlog-format: json\n\
             set: [image.tag=1]\nadapter: echo\nadmin-password-file: /h\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
             engine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\ntls-cert: /f\ntls-key: /g\n\
-            resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n";
+            resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n\
+            replica-listen: 127.0.0.1:4\nreplica-address: http://a:4\n";
         let (_dir, common) = with_file(lines);
         let flags: Vec<_> = File::command()
             .get_arguments()
@@ -534,6 +609,23 @@ mod tests {
     }
 
     #[test]
+    fn replicas_reach_each_other_at_an_address() {
+        let of = |lines: &str| {
+            let (_dir, common) = with_file(&format!("database-url: postgres://h/d\n{lines}"));
+            resolve(common, ServeArgs::default()).unwrap().replicas
+        };
+        let found = |at: &str, url: Option<&str>| {
+            let (at, url) = (at.parse().unwrap(), url.map(str::to_owned));
+            Some(ReplicaListen { at, url })
+        };
+        assert_eq!(of(""), None);
+        let concrete = "replica-listen: 10.0.0.7:8082";
+        assert_eq!(of(concrete), found("10.0.0.7:8082", None));
+        let all = "replica-listen: 0.0.0.0:8082\nreplica-address: http://one:8082";
+        assert_eq!(of(all), found("0.0.0.0:8082", Some("http://one:8082")));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, part) in [
             ("listne: 0.0.0.0:9000", "listne"),
@@ -544,6 +636,16 @@ mod tests {
             ("listen: nowhere", "'--listen <ADDRESS>'"),
             ("config: other.yaml", "--config"),
             ("listen: 0.0.0.0:8081", "agent listener"),
+            ("replica-listen: 10.0.0.7:8082", "PostgreSQL"),
+            ("replica-address: http://10.0.0.7:8082", "--replica-listen"),
+            (
+                "database-url: postgres://u:secret@h/d\nreplica-listen: 0.0.0.0:8082",
+                "--replica-address",
+            ),
+            (
+                "database-url: postgres://u:secret@h/d\nreplica-listen: 10.0.0.7:1\nreplica-address: https://a/b",
+                "http://",
+            ),
         ] {
             let (_dir, common) = with_file(text);
             let error = resolve(common, ServeArgs::default())

@@ -29,6 +29,7 @@ use crate::ports::{
     Health, IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
 };
 use crate::quota::Arrivals;
+use crate::replica::Replicas;
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -95,6 +96,8 @@ pub struct Dependencies {
     pub watch: WatchHub,
     /// The MCP endpoint, and the executors that are connected.
     pub mcp: Arc<Mcp>,
+    /// This replica among the others.
+    pub replicas: Replicas,
     /// Conversations with agents that are in use.
     pub chats: Chats,
     /// Container logs.

@@ -27,6 +27,7 @@ mod pieces;
 pub mod plans;
 pub mod ports;
 pub mod quota;
+pub mod replica;
 pub mod reply;
 pub mod route;
 pub mod routes;

@@ -55,6 +55,7 @@ use crate::ports::{
     Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
+use crate::replica::Replicas;
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Modes, Route, Tokens};
 use crate::settings::{AuthMode, WebSettings};
@@ -422,6 +423,7 @@ pub(crate) async fn world() -> World {
     let provider = Arc::new(ToldProvider::default());
     let models = Arc::new(ToldModels::default());
     let deps = Arc::new(Dependencies {
+        replicas: Replicas::default(),
         chats: crate::chat::Chats::default(),
         directory: directory.clone(),
         provider: provider.clone(),
@@ -443,6 +445,7 @@ pub(crate) async fn world() -> World {
             settings.clone(),
             clock.clone(),
             Own::default(),
+            Replicas::default(),
         )
         .unwrap(),
         master_key,

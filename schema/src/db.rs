@@ -13,6 +13,7 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::PgListener;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection as _};
+use tokio::sync::broadcast;
 use tracing::{error, info, warn};
 
 use crate::bell::{self, Bell, Ringer};
@@ -25,6 +26,7 @@ use crate::link::Link;
 pub use crate::link::{Refusal, StorageFault};
 use crate::postgres;
 use crate::private;
+use crate::replica::{self, Notice};
 use crate::statement::{execute, scalar};
 
 #[cfg(feature = "test-support")]
@@ -45,6 +47,8 @@ const PROBE_EVERY: Duration = Duration::from_millis(500);
 /// One that takes longer to answer nothing is away. With the time between two questions, everybody knows
 /// within two seconds.
 const PROBE_LIMIT: Duration = Duration::from_millis(1500);
+/// News of other replicas that wait to be read.
+const NOTICES: usize = 1024;
 /// While it is away.
 const PROBE_AGAIN: Duration = Duration::from_millis(250);
 
@@ -116,6 +120,7 @@ pub struct Db {
     link: Link,
     ringer: Ringer,
     changed: Ringer,
+    notices: broadcast::Sender<Notice>,
 }
 
 impl Db {
@@ -204,6 +209,7 @@ impl Db {
             pools: Arc::new(RwLock::new(Pools { writer, readers })),
             ringer: bell::bell().0,
             changed: bell::bell().0,
+            notices: broadcast::Sender::new(NOTICES),
         }
     }
 
@@ -220,6 +226,11 @@ impl Db {
     /// A bell that rings when this process has committed a change of any object, statuses included.
     pub fn changes(&self) -> Bell {
         self.changed.subscribe()
+    }
+
+    /// News of executors at other replicas. They come only if this was asked for before [`Db::listen`].
+    pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
     }
 
     fn pools(&self) -> Pools {
@@ -409,6 +420,9 @@ impl Db {
         let listening = async {
             let mut listener = PgListener::connect(url).await?;
             listener.listen(bell::CHANNEL).await?;
+            if self.notices.receiver_count() > 0 {
+                listener.listen(replica::CHANNEL).await?;
+            }
             // It would reconnect before it reports a lost connection.
             listener.eager_reconnect(false);
             Ok::<_, sqlx::Error>(listener)
@@ -416,9 +430,14 @@ impl Db {
         match listening.await {
             Ok(mut listener) => {
                 self.ringer.reconnected();
+                let _ = self.notices.send(Notice::All);
                 // `None` stands for a lost connection.
-                while let Ok(Some(_)) = listener.try_recv().await {
-                    self.ringer.ring();
+                while let Ok(Some(heard)) = listener.try_recv().await {
+                    if heard.channel() == bell::CHANNEL {
+                        self.ringer.ring();
+                    } else if let Some(notice) = Notice::read(heard.payload()) {
+                        let _ = self.notices.send(notice);
+                    }
                 }
                 warn!("the connection that reports changes of other replicas is lost");
             }

@@ -41,6 +41,7 @@ mod postgres;
 mod private;
 pub mod reader;
 pub mod recorder;
+pub mod replica;
 pub mod rollout;
 pub mod secrets;
 pub mod session;

@@ -181,14 +181,16 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
 
 /// Statements that only PostgreSQL ever runs.
 pub fn postgres_only() -> Vec<(&'static str, &'static str)> {
-    vec![
+    let mut all = vec![
         ("census::SIZE_ON_POSTGRES", crate::census::SIZE_ON_POSTGRES),
         ("lease::ACQUIRE", crate::lease::ACQUIRE),
         ("lease::RENEW", crate::lease::RENEW),
         ("lease::RELEASE", crate::lease::RELEASE),
         ("lease::HOLDER", crate::lease::HOLDER),
         ("meta::NOTIFY", crate::meta::NOTIFY),
-    ]
+    ];
+    all.extend(crate::replica::query::STATEMENTS);
+    all
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Moving an installation's database from SQLite to PostgreSQL and back.
 //!
 //! All tables are copied in one transaction of the target, from one snapshot of the source, in batches. Each table has a digest on
-//! both sides. Left out are the lease, which belongs to a server that runs, and the epochs of its holders: they begin anew.
+//! both sides. Left out are the lease, replicas and the places of executors,
+//! which belong to servers that run, and the epochs of the lease's holders: they begin anew.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::error::OpenError;
 /// Rows that are read, and written, at once.
 const BATCH: usize = 100;
 /// Tables that are not copied.
-const OWN: [&str; 2] = ["_sqlx_migrations", "leases"];
+const OWN: [&str; 4] = ["_sqlx_migrations", "leases", "replicas", "executor_places"];
 /// Columns that are 0 in the target: table and column.
 const RESET: [(&str, &str); 1] = [("object_status", "epoch")];
 

@@ -8,15 +8,17 @@ use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::{Changes, query as config};
 use schema::container::{self, ContainerEnd, ContainerFacts, Desired, StatusWord};
+use schema::db::Backend;
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::{self, Dirty, StatusRow};
+use schema::replica::{Owner, PlaceKey, ReplicaTable};
 use schema::session;
 use schema::user::{self, ImageFilter, NewUser, Role, Source, UserFilter, UserOrder, UserSort};
 use schema::{event, lease, meta, operation};
 use secrecy::SecretString;
 use serde_json::json;
-use sqlx::Executor;
+use sqlx::{Connection as _, Executor};
 
 use crate::support::{Yard, on_both_databases};
 
@@ -731,6 +733,65 @@ async fn on_postgres_one_holder_of_the_lease_at_a_time() {
         .unwrap()
         .unwrap();
     assert!(three > two);
+}
+
+/// PostgreSQL only: on SQLite one process serves.
+#[tokio::test]
+async fn on_postgres_a_place_has_one_replica_at_a_time() {
+    let yard = crate::support::postgres().await;
+    let table = ReplicaTable::of(&yard.db).unwrap();
+    assert!(ReplicaTable::of(&crate::support::sqlite().await.db).is_none());
+    let one = table.join("one", "http://a:1").await.unwrap();
+    let two = table.join("two", "http://b:2").await.unwrap();
+    assert_eq!((one.number, two.number), (1, 2));
+    assert_eq!(table.live().await.unwrap(), [one.clone(), two.clone()]);
+    let place = PlaceKey {
+        user: Uid::random(),
+        service: "browser".to_owned(),
+    };
+    assert_eq!(table.claim(&place, "one", None).await.unwrap(), Some(1));
+    assert_eq!(table.claim(&place, "two", None).await.unwrap(), None);
+    assert_eq!(table.claim(&place, "one", None).await.unwrap(), Some(2));
+    // What was given back at an earlier epoch was taken again since.
+    table.release(&place, "one", 1).await.unwrap();
+    let owner = table.owner(&place).await.unwrap().unwrap();
+    assert_eq!((&owner.replica, owner.epoch), (&one, 2));
+    // One that cannot be reached loses it, unless it has moved meanwhile.
+    let stale = Owner {
+        epoch: 1,
+        ..owner.clone()
+    };
+    let stolen = table.claim(&place, "two", Some(&stale)).await.unwrap();
+    assert_eq!(stolen, None);
+    let stolen = table.claim(&place, "two", Some(&owner)).await.unwrap();
+    assert_eq!(stolen, Some(3));
+    assert_eq!(table.epoch(&place, "one").await.unwrap(), None);
+    assert_eq!(table.epoch(&place, "two").await.unwrap(), Some(3));
+    assert!(!table.beat(&two).await.unwrap());
+
+    // A dead one counts no longer, and is forgotten after a while.
+    let age = async |millis: i64| {
+        let Backend::Postgres(url) = &yard.backend else {
+            panic!("PostgreSQL");
+        };
+        let mut server = sqlx::PgConnection::connect(url).await.unwrap();
+        let aged = sqlx::query("UPDATE replicas SET seen_at = seen_at - $1 WHERE id = 'two'");
+        aged.bind(millis).execute(&mut server).await.unwrap();
+    };
+    age(16_000).await;
+    assert_eq!(table.live().await.unwrap(), std::slice::from_ref(&one));
+    assert_eq!(table.owner(&place).await.unwrap(), None);
+    age(60_000).await;
+    assert!(!table.beat(&one).await.unwrap());
+    assert_eq!(table.epoch(&place, "two").await.unwrap(), None);
+    assert!(
+        table.beat(&two).await.unwrap(),
+        "it is told that it was removed"
+    );
+    assert_eq!(table.live().await.unwrap(), [one, two]);
+    assert_eq!(table.claim(&place, "two", None).await.unwrap(), Some(1));
+    table.leave("two").await.unwrap();
+    assert_eq!(table.owner(&place).await.unwrap(), None);
 }
 
 async fn progress_is_computed_from_the_objects(yard: Yard) {

@@ -6,7 +6,9 @@ use api::server::{Listener, Surface, Tls};
 use tokio::net::TcpListener;
 
 use super::Error;
-use crate::settings::{AGENT_PORT, AgentListen, METRICS_ADDRESS, MetricsListen, Settings};
+use crate::settings::{
+    AGENT_PORT, AgentListen, METRICS_ADDRESS, MetricsListen, ReplicaListen, Settings,
+};
 
 /// Bound listeners that nobody serves yet: whoever connects meanwhile waits in the backlog.
 pub struct Listeners {
@@ -18,6 +20,8 @@ pub struct Listeners {
     pub(super) agents: Option<Listener>,
     /// For Prometheus.
     pub(super) metrics: Option<TcpListener>,
+    /// For other replicas, and the URL at which they reach it.
+    pub(super) replicas: Option<(TcpListener, String)>,
     /// Where people and clients find the service, as a URL.
     pub(super) address: String,
     /// The certificate of `public`, if it speaks TLS.
@@ -41,6 +45,10 @@ impl Listeners {
             AgentListen::Off | AgentListen::Auto => None,
         };
         let metrics = bind_metrics(settings.metrics_listen).await?;
+        let replicas = match &settings.replicas {
+            Some(replicas) => Some(bind_replicas(replicas).await?),
+            None => None,
+        };
         // Last: it is the one that leaves a file.
         let socket = Listener::admin_socket(&settings.admin_socket).await?;
         let at: SocketAddr = public.local_addr().unwrap_or(settings.listen);
@@ -50,6 +58,7 @@ impl Listeners {
             socket,
             agents,
             metrics,
+            replicas,
             address: format!("{scheme}://{at}"),
             tls,
         })
@@ -63,8 +72,21 @@ impl Listeners {
             AgentListen::Off => None,
         };
         let public = self.public.local_addr().unwrap_or(settings.listen);
-        [public].into_iter().chain(agents).collect()
+        let replicas = self.replicas.as_ref();
+        let replicas = replicas.and_then(|(listener, _)| listener.local_addr().ok());
+        [public].into_iter().chain(agents).chain(replicas).collect()
     }
+}
+
+/// Binds the address for other replicas; returns the URL at which they reach it, too.
+async fn bind_replicas(replicas: &ReplicaListen) -> Result<(TcpListener, String), Error> {
+    let ReplicaListen { at, url } = replicas;
+    let listener = TcpListener::bind(at).await;
+    let listener = listener.map_err(|error| {
+        format!("{at} can't be listened on for other replicas: {error}; give --replica-listen another address")
+    })?;
+    let bound = listener.local_addr()?;
+    Ok((listener, url.clone().unwrap_or(format!("http://{bound}"))))
 }
 
 /// Binds the address of the metrics. The default address is given up when another program has it.

@@ -34,6 +34,7 @@ use api::follows::FollowLimit;
 use api::mcp::{Mcp, Own};
 use api::plans::Plans;
 use api::quota::Arrivals;
+use api::replica::{Replicas, serve_replicas};
 use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
@@ -60,8 +61,10 @@ use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::db::{Backend, Db};
 use schema::home::Homes;
+use schema::replica::ReplicaTable;
 use schema::skill_repository::{Checkouts, GIT_SCRATCH};
 use schema::skill_store::SkillStore;
+use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -242,6 +245,8 @@ pub async fn build(
     }
     let homes = Arc::new(Homes::open(&settings.data_dir, &prepared.instance_id)?);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let for_tasks = (tasks.clone(), shutdown.clone());
+    let replicas = join_replicas(&listeners, prepared, &clock, for_tasks).await?;
     let deps = Arc::new(Dependencies {
         chats: api::chat::Chats::default(),
         clock: Arc::clone(&clock),
@@ -284,7 +289,9 @@ pub async fn build(
             web_settings.clone(),
             Arc::clone(&clock),
             Own::listening(listeners.addresses(settings)),
+            replicas.clone(),
         )?,
+        replicas,
         logs: ports.clone(),
         exec: ports.clone(),
         inspect: ports.clone(),
@@ -337,6 +344,7 @@ pub async fn build(
         Ok(())
     });
     let routes = [api::routes::all(), api::routes::on_machine()];
+    let for_replicas = Arc::clone(&deps);
     let api = Api::new(routes.into_iter().flatten().collect(), deps)?;
     let server = Server::new(api, limits());
 
@@ -344,9 +352,13 @@ pub async fn build(
         public,
         socket,
         agents,
+        replicas,
         address,
         ..
     } = listeners;
+    if let Some((listener, _)) = replicas {
+        supervise_replicas(&mut supervisor, listener, &for_replicas);
+    }
     serve(&mut supervisor, "api", server.clone(), public, &shutdown);
     serve(
         &mut supervisor,
@@ -384,6 +396,39 @@ pub async fn build(
         health,
         metrics,
     })
+}
+
+/// Joins the other replicas, if there may be any.
+async fn join_replicas(
+    listeners: &Listeners,
+    prepared: &Prepared,
+    clock: &SharedClock,
+    for_tasks: (TaskTracker, CancellationToken),
+) -> Result<Replicas, Error> {
+    let (Some((_, url)), Some(table)) = (&listeners.replicas, ReplicaTable::of(&prepared.db))
+    else {
+        return Ok(Replicas::default());
+    };
+    let (key, clock) = (&prepared.master_key, Arc::clone(clock));
+    Ok(Replicas::join(table, url, key, clock, for_tasks).await?)
+}
+
+/// Serves other replicas, and tells them that this one lives.
+fn supervise_replicas(
+    supervisor: &mut Supervisor,
+    listener: TcpListener,
+    deps: &Arc<Dependencies>,
+) {
+    let serving = serve_replicas(listener, Arc::clone(deps));
+    supervisor.spawn("replica-api", async move {
+        serving.await;
+        Ok(())
+    });
+    let living = api::replica::run(Arc::clone(deps));
+    supervisor.spawn("replica", async move {
+        living.await;
+        Ok(())
+    });
 }
 
 /// Where the service writes.

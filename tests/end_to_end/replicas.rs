@@ -1,6 +1,8 @@
 //! On PostgreSQL: of two servers one reconciles, both answer, and the second takes over; and what
 //! PostgreSQL cannot hold is refused.
 
+mod passed_on;
+
 use serde_json::Value;
 
 use crate::support::postgres::Database;

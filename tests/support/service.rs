@@ -412,6 +412,16 @@ impl Service {
         self.signal(rustix::process::Signal::HUP);
     }
 
+    /// Nothing of it runs any more, and nothing ends.
+    pub fn freeze(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// It goes on where it was frozen.
+    pub fn thaw(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();

@@ -5,6 +5,7 @@ use http::header::AUTHORIZATION;
 use schema::ids::{Uid, UserName};
 use schema::mcp_token::{self, Holder};
 use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 use super::credentials::belongs_to_mode;
@@ -17,13 +18,14 @@ use crate::settings::WebSettings;
 const PARAMETER: &str = "token";
 
 /// Who has shown a valid token.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bearer {
     /// The account.
     pub account: Account,
     /// Which of its tokens it was.
     pub version: i64,
-    /// The token, when it stood in the query.
+    /// The token, when it stood in the query. No other replica is told of it.
+    #[serde(skip)]
     pub in_query: Option<SecretString>,
 }
 

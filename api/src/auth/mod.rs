@@ -16,6 +16,7 @@ pub mod unknown_proxy;
 
 use async_trait::async_trait;
 use schema::ids::{Uid, UserName};
+use serde::{Deserialize, Serialize};
 
 pub use signer::Signer;
 
@@ -25,7 +26,7 @@ use session::SessionClaims;
 pub use schema::user::Role;
 
 /// The account behind a live session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// Its identity.
     pub uid: Uid,

@@ -9,6 +9,7 @@ use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 use schema::ids::{Timestamp, UserName};
 use schema::session::SKEW;
+use serde::{Deserialize, Serialize};
 
 use super::Signer;
 use crate::error::{ApiError, Result};
@@ -21,7 +22,7 @@ const MAX_CANDIDATES: usize = 8;
 const NAME: &str = "session";
 
 /// What a cookie claims.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionClaims {
     /// The account's name.
     pub username: UserName,

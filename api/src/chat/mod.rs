@@ -5,6 +5,7 @@
 //! the user's own workspace; the one process that has locked a conversation's folder writes it.
 
 mod audit;
+mod elsewhere;
 mod fetch;
 mod hub;
 mod keeper;
@@ -18,10 +19,12 @@ mod store;
 mod talk;
 mod target;
 
+pub(crate) use elsewhere::{
+    close_elsewhere, is_held_elsewhere, open_elsewhere, rename_elsewhere, serve_page,
+};
 pub use hub::Chats;
 pub(crate) use protocol::{Body, Conversation, Entry};
 pub(crate) use schema_document::schema_document;
-pub(crate) use socket::serve;
 pub(crate) use store::{held_elsewhere, picture_type, read_head};
 pub(crate) use talk::Log;
 pub(crate) use target::chat_of_user;

@@ -29,6 +29,9 @@ pub(super) struct Loaded {
     pub(super) earlier: bool,
 }
 
+/// Code of the refusal of a conversation that another process has.
+pub(super) const HELD: &str = "held_elsewhere";
+
 /// Opens a conversation to change it.
 ///
 /// # Errors
@@ -61,7 +64,7 @@ pub(super) async fn hold_conversation(
 /// The refusal of a conversation that another process has.
 pub(crate) fn held_elsewhere() -> ApiError {
     ApiError::conflict(
-        "held_elsewhere",
+        HELD,
         "another replica of the service has this conversation open; close it there, or try again in a minute",
     )
 }

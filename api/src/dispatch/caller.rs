@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use schema::ids::{Timestamp, Uid};
+use serde::{Deserialize, Serialize};
 
 use crate::auth::api_token::TokenBearer;
 use crate::auth::mcp_token::Bearer;
@@ -13,7 +14,7 @@ use crate::route::Access;
 use crate::server::{Peer, Surface};
 
 /// A live session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// Whose it is.
     pub account: Account,

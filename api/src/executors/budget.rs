@@ -40,6 +40,20 @@ impl Default for Budget {
     }
 }
 
+impl Budget {
+    /// Waits for room for a message of so many bytes that comes whole.
+    pub(super) async fn reserve(&self, user: &Uid, bytes: usize) -> Share {
+        let permits = bytes.saturating_sub(FREE).div_ceil(PERMIT).min(OF_USER);
+        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+        let mut share = Share::default();
+        for part in [self.users.part_of(user), Arc::clone(&self.all)] {
+            // Neither of them is ever closed.
+            share.0.extend(part.acquire_many_owned(permits).await.ok());
+        }
+        share
+    }
+}
+
 /// What messages have of the budget; it is given back when this is dropped.
 #[derive(Debug, Default)]
 pub struct Share(Vec<OwnedSemaphorePermit>);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::ids::{Timestamp, UserName};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -38,7 +39,7 @@ fn longest_frame(service: Service) -> usize {
 }
 
 /// Who has connected, and from where.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct About {
     /// The user's name.
     pub user: UserName,
@@ -55,7 +56,7 @@ pub struct About {
 }
 
 /// An executor that is connected.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Connected {
     /// Its connection.
     pub connection: ConnectionId,
@@ -182,6 +183,13 @@ impl Default for Hub {
 }
 
 impl Hub {
+    /// A hub whose connections have greater numbers than `first`.
+    pub(crate) fn numbering_from(first: u64) -> Self {
+        let hub = Self::default();
+        hub.lock().numbers = first;
+        hub
+    }
+
     /// Keeps the times of jobs and executors, until `shutdown`. Then nobody new comes in, and all connections end when the jobs at
     /// them have ended, or at the end of their time: executors of the first generation do not come back by themselves, so they are
     /// the last to be sent away.
@@ -259,6 +267,21 @@ impl Hub {
             key,
             receiver,
         }
+    }
+
+    /// Wakes those that wait for news: executors at another replica have come or gone, of a user and service, or of any.
+    pub(crate) fn say_changed(&self, key: Option<&Key>) {
+        let all = self.0.news();
+        for (of, sender) in all.iter() {
+            if key.is_none_or(|key| key == of) {
+                sender.send_replace(());
+            }
+        }
+    }
+
+    /// Waits for room in memory for an answer of so many bytes that an executor of a user at another replica has given.
+    pub(crate) async fn reserve(&self, user: &schema::ids::Uid, bytes: usize) -> Share {
+        self.0.budget.reserve(user, bytes).await
     }
 
     /// Ends a connection.

@@ -19,6 +19,6 @@ pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job, News};
 pub(crate) use registry::DEVICES;
 pub use registry::{Close, ConnectionId, Devices, Failure, Key, Lane, Protocol, Refusal, Service};
-pub(crate) use socket::{Flapping, expect, serve};
+pub(crate) use socket::{Expected, Flapping, expect, serve};
 #[cfg(test)]
 pub(crate) use tests::connected;

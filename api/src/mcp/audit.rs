@@ -12,6 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use schema::audit::{About, Author, CALL, Calls, Entry, LISTED_A_DAY, Outcome};
 use schema::clock::SharedClock;
 use schema::metric::{self, Held};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
@@ -37,7 +38,7 @@ const TRIES: [usize; 2] = [600, 3];
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
 /// Who asks, besides the account.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// The client's address.
     pub address: Option<IpAddr>,

@@ -37,12 +37,12 @@ impl Calls {
         }
     }
 
-    /// Cancels a call, if it is under way.
-    pub fn cancel(&self, session: &str, id: &RawValue) {
+    /// Cancels a call that is under way; returns false if it is not.
+    pub fn cancel(&self, session: &str, id: &RawValue) -> bool {
         let name = (session.to_owned(), id.get().to_owned());
-        if let Some(cancelled) = self.lock().get(&name) {
-            cancelled.cancel();
-        }
+        let calls = self.lock();
+        let cancelled = calls.get(&name);
+        cancelled.inspect(|call| call.cancel()).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Arc<CancellationToken>>> {

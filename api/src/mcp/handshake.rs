@@ -27,7 +27,7 @@ pub(super) struct Tools<'a> {
 
 /// A tool's result with what is to be known about it.
 #[derive(Serialize)]
-struct Told {
+pub(in crate::mcp) struct Told {
     #[serde(flatten)]
     result: CallResult,
     #[serde(rename = "_meta", skip_serializing_if = "Meta::is_empty")]

@@ -6,7 +6,9 @@
 mod answer;
 mod audit;
 mod calls;
+mod elsewhere;
 mod events;
+mod executor;
 mod get;
 mod handshake;
 mod limits;
@@ -36,6 +38,7 @@ use tokio::sync::watch;
 use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
 use crate::executors::{DEVICES, Hub, Key};
+use crate::replica::Replicas;
 use crate::settings::WebSettings;
 use crate::tally::{Place, Tally};
 
@@ -43,6 +46,8 @@ use audit::Audit;
 pub(crate) use audit::Origin;
 pub use audit::run as record_calls;
 use calls::Calls;
+pub(crate) use elsewhere::{call_for_replica, take_for_replica};
+pub(crate) use executor::{admit_executor, connect_executor};
 pub(crate) use get::{come_again, get, goes_on};
 use limits::Limits;
 use old_sse::OldSessions;
@@ -54,6 +59,7 @@ use presence::Presence;
 pub use presence::Present;
 pub use revocation::run as end_revoked;
 use session::{SessionKey, TOMBSTONE};
+pub(crate) use tools::Bounds;
 use tools::Catalogue;
 pub use tools::CatalogueError;
 
@@ -84,10 +90,11 @@ pub struct Mcp {
     gate: Gate,
     audit: Audit,
     presence: Presence,
+    replicas: Replicas,
 }
 
 impl Mcp {
-    /// An endpoint to which nobody is connected, of a service that is at `own`.
+    /// An endpoint to which nobody is connected, of a service that is at `own`, at one of the `replicas`.
     ///
     /// # Errors
     /// When the catalogue of tools cannot be read.
@@ -97,9 +104,10 @@ impl Mcp {
         settings: watch::Receiver<Arc<WebSettings>>,
         clock: SharedClock,
         own: Own,
+        replicas: Replicas,
     ) -> std::result::Result<Arc<Self>, CatalogueError> {
         Ok(Arc::new(Self {
-            hub: Hub::default(),
+            hub: Hub::numbering_from(replicas.first_number()),
             catalogue: Catalogue::read()?,
             key: SessionKey::new(master_key.derive("mcp session", b"")),
             ended: Cache::builder()
@@ -118,6 +126,7 @@ impl Mcp {
             gate: Gate::new(settings, db, own),
             audit: Audit::new(clock, master_key.derive("mcp arguments", b"")),
             presence: Presence::default(),
+            replicas,
         }))
     }
 

@@ -155,7 +155,8 @@ impl Drop for Attached {
 pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
     let open = Open::new(request)?;
     let mcp = request.deps.mcp.clone();
-    let id = uuid::Uuid::new_v4().simple().to_string();
+    let prefix = request.deps.replicas.stream_prefix();
+    let id = format!("{prefix}{}", uuid::Uuid::new_v4().simple());
     let (sender, answers) = mpsc::channel(WAITING);
     let session = Arc::new(Session {
         user: request.bearer.account.uid.clone(),

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, RpcError, failure};
 use super::audit::Origin;
+use super::elsewhere::pass_message;
 use super::handshake::agreed;
 use super::message::{Body, Message, Params, Unreadable};
 use super::progress::Progress;
@@ -40,7 +41,7 @@ const AT_ONCE: Duration = Duration::from_secs(20);
 /// Longest time until an answer that cannot become one: the shortest limit of a client is 60 s.
 const AS_JSON: Duration = Duration::from_secs(55);
 /// Longest time until one that can.
-const AS_EVENTS: Duration = Duration::from_secs(110);
+pub(super) const AS_EVENTS: Duration = Duration::from_secs(110);
 /// How long calls go on when the service ends: as long as those at executors do.
 const LAST_CALLS: Duration = Duration::from_secs(4);
 /// How often a client that waits for one is told that it still comes.
@@ -178,7 +179,7 @@ pub(crate) fn end_session(request: &Request) -> Result<Reply> {
     }
     match request.session() {
         Ok(Some(id)) => {
-            request.deps.mcp.ended.insert(request.name_of(id), ());
+            request.deps.mcp.end_everywhere(request.name_of(id));
             Ok(Reply::empty())
         }
         Ok(None) => Err(ApiError::invalid(
@@ -194,6 +195,11 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: Bytes) ->
     if let Err(retry_after) = request.deps.mcp.limits.message(&request.key()) {
         let said = "more than 100 messages in a second; send fewer";
         return ApiError::TooManyMessages { said, retry_after }.to_reply();
+    }
+    if let Some(stream) = stream
+        && let Some(reply) = pass_message(&request, stream, &body).await
+    {
+        return reply;
     }
     let read = work_on(body.len(), move || Body::read(&body)).await;
     let read = read.unwrap_or(Err(Unreadable::NotJson));
@@ -268,11 +274,11 @@ pub(super) fn take_note(request: &Request, session: Option<&str>, message: &Mess
     let cancelled = params.as_ref();
     let cancelled = cancelled.and_then(|raw| serde_json::from_str::<Cancelled>(raw.get()).ok());
     if let (Some(session), Some(cancelled)) = (session, cancelled) {
+        let session = request.name_of(session);
         request
             .deps
             .mcp
-            .calls
-            .cancel(&request.name_of(session), &cancelled.request_id);
+            .cancel_everywhere(session, &cancelled.request_id);
     }
 }
 

@@ -9,8 +9,9 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
-use crate::executors::{Close, Connected, ConnectionId, Key, Protocol, Service};
+use crate::executors::{Connected, ConnectionId, Key, Protocol, Service};
 use crate::input::{Input, Nothing};
+use crate::replica;
 use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::page::{self, Page};
 
@@ -134,7 +135,7 @@ pub struct Which {
 /// # Errors
 /// None of its own.
 async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Executors>> {
-    let all = deps.mcp.hub.connected();
+    let all = replica::connected(&deps, None).await;
     let matches = |executor: &Connected, search: &str| {
         executor.about.user.key().contains(search) || search.parse() == Ok(executor.connection.0)
     };
@@ -155,9 +156,8 @@ async fn own(
     _: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<OwnExecutors>> {
-    let all = deps.mcp.hub.connected().into_iter();
-    let own = all.filter(|executor| executor.key.user == session.account.uid);
-    let executors = own.map(Executor::from).collect();
+    let own = replica::connected(&deps, Some(&session.account.uid)).await;
+    let executors = own.into_iter().map(Executor::from).collect();
     Ok(Answer::ok(
         "your connected executors",
         OwnExecutors { executors },
@@ -212,8 +212,8 @@ async fn disconnect_own(
         user: session.account.uid,
         service,
     };
-    let mut found = deps.mcp.hub.of_key(&key);
-    found.retain(|executor| id.is_none_or(|id| executor.connection.0 == id));
+    let mut found = replica::connected(&deps, Some(&key.user)).await;
+    found.retain(|executor| executor.key == key && id.is_none_or(|id| executor.connection.0 == id));
     if found.is_empty() {
         return Err(ApiError::not_found(format!("connected {called}")));
     }
@@ -225,7 +225,7 @@ async fn disconnect_own(
     let about = About::object(Kind::User, &session.account.name).detail(detail);
     input.meta.begin(&deps).await?.commit(about).await?;
     for executor in &found {
-        deps.mcp.hub.dismiss(executor.connection, Close::Dismissed);
+        replica::disconnect(&deps, executor.connection).await;
     }
     let disconnected = found.len();
     let message = format!("{called} disconnected");
@@ -238,7 +238,7 @@ async fn disconnect_own(
 /// 404 when it is not connected.
 async fn disconnect(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer> {
     let connection = ConnectionId(input.params.id);
-    let all = deps.mcp.hub.connected().into_iter();
+    let all = replica::connected(&deps, None).await.into_iter();
     let mut found = all.filter(|executor| executor.connection == connection);
     let executor = found.next().ok_or_else(|| ApiError::NotFound {
         what: format!("executor {}", input.params.id),
@@ -249,7 +249,7 @@ async fn disconnect(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<An
         executor.key.service, input.params.id
     ));
     input.meta.begin(&deps).await?.commit(about).await?;
-    deps.mcp.hub.dismiss(connection, Close::Dismissed);
+    replica::disconnect(&deps, connection).await;
     Ok(Answer::plain(format!(
         "executor {} of {user} disconnected",
         input.params.id

@@ -115,7 +115,7 @@ pub(super) async fn logs(
 }
 
 /// Waits until the session or the token is dead. The admin socket has none to lose.
-pub(super) async fn death(deps: Deps, actor: Actor) {
+pub(crate) async fn death(deps: Deps, actor: Actor) {
     loop {
         sleep(RECHECK).await;
         if !actor.lives(&deps).await {

@@ -1,9 +1,6 @@
 //! The MCP endpoint, and the WebSockets of executors.
 
-use std::time::Duration;
-
 use http::StatusCode;
-use hyper_util::rt::TokioIo;
 use schema::config::policy::Mode;
 use serde::Deserialize;
 use serde_json::json;
@@ -13,7 +10,7 @@ use crate::answer::{Answers, Body};
 use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
-use crate::executors::{self, About, Flapping, Key, Service};
+use crate::executors::{About, Key, Service};
 use crate::input::{Input, Nothing};
 use crate::mcp::{self, Denied, Request};
 use crate::openapi::Schemas;
@@ -23,6 +20,9 @@ use crate::routes::websocket::{Switching, accept_websocket};
 
 /// Longest message of a client, in bytes.
 const LONGEST: u64 = 4 * 1024 * 1024;
+
+/// Longest value of a header `Host` that is remembered, in characters.
+const LONGEST_HOST: usize = 300;
 
 const ORIGIN: Failure = Failure(403, "origin_refused", "the request comes from another site");
 const DISABLED: Failure = Failure(403, "account_disabled", "the account is disabled");
@@ -266,7 +266,7 @@ async fn connect(
             .take(200)
             .collect(),
         since: deps.clock.now(),
-        host: header("host").map(ToOwned::to_owned),
+        host: header("host").map(|host| host.chars().take(LONGEST_HOST).collect()),
     };
     let key = Key {
         user: who.account.uid.clone(),
@@ -275,29 +275,8 @@ async fn connect(
     if deps.mcp.rules(&key, &about.user).await?.mode == Mode::Off {
         return Err(ApiError::SwitchedOff(Denied::Off(service).to_string()));
     }
-    let place = deps.mcp.enter_socket(&key)?;
-    let present = deps.mcp.enter(&who);
-    let executor = executors::expect(deps.mcp.hub.clone(), key, about);
-    let executor = executor.map_err(|Flapping(pause)| ApiError::ExecutorsDisplaced {
-        what: match service {
-            Service::Browser => "browser",
-            Service::Computer => "desktop",
-        },
-        // In whole seconds, none of which is too early.
-        retry_after: pause + Duration::from_secs(1),
-    })?;
-    // Whatever was revoked before it was expected has not ended it.
-    if present.is_revoked() {
-        return Err(ApiError::TokenInvalid);
-    }
-    deps.tasks.spawn(async move {
-        match upgrade.await {
-            Ok(io) => executors::serve(TokioIo::new(io), executor).await,
-            Err(error) => tracing::debug!(%error, "an executor was gone before it was connected"),
-        }
-        drop((present, place));
-    });
-    Ok(switching)
+    let refused = mcp::connect_executor(deps, &who, key, about, upgrade).await?;
+    Ok(refused.map_or(switching, Switching::refused))
 }
 
 #[cfg(test)]

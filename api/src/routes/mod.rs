@@ -15,7 +15,7 @@ mod files;
 mod groups;
 mod health;
 mod images;
-mod live;
+pub(crate) mod live;
 mod log_lines;
 mod login;
 mod machine;

@@ -20,6 +20,7 @@ use crate::dispatch::{Actor, OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::executors::{Key, Service};
 use crate::input::Input;
+use crate::replica;
 use crate::reply::Event;
 use crate::route::{Area, Failure, Route, Tokens};
 use crate::watch::{Batch, Report, Watching, position_event};
@@ -180,7 +181,7 @@ async fn watch_own(
 
 /// Events that say how many executors of each service a user has, now and whenever that changes.
 fn executor_counts(deps: &Deps, uid: Uid) -> impl Stream<Item = Bytes> + Send + 'static {
-    let hub = deps.mcp.hub.clone();
+    let (deps, hub) = (deps.clone(), deps.mcp.hub.clone());
     let keys = Service::ALL.map(|service| Key {
         user: uid.clone(),
         service,
@@ -188,10 +189,10 @@ fn executor_counts(deps: &Deps, uid: Uid) -> impl Stream<Item = Bytes> + Send + 
     // Before the first count: what changes from now on is heard.
     let news = keys.clone().map(|key| hub.news(key));
     stream::unfold(
-        (hub, keys, news, None),
-        |(hub, keys, mut news, before)| async move {
+        (deps, keys, news, None),
+        |(deps, keys, mut news, before)| async move {
             loop {
-                let counts = keys.each_ref().map(|key| hub.of_key(key).len());
+                let counts = count_executors(&deps, &keys).await;
                 if before != Some(counts) {
                     let pairs = keys.iter().zip(counts);
                     let pairs = pairs.map(|(key, count)| (key.service.to_string(), json!(count)));
@@ -200,7 +201,7 @@ fn executor_counts(deps: &Deps, uid: Uid) -> impl Stream<Item = Bytes> + Send + 
                         data: Value::Object(pairs.collect()).to_string(),
                         ..Event::default()
                     };
-                    return Some((event.to_frame(), (hub, keys, news, Some(counts))));
+                    return Some((event.to_frame(), (deps, keys, news, Some(counts))));
                 }
                 let [browser, computer] = &mut news;
                 tokio::select! {
@@ -210,6 +211,15 @@ fn executor_counts(deps: &Deps, uid: Uid) -> impl Stream<Item = Bytes> + Send + 
             }
         },
     )
+}
+
+async fn count_executors(deps: &Deps, keys: &[Key; 2]) -> [usize; 2] {
+    if !deps.replicas.has_others() {
+        return keys.each_ref().map(|key| deps.mcp.hub.of_key(key).len());
+    }
+    let all = replica::connected(deps, Some(&keys[0].user)).await;
+    let count = |key: &Key| all.iter().filter(|one| one.key == *key).count();
+    keys.each_ref().map(count)
 }
 
 /// One client's stream.

@@ -15,6 +15,13 @@ use crate::reply::Reply;
 /// The answer to a request that opens a WebSocket.
 pub struct Switching(Reply);
 
+impl Switching {
+    /// The refusal of another replica, which would have served the WebSocket.
+    pub(super) fn refused(reply: Reply) -> Self {
+        Self(reply)
+    }
+}
+
 impl Answers for Switching {
     fn into_reply(self) -> Reply {
         self.0

@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 pub use listener::{ListenError, Listener};
 pub use metrics::{MetricsSource, serve_metrics};
 pub use request::{Peer, RequestContext, RequestId, Surface};
+pub(crate) use stall::Stall;
 pub use tls::{Tls, TlsError};
 
 use crate::dispatch::Api;

@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 /// A connection on which a write fails once the peer has taken nothing for too long. Without that, a
 /// peer that reads no more would be kept, with its request and all that belongs to it, for as long as
 /// its machine lives.
-pub(super) struct Stall<S> {
+pub(crate) struct Stall<S> {
     inner: S,
     limit: Duration,
     /// Runs while a write waits for the peer.
@@ -20,7 +20,7 @@ pub(super) struct Stall<S> {
 }
 
 impl<S> Stall<S> {
-    pub(super) fn new(inner: S, limit: Duration) -> Self {
+    pub(crate) fn new(inner: S, limit: Duration) -> Self {
         Self {
             inner,
             limit,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::ids::Uid;
+use serde::{Deserialize, Serialize};
 
 /// A moment, by a clock that nobody sets: the time since some beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -36,8 +37,8 @@ impl Moment {
     strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
-    serde::Serialize,
-    serde::Deserialize,
+    Serialize,
+    Deserialize,
     utoipa::ToSchema,
 )]
 #[strum(serialize_all = "snake_case")]
@@ -56,7 +57,7 @@ impl Service {
 }
 
 /// Whose executors, and of which service. The user is that of the token, never of a frame (L54).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key {
     /// The user.
     pub user: Uid,
@@ -65,7 +66,7 @@ pub struct Key {
 }
 
 /// A connection of an executor. The greater one is the newer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConnectionId(pub u64);
 
 /// A job.
@@ -85,7 +86,7 @@ pub enum Lane {
 pub type Devices = Option<Arc<[String]>>;
 
 /// How an executor speaks.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Protocol {
     /// It has said nothing about itself.
     #[default]

@@ -153,11 +153,11 @@ impl<'a> Call<'a> {
 }
 
 impl Mcp {
-    /// Calls a tool.
+    /// Calls a tool at this replica.
     ///
     /// # Errors
     /// When there is no such tool. Everything else that goes wrong is a result, so that whoever called can mend it.
-    pub async fn call_tool(
+    pub async fn call_tool_here(
         &self,
         caller: &Caller,
         params: Option<&RawValue>,

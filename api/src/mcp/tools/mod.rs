@@ -10,6 +10,7 @@ mod browser;
 mod call;
 mod catalogue;
 mod computer;
+mod elsewhere;
 mod picture;
 mod result;
 mod status;

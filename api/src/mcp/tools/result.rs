@@ -1,5 +1,7 @@
 //! What executors answer, as results of tools (executors.md, 5).
 
+mod received;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -13,6 +15,8 @@ use super::picture::Picture;
 use super::text;
 use super::turn::Stop;
 use crate::executors::{Outcome, Share};
+
+pub(super) use received::Received;
 
 /// In a result's `_meta`: some of it is written by strangers.
 const UNTRUSTED: &str = "agentyard/untrusted";

@@ -1,6 +1,5 @@
 //! The WebSocket of a page, and the schema of its frames.
 
-use hyper_util::rt::TokioIo;
 use schema::home::conversations::ConversationId;
 use serde::Deserialize;
 use utoipa::openapi::RefOr;
@@ -9,13 +8,13 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::{CHAT_OFF, HELD, NO_CONVERSATION};
 use crate::answer::Resource;
-use crate::chat::{schema_document, serve};
+use crate::chat::{held_elsewhere, is_held_elsewhere, open_elsewhere, schema_document, serve_page};
 use crate::deps::Deps;
-use crate::dispatch::{Actor, Anyone, OrdinaryUser};
+use crate::dispatch::{Anyone, OrdinaryUser};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
+use crate::replica::pipe;
 use crate::route::{Area, Failure, Route};
-use crate::routes::live;
 use crate::routes::websocket::{Switching, accept_websocket};
 
 /// The routes of this file.
@@ -69,19 +68,24 @@ async fn connect(
         return Err(ApiError::conflict("chat_off", text));
     }
     let Which { id, epoch, after } = input.params;
-    let opened = deps.chats.open(&deps, &session.account, id).await?;
+    let resumes = epoch.zip(after);
+    let opened = deps.chats.open(&deps, &session.account, id.clone()).await;
+    if let Err(held) = &opened
+        && is_held_elsewhere(held)
+    {
+        return match open_elsewhere(&deps, &session, &id, resumes).await {
+            Some(Ok(other)) => {
+                let (upgrade, switching) = accept_websocket(&input.meta.headers, input.upgrade)?;
+                pipe(&deps, upgrade, other);
+                Ok(switching)
+            }
+            Some(Err(refused)) => Ok(Switching::refused(refused)),
+            None => Err(held_elsewhere()),
+        };
+    }
+    let opened = opened?;
     let (upgrade, switching) = accept_websocket(&input.meta.headers, input.upgrade)?;
-    let shutdown = deps.shutdown.clone();
-    let (tasks, dead) = (
-        deps.tasks.clone(),
-        live::death(deps, Actor::Session(session)),
-    );
-    tasks.spawn(async move {
-        match upgrade.await {
-            Ok(io) => serve(TokioIo::new(io), opened, epoch.zip(after), dead, shutdown).await,
-            Err(error) => tracing::debug!(%error, "a page was gone before it was connected"),
-        }
-    });
+    serve_page(&deps, session, opened, resumes, upgrade);
     Ok(switching)
 }
 

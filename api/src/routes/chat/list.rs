@@ -12,7 +12,11 @@ use utoipa::ToSchema;
 
 use super::{HELD, NO_CONVERSATION, Which, no_conversation};
 use crate::answer::Answer;
-use crate::chat::{Conversation, chat_of_user, held_elsewhere};
+use crate::auth::Account;
+use crate::chat::{
+    Conversation, chat_of_user, close_elsewhere, held_elsewhere, is_held_elsewhere,
+    rename_elsewhere,
+};
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::Result;
@@ -218,6 +222,7 @@ async fn rename(
     let meta = meta.ok_or_else(no_conversation)?;
     deps.chats
         .rename(&deps, account, id.clone(), meta.title.clone());
+    rename_elsewhere(&deps, account, &id, meta.title.clone());
     let conversation = Conversation::new(id, meta);
     Ok(Answer::ok("conversation renamed", One { conversation }))
 }
@@ -240,17 +245,32 @@ async fn delete(
         .ok_or_else(no_conversation)?;
     record_change(&session, &input.meta, &deps, &id).await?;
     deps.chats.close(&deps, account, id.clone()).await?;
-    let delete = move || remove_conversation(&workspace, &id);
-    deps.files.run_long(account, delete).await?
+    let removed = remove_conversation(&deps, account, &workspace, &id).await;
+    match removed {
+        Err(held) if is_held_elsewhere(&held) && deps.replicas.has_others() => {
+            close_elsewhere(&deps, account, &id).await;
+            remove_conversation(&deps, account, &workspace, &id).await
+        }
+        removed => removed,
+    }
 }
 
-fn remove_conversation(workspace: &Arc<Workspace>, id: &ConversationId) -> Result<Answer> {
-    let held = workspace.hold_conversation(id).map_err(refused)?;
-    if matches!(held, Held::Elsewhere) {
-        return Err(held_elsewhere());
-    }
-    match workspace.remove_conversation(id).map_err(refused)? {
-        true => Ok(Answer::plain("conversation deleted")),
-        false => Err(no_conversation()),
-    }
+async fn remove_conversation(
+    deps: &Deps,
+    account: &Account,
+    workspace: &Arc<Workspace>,
+    id: &ConversationId,
+) -> Result<Answer> {
+    let (workspace, id) = (Arc::clone(workspace), id.clone());
+    let remove = move || {
+        let held = workspace.hold_conversation(&id).map_err(refused)?;
+        if matches!(held, Held::Elsewhere) {
+            return Err(held_elsewhere());
+        }
+        match workspace.remove_conversation(&id).map_err(refused)? {
+            true => Ok(Answer::plain("conversation deleted")),
+            false => Err(no_conversation()),
+        }
+    };
+    deps.files.run_long(account, remove).await?
 }

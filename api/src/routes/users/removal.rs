@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use crate::auth::session::VALIDITY;
 use crate::deps::Deps;
 use crate::error::Result;
+use crate::replica;
 
 /// Fate of removed users' directories.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,10 +87,10 @@ impl Removal {
         let uid = &user.uid;
         let oldest = deps.clock.now().minus(VALIDITY).as_secs();
         let listing = user::listing(connection, uid).await?;
-        let executors = deps.mcp.hub.connected().into_iter();
+        let executors = replica::connected(deps, Some(uid)).await;
         Ok(Self {
             sessions: session::list(connection, uid, oldest).await?.len(),
-            executors: executors.filter(|one| one.key.user == *uid).count(),
+            executors: executors.len(),
             groups: group::names_of_users(connection)
                 .await?
                 .remove(uid)

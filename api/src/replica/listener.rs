@@ -1,0 +1,174 @@
+//! The listener for other replicas: it answers requests with a valid stamp, and nothing else.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::call::Call;
+use super::serve::{answer, open};
+use super::stamp::{Covered, digest};
+use crate::deps::Deps;
+use crate::server::Stall;
+
+/// Path of all requests.
+pub(super) const PATH: &str = "/replica";
+/// The header that holds the call.
+pub(super) const CALL: &str = "agentyard-call";
+/// The protocol of a connection that goes on as a WebSocket.
+pub(super) const PROTOCOL: &str = "agentyard-replica";
+
+/// Connections at once, those of WebSockets included; further ones wait in the system's backlog.
+const CONNECTIONS: usize = 4096;
+/// Most bytes of the head of a request.
+const HEAD_BYTES: usize = 64 * 1024;
+/// Longest time for the head of a request.
+const HEAD: Duration = Duration::from_secs(5);
+/// Longest time for a body.
+const BODY: Duration = Duration::from_secs(30);
+/// Longest body: the longest message of a client, with room around it.
+const LONGEST: usize = 5 * 1024 * 1024;
+/// KiB of all bodies at once.
+const BODIES: usize = 128 * 1024;
+/// Longest time of a whole request: more than the longest call takes.
+const WHOLE: Duration = Duration::from_secs(130);
+/// Longest time for a peer to take nothing of what is sent to it.
+const STALL: Duration = Duration::from_secs(30);
+/// Longest time for requests to finish once the service stops.
+const LAST: Duration = Duration::from_secs(6);
+
+/// Serves other replicas until the service stops.
+pub async fn serve_replicas(listener: TcpListener, deps: Deps) {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    let bodies = Arc::new(Semaphore::new(BODIES));
+    let connections = TaskTracker::new();
+    let cut = CancellationToken::new();
+    loop {
+        let accepted = async {
+            let permit = permits.clone().acquire_owned().await.ok()?;
+            Some((permit, listener.accept().await))
+        };
+        let Some(Some((permit, accepted))) = deps.shutdown.run_until_cancelled(accepted).await
+        else {
+            break;
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let serve = serve_one(stream, deps.clone(), bodies.clone());
+                let cut = cut.clone();
+                connections.spawn(async move {
+                    let _ = cut.run_until_cancelled(serve).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection of another replica could not be accepted");
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    let _ = timeout(LAST, connections.wait()).await;
+    cut.cancel();
+    connections.wait().await;
+}
+
+async fn serve_one(stream: TcpStream, deps: Deps, bodies: Arc<Semaphore>) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (deps, bodies) = (deps.clone(), bodies.clone());
+        let answered = async move {
+            let answered = timeout(WHOLE, take(&deps, &bodies, request)).await;
+            let late = StatusCode::GATEWAY_TIMEOUT;
+            Ok::<_, Infallible>(answered.unwrap_or_else(|_| refusal(late)))
+        };
+        Box::pin(answered)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(Stall::new(stream, STALL)), service)
+        .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection of another replica ended early");
+    }
+}
+
+/// An answer without a body.
+pub(super) fn refusal(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = status;
+    response
+}
+
+async fn take(
+    deps: &Deps,
+    bodies: &Semaphore,
+    mut request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
+    let upgrade = hyper::upgrade::on(&mut request);
+    let (head, body) = request.into_parts();
+    if head.uri.path() != PATH || head.uri.query().is_some() {
+        return refusal(StatusCode::NOT_FOUND);
+    }
+    // Before anything of the body is read.
+    let Some((call, expected)) = check(deps, &head.method, &head.headers) else {
+        tracing::warn!(
+            "a request to the listener for replicas had no valid stamp; check that the clocks agree"
+        );
+        return refusal(StatusCode::UNAUTHORIZED);
+    };
+    let Some(call) = Call::decode(call) else {
+        // Of another release.
+        return refusal(StatusCode::BAD_REQUEST);
+    };
+    let size = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let permits = u32::try_from(size.min(LONGEST).div_ceil(1024)).unwrap_or(u32::MAX);
+    let read = timeout(BODY, async {
+        let room = bodies.acquire_many(permits).await.ok()?;
+        let body = Limited::new(body, LONGEST).collect().await.ok()?;
+        Some((room, body.to_bytes()))
+    });
+    let Ok(Some((_room, body))) = read.await else {
+        return refusal(StatusCode::BAD_REQUEST);
+    };
+    if digest(&body) != expected {
+        return refusal(StatusCode::UNAUTHORIZED);
+    }
+    match head.method {
+        Method::GET => open(deps, call, upgrade).await,
+        _ => answer(deps, call, body).await,
+    }
+}
+
+/// The call, and the digest of the body that belongs to it; `None` without a valid stamp.
+fn check<'a>(deps: &Deps, method: &Method, headers: &'a HeaderMap) -> Option<(&'a str, String)> {
+    let inner = deps.replicas.0.as_ref()?;
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let call = text(CALL)?;
+    let covered = Covered {
+        to: &inner.me.id,
+        method: method.as_str(),
+        path: PATH,
+        call,
+    };
+    let stamp = text(AUTHORIZATION.as_str())?;
+    let expected = inner.seal.check(covered, stamp, deps.clock.now())?;
+    Some((call, expected))
+}
