@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reconcilers::drivers::docker::{ContainerDetails, EngineError, EngineEvent};
+use schema::live::Waiting;
 
 /// The verbs of an engine, to aim faults and count calls.
 #[derive(
@@ -137,6 +138,8 @@ impl fmt::Debug for Fault {
 pub struct Run {
     /// The start itself fails with these words.
     pub refused: Option<String>,
+    /// It runs only after this time, and meanwhile waits for this.
+    pub starts_after: Option<(Duration, Waiting)>,
     /// It ends by itself after this time with this code; `None` runs for ever.
     pub ends: Option<(Duration, i64)>,
     /// Ended by itself, it was killed for want of memory.
@@ -154,6 +157,7 @@ impl Default for Run {
     fn default() -> Self {
         Self {
             refused: None,
+            starts_after: None,
             ends: None,
             oom_killed: false,
             stops_after: Some(Duration::ZERO),
