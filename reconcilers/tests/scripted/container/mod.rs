@@ -6,4 +6,5 @@ mod faults;
 mod images;
 mod properties;
 mod quota;
+mod starting;
 pub mod support;
