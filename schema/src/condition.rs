@@ -242,6 +242,12 @@ reasons! {
     /// The container's machine does not answer, so it is not known whether the agent still runs there.
     NodeLost => MANUAL, "Bring the machine back or remove it from the engine; the agent is then started again. No second one is started before.",
         "the engine is asked again";
+    /// The service lacks a right on the engine.
+    EngineForbidden => MANUAL, "Give the service the right that the message names; `agentyard doctor` lists all of them.",
+        "the call is made again";
+    /// A quota of the engine leaves no room for the container.
+    EngineQuota => MANUAL, "Raise the quota that the message names, or stop or limit other containers.",
+        "the container is started again";
     /// The container repeatedly exits soon after its start.
     CrashLoop => MANUAL, "Read the container's log, correct the image or configuration, then run `agentyard restart container/NAME`.",
         "the container is restarted";

@@ -34,6 +34,8 @@ export const MANUAL: ReadonlySet<Reason> = new Set<Reason>([
   'Unschedulable',
   'VolumePending',
   'NodeLost',
+  'EngineForbidden',
+  'EngineQuota',
   'CrashLoop',
   'ReplacementFailed',
   'NeedsRoot',

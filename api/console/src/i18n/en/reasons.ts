@@ -132,6 +132,11 @@ export const reasons: ReasonTexts = {
     'The agent’s machine does not answer',
     'Bring the machine back or remove it from the engine; no second agent is started before.',
   ],
+  EngineForbidden: ['The server lacks a right on the engine', 'Give it the right that the message names.'],
+  EngineQuota: [
+    'A quota of the engine is used up',
+    'Raise the quota that the message names, or stop or limit other agents.',
+  ],
   CrashLoop: [
     'The agent ends soon after each start',
     'Read its log, correct the image or the settings, then restart it.',

@@ -1,0 +1,305 @@
+//! Programs in containers, beside the agents.
+//!
+//! The API gives such a program no variables, so `env` of the image sets them: an image without it runs no programs. The exit code
+//! comes at the end of the program's own connection, and is remembered for who asks later.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use engine::{EngineError, EngineStream, Exec, ExecSettings, LogChunk};
+use futures::channel::mpsc;
+use futures::{SinkExt, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube::api::{AttachParams, AttachedProcess, TerminalSize};
+use schema::ids::Uid;
+use tokio::io::AsyncRead;
+use tokio_util::io::ReaderStream;
+
+use super::KubernetesEngine;
+use super::client::read;
+use super::convert::CONTAINER;
+use super::logs::PIECE;
+use super::reason::Progress;
+use super::state::PodState;
+
+/// Variable by which the processes of one program are found.
+const MARK: &str = "AGENTYARD_EXEC";
+/// Programs that are remembered after their end.
+const REMEMBERED: usize = 1000;
+/// Exit code of a program that could not be run.
+const NOT_RUN: i64 = 126;
+
+#[derive(Debug)]
+struct Session {
+    size: Option<mpsc::Sender<TerminalSize>>,
+    code: Option<i64>,
+}
+
+/// Programs that run, and those that ended last.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Sessions(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    sessions: BTreeMap<String, Session>,
+    ended: VecDeque<String>,
+}
+
+impl Sessions {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, id: &str, size: Option<mpsc::Sender<TerminalSize>>) {
+        let session = Session { size, code: None };
+        self.known().sessions.insert(id.to_owned(), session);
+    }
+
+    fn end(&self, id: &str, code: i64) {
+        let mut known = self.known();
+        let Some(session) = known.sessions.get_mut(id) else {
+            return;
+        };
+        session.size = None;
+        session.code = Some(code);
+        known.ended.push_back(id.to_owned());
+        if known.ended.len() > REMEMBERED
+            && let Some(oldest) = known.ended.pop_front()
+        {
+            known.sessions.remove(&oldest);
+        }
+    }
+
+    /// The exit code; `None` while it runs.
+    pub(crate) fn code(&self, id: &str) -> Result<Option<i64>, EngineError> {
+        match self.known().sessions.get(id) {
+            Some(session) => Ok(session.code),
+            None => Err(EngineError::NotFound(format!("there is no program {id}"))),
+        }
+    }
+
+    pub(crate) async fn resize(
+        &self,
+        id: &str,
+        width: u16,
+        height: u16,
+    ) -> Result<(), EngineError> {
+        let size = match self.known().sessions.get(id) {
+            Some(session) => session.size.clone(),
+            None => return Err(EngineError::NotFound(format!("there is no program {id}"))),
+        };
+        let Some(mut size) = size else {
+            return Ok(());
+        };
+        // It may have ended meanwhile.
+        let _ = size.send(TerminalSize { width, height }).await;
+        Ok(())
+    }
+}
+
+/// Forgets a program whose output nobody reads to its end.
+struct Guard {
+    sessions: Sessions,
+    id: String,
+    /// Keeps the connection.
+    process: Option<AttachedProcess>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.process.is_some() {
+            self.sessions.end(&self.id, NOT_RUN);
+        }
+    }
+}
+
+impl KubernetesEngine {
+    pub(crate) async fn run_program(
+        &self,
+        id: &str,
+        settings: &ExecSettings,
+    ) -> Result<Exec, EngineError> {
+        let (_, template) = self.known_template(id).await?;
+        let pod = self
+            .own_pod(&template)
+            .await?
+            .as_ref()
+            .and_then(PodState::of);
+        let running = pod.filter(|pod| pod.progress == Progress::Running);
+        let Some(pod) = running else {
+            return Err(EngineError::Conflict(format!("{id} does not run")));
+        };
+        let params = AttachParams {
+            container: Some(CONTAINER.to_owned()),
+            stdin: settings.stdin,
+            stdout: true,
+            // A terminal has one output.
+            stderr: !settings.tty,
+            tty: settings.tty,
+            max_stdin_buf_size: Some(PIECE),
+            max_stdout_buf_size: Some(PIECE),
+            max_stderr_buf_size: Some(PIECE),
+        };
+        let command = command(settings);
+        let mut process = read(self.cluster.pods.exec(&pod.name, command, &params)).await?;
+        let id = Uid::random().to_string();
+        self.sessions.open(&id, process.terminal_size());
+        let input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>> = match process.stdin() {
+            Some(input) => Box::pin(input),
+            None => Box::pin(tokio::io::sink()),
+        };
+        let output = output(process, self.sessions.clone(), id.clone());
+        Ok(Exec { id, input, output })
+    }
+}
+
+/// The command line that sets the variables first.
+fn command(settings: &ExecSettings) -> Vec<String> {
+    let mut command = vec!["env".to_owned()];
+    command.extend(settings.environment.iter().cloned());
+    command.push(format!("{MARK}={}", settings.mark));
+    command.extend(settings.program.iter().cloned());
+    command
+}
+
+/// Both outputs of a program; at their end its exit code is noted, and its words if it was not run.
+fn output(mut process: AttachedProcess, sessions: Sessions, id: String) -> EngineStream<LogChunk> {
+    let stdout = bytes(process.stdout(), false);
+    let stderr = bytes(process.stderr(), true);
+    let status = process.take_status();
+    let mut guard = Guard {
+        sessions,
+        id,
+        process: Some(process),
+    };
+    let end = async move {
+        let status = match status {
+            Some(status) => status.await,
+            None => None,
+        };
+        let (code, words) = exit(status.as_ref());
+        guard.process = None;
+        guard.sessions.end(&guard.id, code);
+        words.map(|words| {
+            Ok(LogChunk {
+                stderr: true,
+                bytes: Bytes::from(words),
+            })
+        })
+    };
+    let end = futures::stream::once(end).filter_map(std::future::ready);
+    futures::stream::select(stdout, stderr).chain(end).boxed()
+}
+
+fn bytes(
+    reader: Option<impl AsyncRead + Send + Unpin + 'static>,
+    stderr: bool,
+) -> EngineStream<LogChunk> {
+    match reader {
+        Some(reader) => ReaderStream::with_capacity(reader, PIECE)
+            .map(move |read| match read {
+                Ok(bytes) => Ok(LogChunk { stderr, bytes }),
+                Err(error) => Err(EngineError::Unavailable(Box::new(error))),
+            })
+            .boxed(),
+        None => futures::stream::empty().boxed(),
+    }
+}
+
+/// The exit code that the end of the connection tells, and words to be shown where no program ran.
+fn exit(status: Option<&Status>) -> (i64, Option<String>) {
+    let Some(status) = status else {
+        return (
+            NOT_RUN,
+            Some("the connection to the container broke off\n".to_owned()),
+        );
+    };
+    if status.status.as_deref() == Some("Success") {
+        return (0, None);
+    }
+    let causes = status
+        .details
+        .iter()
+        .flat_map(|details| details.causes.iter().flatten());
+    let code = causes
+        .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
+        .find_map(|cause| cause.message.as_deref()?.parse().ok());
+    match code {
+        Some(code) => (code, None),
+        None => {
+            let words = status
+                .message
+                .as_deref()
+                .unwrap_or("the program was not run");
+            (NOT_RUN, Some(format!("{words}\n")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    fn failure(cause: Option<&str>) -> Status {
+        let causes = cause.map(|code| {
+            vec![StatusCause {
+                reason: Some("ExitCode".to_owned()),
+                message: Some(code.to_owned()),
+                field: None,
+            }]
+        });
+        Status {
+            status: Some("Failure".to_owned()),
+            message: Some("no such program".to_owned()),
+            details: Some(StatusDetails {
+                causes,
+                ..StatusDetails::default()
+            }),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn exit_code_is_read_from_the_status() {
+        let success = Status {
+            status: Some("Success".to_owned()),
+            ..Status::default()
+        };
+        assert_eq!(exit(Some(&success)), (0, None));
+        assert_eq!(exit(Some(&failure(Some("3")))), (3, None));
+        let (code, words) = exit(Some(&failure(None)));
+        assert_eq!((code, words.as_deref()), (126, Some("no such program\n")));
+        assert_eq!(exit(None).0, 126);
+    }
+
+    #[test]
+    fn variables_come_before_the_program() {
+        let settings = ExecSettings {
+            program: vec!["sh".to_owned(), "-c".to_owned()],
+            environment: vec!["TERM=xterm".to_owned()],
+            stdin: false,
+            tty: true,
+            mark: "m1".to_owned(),
+        };
+        let expected = ["env", "TERM=xterm", "AGENTYARD_EXEC=m1", "sh", "-c"];
+        assert_eq!(command(&settings), expected);
+    }
+
+    #[tokio::test]
+    async fn ended_programs_are_forgotten_at_last() {
+        let sessions = Sessions::default();
+        for number in 0..=REMEMBERED {
+            let id = number.to_string();
+            sessions.open(&id, None);
+            assert_eq!(sessions.code(&id).unwrap(), None);
+            sessions.end(&id, 7);
+        }
+        assert!(matches!(sessions.code("0"), Err(EngineError::NotFound(_))));
+        assert_eq!(sessions.code("1").unwrap(), Some(7));
+        sessions.resize("1", 80, 24).await.unwrap();
+        assert!(sessions.resize("0", 80, 24).await.is_err());
+    }
+}

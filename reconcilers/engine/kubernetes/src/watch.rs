@@ -1,0 +1,264 @@
+//! The two watches that keep the [`Cache`] up to date.
+//!
+//! A watch lists everything in pages, then follows changes from the version of the listing on. The server ends it after a few
+//! minutes, and it goes on from the last version that was reported. Only when the server has forgotten that version, or the last
+//! listing is ten minutes old, everything is listed again.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use engine::EngineError;
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{Pod, PodTemplate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{ListParams, PartialObjectMeta, WatchEvent, WatchParams};
+use kube::core::ObjectList;
+use schema::clock::SharedClock;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::cache::{Cache, Ended, Kind, Object, STALE};
+use super::failure::{from_client, from_status, within};
+use super::names::SELECTOR;
+use super::run;
+use super::state::{PodState, Template, revision};
+
+/// Objects of one answer.
+const PAGE: u32 = 500;
+/// Seconds after which the server ends a watch.
+const WATCH_SECONDS: u32 = 270;
+/// Age of a listing at which another one is made.
+const LISTING_AGE: Duration = Duration::from_secs(600);
+/// Longest time for one page.
+const PAGE_TIME: Duration = Duration::from_secs(60);
+const RETRY_FIRST: Duration = Duration::from_millis(500);
+const RETRY_MOST: Duration = Duration::from_secs(10);
+
+/// What is watched, and what is kept of it.
+pub(crate) trait Watched: Send + Sync {
+    type Object: Clone + Send + Sync + 'static;
+    const KIND: Kind;
+
+    fn list(
+        &self,
+        params: &ListParams,
+    ) -> impl Future<Output = kube::Result<ObjectList<Self::Object>>> + Send;
+    fn watch(
+        &self,
+        params: &WatchParams,
+        from: &str,
+    ) -> impl Future<Output = kube::Result<Changes<Self::Object>>> + Send;
+    fn metadata(object: &Self::Object) -> &ObjectMeta;
+    fn keep(object: &Self::Object) -> Option<Object>;
+    /// The end of a run that the last look at an object tells.
+    fn end(object: &Self::Object, now: schema::ids::Timestamp) -> Option<Ended>;
+}
+
+type Changes<T> = futures::stream::BoxStream<'static, kube::Result<WatchEvent<T>>>;
+
+/// Templates, of which the metadata hold all that listings show.
+pub(crate) struct Templates(pub(crate) Api<PodTemplate>);
+
+impl Watched for Templates {
+    type Object = PartialObjectMeta<PodTemplate>;
+    const KIND: Kind = Kind::Templates;
+
+    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<Self::Object>> {
+        self.0.list_metadata(params).await
+    }
+
+    async fn watch(&self, params: &WatchParams, from: &str) -> kube::Result<Changes<Self::Object>> {
+        Ok(self.0.watch_metadata(params, from).await?.boxed())
+    }
+
+    fn metadata(object: &Self::Object) -> &ObjectMeta {
+        &object.metadata
+    }
+
+    fn keep(object: &Self::Object) -> Option<Object> {
+        let template = Template::of(&object.metadata)?;
+        Some(Object::Template(Box::new(template)))
+    }
+
+    fn end(_: &Self::Object, _: schema::ids::Timestamp) -> Option<Ended> {
+        None
+    }
+}
+
+/// Pods.
+pub(crate) struct Pods(pub(crate) Api<Pod>);
+
+impl Watched for Pods {
+    type Object = Pod;
+    const KIND: Kind = Kind::Pods;
+
+    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<Pod>> {
+        self.0.list(params).await
+    }
+
+    async fn watch(&self, params: &WatchParams, from: &str) -> kube::Result<Changes<Pod>> {
+        Ok(self.0.watch(params, from).await?.boxed())
+    }
+
+    fn metadata(object: &Pod) -> &ObjectMeta {
+        &object.metadata
+    }
+
+    fn keep(object: &Pod) -> Option<Object> {
+        let pod = PodState::of(object).filter(|pod| !pod.template.is_empty())?;
+        Some(Object::Pod(Box::new(pod)))
+    }
+
+    fn end(object: &Pod, now: schema::ids::Timestamp) -> Option<Ended> {
+        let template = PodState::of(object)?.template;
+        let asked = run::asked_at(&object.metadata);
+        (!template.is_empty()).then(|| Ended {
+            template,
+            run: run::of(object).gone(asked, now),
+        })
+    }
+}
+
+/// Why a watch ended.
+#[derive(Debug)]
+enum Break {
+    /// The server ended it in time: it goes on.
+    InTime,
+    /// The server has forgotten the version that it would go on from.
+    Expired,
+    Failed(EngineError),
+}
+
+/// Follows a kind of objects for ever. Ends of runs go to `ends`; one that finds no room is left out, and is then said to be
+/// removed by somebody.
+pub(crate) async fn follow<W: Watched>(
+    watched: W,
+    cache: &Cache,
+    clock: &SharedClock,
+    ends: &mpsc::Sender<Ended>,
+) {
+    let mut delay = RETRY_FIRST;
+    let mut from: Option<(String, Instant)> = None;
+    loop {
+        let due = from
+            .as_ref()
+            .is_none_or(|(_, listed)| listed.elapsed() >= LISTING_AGE);
+        if due {
+            match list(&watched, cache, clock).await {
+                Ok(version) => from = Some((version, Instant::now())),
+                Err(error) => {
+                    warn!(kind = ?W::KIND, error = %schema::error::chain(&error), "the cluster cannot be listed");
+                    tokio::time::sleep(delay).await;
+                    delay = (delay * 2).min(RETRY_MOST);
+                    continue;
+                }
+            }
+        }
+        let Some((version, _)) = &mut from else {
+            continue;
+        };
+        let began = Instant::now();
+        let broke = changes(&watched, version, cache, clock, ends).await;
+        let lasted = began.elapsed() > RETRY_MOST;
+        if lasted {
+            delay = RETRY_FIRST;
+        }
+        match broke {
+            Break::InTime if lasted => continue,
+            Break::InTime => {}
+            Break::Expired => {
+                debug!(kind = ?W::KIND, "the cluster has forgotten what was listed last");
+                from = None;
+            }
+            Break::Failed(error) => {
+                warn!(kind = ?W::KIND, error = %schema::error::chain(&error), "a watch of the cluster broke");
+            }
+        }
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(RETRY_MOST);
+    }
+}
+
+/// Lists everything and returns its version.
+async fn list<W: Watched>(
+    watched: &W,
+    cache: &Cache,
+    clock: &SharedClock,
+) -> Result<String, EngineError> {
+    let mut objects = Vec::new();
+    let mut params = ListParams::default().labels(SELECTOR).limit(PAGE);
+    loop {
+        let page = async { Box::pin(watched.list(&params)).await.map_err(from_client) };
+        let page = within(PAGE_TIME, page).await?;
+        objects.extend(page.items.iter().filter_map(W::keep));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => {
+                let version = page.metadata.resource_version.unwrap_or_default();
+                let number = version.parse().unwrap_or(0);
+                cache.replace(W::KIND, objects, number, clock.now());
+                return Ok(version);
+            }
+        }
+    }
+}
+
+/// Takes over changes until the watch ends; `version` is that of the last one.
+async fn changes<W: Watched>(
+    watched: &W,
+    version: &mut String,
+    cache: &Cache,
+    clock: &SharedClock,
+    ends: &mpsc::Sender<Ended>,
+) -> Break {
+    let params = WatchParams::default()
+        .labels(SELECTOR)
+        .timeout(WATCH_SECONDS);
+    let opening = async {
+        Box::pin(watched.watch(&params, version))
+            .await
+            .map_err(from_client)
+    };
+    let mut stream = match within(PAGE_TIME, opening).await {
+        Ok(stream) => stream.map_err(from_client),
+        Err(EngineError::Conflict(_)) => return Break::Expired,
+        Err(error) => return Break::Failed(error),
+    };
+    loop {
+        let event = match tokio::time::timeout(STALE, stream.next()).await {
+            Err(_) => return Break::Failed(EngineError::Timeout(STALE)),
+            Ok(None) => return Break::InTime,
+            Ok(Some(Err(error))) => return Break::Failed(error),
+            Ok(Some(Ok(event))) => event,
+        };
+        let now = clock.now();
+        let (object, gone) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Bookmark(bookmark) => {
+                *version = bookmark.metadata.resource_version;
+                cache.alive(W::KIND, version.parse().unwrap_or(0));
+                continue;
+            }
+            WatchEvent::Error(status) if status.code == 410 => return Break::Expired,
+            WatchEvent::Error(status) => return Break::Failed(from_status(&status)),
+        };
+        let metadata = W::metadata(&object);
+        let number = revision(metadata);
+        if let Some(reported) = &metadata.resource_version {
+            version.clone_from(reported);
+        }
+        match W::keep(&object) {
+            Some(kept) if gone => {
+                if let Some(end) = W::end(&object, now) {
+                    let _ = ends.try_send(end);
+                }
+                cache.remove(W::KIND, &kept, number, now);
+            }
+            Some(kept) => cache.update(W::KIND, kept, number, now),
+            None => cache.alive(W::KIND, number),
+        }
+    }
+}
