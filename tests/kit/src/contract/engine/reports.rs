@@ -54,7 +54,10 @@ pub async fn events_tell_the_life_of_owned_containers<S: Stage>(stage: &S) {
     );
 }
 
-pub async fn l58_looking_at_a_container_makes_no_event<S: Stage>(stage: &S) {
+pub async fn l58_looking_at_a_container_makes_no_event<S>(stage: &S)
+where
+    S: Stage<Engine: ContainerFiles>,
+{
     let engine = stage.engine();
     std::fs::write(stage.home().join("probe"), "token").unwrap();
     let id = stage.run("watched", "u1").await;
@@ -88,7 +91,7 @@ pub async fn a_log_is_read_whole_in_part_and_followed<S: Stage>(stage: &S) {
     let engine = stage.engine();
     let id = stage.create("log", "u1").await;
     assert_eq!(read(stage, &id, &LogOptions::default()).await, "");
-    engine.start(&id).await.unwrap();
+    stage.start(&id).await;
     stage.let_speak(&stage.name("log")).await;
     tokio::time::sleep(Duration::from_millis(700)).await;
 
