@@ -4,6 +4,7 @@
 //! the server asks for.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::{CALL_TIMEOUT, EngineError};
@@ -13,6 +14,7 @@ use kube::client::retry::RetryPolicy;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
 
@@ -26,6 +28,8 @@ const RETRIES: u32 = 3;
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MOST: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(5);
+/// Age at which the last answer does not stand for a ping any more.
+const ANSWER_AGE: Duration = Duration::from_secs(10);
 
 /// Way to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub(crate) struct Cluster {
     pub(crate) watched_templates: Api<PodTemplate>,
     pub(crate) watched_pods: Api<Pod>,
     writes: Semaphore,
+    /// The time of the last answer, unless a call has failed since.
+    answered: Mutex<Option<Instant>>,
 }
 
 impl Cluster {
@@ -110,6 +116,7 @@ impl Cluster {
             client,
             namespace: namespace.to_owned(),
             writes: Semaphore::new(WRITES),
+            answered: Mutex::default(),
         }
     }
 
@@ -118,21 +125,49 @@ impl Cluster {
         &self,
         call: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, EngineError> {
-        within(CALL_TIMEOUT, async {
+        let call = async {
             let _turn = self.writes.acquire().await;
-            // On the heap: the library's futures hold whole objects.
-            Box::pin(call).await.map_err(from_client)
-        })
-        .await
+            call.await
+        };
+        self.read(call).await
     }
-}
 
-/// A call that reads.
-pub(crate) async fn read<T>(
-    call: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, EngineError> {
-    within(CALL_TIMEOUT, async {
-        Box::pin(call).await.map_err(from_client)
-    })
-    .await
+    /// A call that reads.
+    pub(crate) async fn read<T>(
+        &self,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, EngineError> {
+        self.call_within(CALL_TIMEOUT, call).await
+    }
+
+    /// A call with a limit of time of its own.
+    pub(crate) async fn call_within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, EngineError> {
+        // On the heap: the library's futures hold whole objects.
+        let call = Box::pin(call);
+        let answer = within(limit, async { call.await.map_err(from_client) }).await;
+        self.note(&answer);
+        answer
+    }
+
+    /// Notes what the outcome of a call says of the connection.
+    pub(crate) fn note<T>(&self, answer: &Result<T, EngineError>) {
+        let lost = matches!(
+            answer,
+            Err(EngineError::Unavailable(_) | EngineError::Timeout(_))
+        );
+        *self.answered() = (!lost).then(Instant::now);
+    }
+
+    /// Returns true if the server has answered a moment ago, and no call has failed since.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered().is_some_and(|at| at.elapsed() < ANSWER_AGE)
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

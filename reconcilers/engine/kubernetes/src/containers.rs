@@ -1,6 +1,5 @@
 //! The verbs of an engine.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,16 +11,11 @@ use engine::{
 use futures::StreamExt;
 use kube::api::ListParams;
 use tokio::sync::broadcast;
-use tokio::time::Instant;
 
-use super::client::read;
-use super::failure::{from_client, within};
 use super::names::{self, Id};
 use super::state::{self, PodState, Template};
 use super::{KubernetesEngine, drift};
 
-/// Age at which the last answer does not stand for a ping any more.
-const ANSWER_AGE: Duration = Duration::from_secs(10);
 /// The oldest minor version of Kubernetes 1 whose Pods report what is read here.
 const OLDEST: u32 = 33;
 
@@ -38,18 +32,16 @@ struct Behind(u64);
 impl KubernetesEngine {
     async fn version(&self) -> Result<k8s_openapi::apimachinery::pkg::version::Info, EngineError> {
         let asked = self.cluster.client.apiserver_version();
-        within(PING_LIMIT, async {
-            Box::pin(asked).await.map_err(from_client)
-        })
-        .await
+        self.cluster.call_within(PING_LIMIT, asked).await
     }
 
     /// The containers of one user, as they are now.
     async fn list_user(&self, owner: &str, uid: &str) -> Result<Vec<Container>, EngineError> {
         let params = ListParams::default().labels(&names::selector(owner, Some(uid)));
         let (templates, pods) = tokio::try_join!(
-            read(self.cluster.templates.list_metadata(&params)),
-            read(self.cluster.pods.list(&params)),
+            self.cluster
+                .read(self.cluster.templates.list_metadata(&params)),
+            self.cluster.read(self.cluster.pods.list(&params)),
         )?;
         let now = self.clock.now();
         let pods: Vec<PodState> = pods.items.iter().filter_map(PodState::of).collect();
@@ -78,17 +70,12 @@ impl KubernetesEngine {
 #[async_trait]
 impl Containers for KubernetesEngine {
     async fn ping(&self) -> Result<(), EngineError> {
-        let answered = || self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        if answered().is_some_and(|at| at.elapsed() < ANSWER_AGE) {
+        if self.cluster.has_answered() {
             return Ok(());
         }
         match self.version().await {
-            Ok(_) => {
-                *answered() = Some(Instant::now());
-                Ok(())
-            }
             Err(EngineError::Timeout(_)) => Err(EngineError::Unavailable(Box::new(Silent))),
-            Err(error) => Err(error),
+            answer => answer.map(drop),
         }
     }
 

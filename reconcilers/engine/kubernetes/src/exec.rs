@@ -17,7 +17,6 @@ use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
 use super::KubernetesEngine;
-use super::client::read;
 use super::convert::CONTAINER;
 use super::logs::PIECE;
 use super::reason::Progress;
@@ -142,7 +141,10 @@ impl KubernetesEngine {
             max_stderr_buf_size: Some(PIECE),
         };
         let command = command(settings);
-        let mut process = read(self.cluster.pods.exec(&pod.name, command, &params)).await?;
+        let mut process = self
+            .cluster
+            .read(self.cluster.pods.exec(&pod.name, command, &params))
+            .await?;
         let id = Uid::random().to_string();
         self.sessions.open(&id, process.terminal_size());
         let input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>> = match process.stdin() {

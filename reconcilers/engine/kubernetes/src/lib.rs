@@ -29,7 +29,6 @@ mod watch;
 use engine::EngineFacts;
 use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
-use tokio::time::Instant;
 
 pub use client::{Access, AccessError};
 pub use convert::PodDefaults;
@@ -54,8 +53,6 @@ pub struct KubernetesEngine {
     clock: SharedClock,
     sessions: exec::Sessions,
     metrics: stats::Metrics,
-    /// The time of the last call that proved that the API server answers.
-    answered: std::sync::Mutex<Option<Instant>>,
     ends: mpsc::Sender<Ended>,
     /// For [`follow`](Self::follow), one at a time.
     reported: Mutex<mpsc::Receiver<Ended>>,
@@ -89,7 +86,6 @@ impl KubernetesEngine {
             clock,
             sessions: exec::Sessions::default(),
             metrics: stats::Metrics::default(),
-            answered: std::sync::Mutex::default(),
             ends,
             reported: Mutex::new(reported),
         })
@@ -114,8 +110,8 @@ impl KubernetesEngine {
             }
         };
         tokio::join!(
-            watch::follow(templates, &self.cache, &self.clock, &self.ends),
-            watch::follow(pods, &self.cache, &self.clock, &self.ends),
+            watch::follow(templates, self),
+            watch::follow(pods, self),
             note,
         );
     }

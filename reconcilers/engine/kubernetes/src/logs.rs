@@ -10,7 +10,6 @@ use k8s_openapi::jiff::Timestamp as Moment;
 use kube::api::LogParams;
 
 use super::KubernetesEngine;
-use super::client::read;
 use super::convert::CONTAINER;
 use super::reason::Progress;
 use super::state::PodState;
@@ -34,7 +33,10 @@ impl KubernetesEngine {
         if matches!(pod.progress, Progress::Waiting(_) | Progress::NotStarted(_)) {
             return Ok(futures::stream::empty().boxed());
         }
-        let opened = read(self.cluster.pods.log_stream(&pod.name, &params(options))).await;
+        let opened = self
+            .cluster
+            .read(self.cluster.pods.log_stream(&pod.name, &params(options)))
+            .await;
         match opened {
             Ok(reader) => {
                 let idle = (!options.follow).then_some(IDLE);

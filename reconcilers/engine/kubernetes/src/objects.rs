@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::KubernetesEngine;
 use super::cache::Kind;
-use super::client::read;
 use super::failure::found;
 use super::names::{self, Id};
 use super::run::Run;
@@ -22,7 +21,10 @@ const EVENTS: u32 = 50;
 impl KubernetesEngine {
     /// The template of a container; `None`: it is gone, or another one has its name.
     pub(crate) async fn template(&self, id: &Id) -> Result<Option<PodTemplate>, EngineError> {
-        let read = read(self.cluster.templates.get(&id.template)).await;
+        let read = self
+            .cluster
+            .read(self.cluster.templates.get(&id.template))
+            .await;
         let template = found(read)?;
         Ok(template.filter(|template| template.metadata.uid.as_deref() == Some(id.uid.as_str())))
     }
@@ -39,7 +41,10 @@ impl KubernetesEngine {
     pub(crate) async fn named(&self, name: &str) -> Result<Option<PodTemplate>, EngineError> {
         let digest = names::name_digest(name);
         let params = ListParams::default().labels(&format!("{}={digest}", names::NAME_DIGEST));
-        let listed = read(self.cluster.templates.list(&params)).await?;
+        let listed = self
+            .cluster
+            .read(self.cluster.templates.list(&params))
+            .await?;
         let bears = |template: &PodTemplate| {
             super::read::annotation(&template.metadata, names::NAME) == Some(name)
         };
@@ -55,7 +60,7 @@ impl KubernetesEngine {
         template: &PodTemplate,
     ) -> Result<Option<Pod>, EngineError> {
         let name = names::pod_name(&super::read::labels(&template.metadata));
-        found(read(self.cluster.pods.get(&name)).await)
+        found(self.cluster.read(self.cluster.pods.get(&name)).await)
     }
 
     /// The Pod of a template.
@@ -72,7 +77,7 @@ impl KubernetesEngine {
         }
         let fields = format!("involvedObject.uid={}", pod.uid);
         let params = ListParams::default().fields(&fields).limit(EVENTS);
-        match read(self.cluster.events.list(&params)).await {
+        match self.cluster.read(self.cluster.events.list(&params)).await {
             Ok(events) => events.items,
             Err(error) => {
                 tracing::debug!(error = %schema::error::chain(&error), "the events of a Pod cannot be read");

@@ -19,7 +19,6 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::KubernetesEngine;
-use super::client::read;
 use super::convert::CONTAINER;
 use super::names::SELECTOR;
 use super::quantity;
@@ -147,7 +146,7 @@ impl KubernetesEngine {
             let list: List = self.cluster.client.request(request?).await?;
             Ok(list.items)
         };
-        read(call).await
+        self.cluster.read(call).await
     }
 }
 

@@ -14,7 +14,6 @@ use serde_json::json;
 use tracing::debug;
 
 use super::cache::Kind;
-use super::client::read;
 use super::failure::{found, from_client, within};
 use super::names::{self, Id};
 use super::objects::{END, exactly, is_ours, owner_of, pod_of};
@@ -294,7 +293,7 @@ impl KubernetesEngine {
                 }
             }
             // The watch has ended, or missed it.
-            match found(read(self.cluster.pods.get(name)).await)? {
+            match found(self.cluster.read(self.cluster.pods.get(name)).await)? {
                 Some(seen) if seen.metadata.uid.as_deref() == Some(uid) => last = seen,
                 _ => return Ok(last),
             }

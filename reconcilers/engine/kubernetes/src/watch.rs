@@ -14,13 +14,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta, WatchEvent, WatchParams};
 use kube::core::ObjectList;
-use schema::clock::SharedClock;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::cache::{Cache, Ended, Kind, Object, STALE};
-use super::failure::{from_client, from_status, within};
+use super::KubernetesEngine;
+use super::cache::{Ended, Kind, Object, STALE};
+use super::failure::{from_client, from_status};
 use super::names::SELECTOR;
 use super::run;
 use super::state::{PodState, Template, revision};
@@ -133,12 +132,7 @@ enum Break {
 
 /// Follows a kind of objects for ever. Ends of runs go to `ends`; one that finds no room is left out, and is then said to be
 /// removed by somebody.
-pub(crate) async fn follow<W: Watched>(
-    watched: W,
-    cache: &Cache,
-    clock: &SharedClock,
-    ends: &mpsc::Sender<Ended>,
-) {
+pub(crate) async fn follow<W: Watched>(watched: W, engine: &KubernetesEngine) {
     let mut delay = RETRY_FIRST;
     let mut from: Option<(String, Instant)> = None;
     loop {
@@ -146,7 +140,7 @@ pub(crate) async fn follow<W: Watched>(
             .as_ref()
             .is_none_or(|(_, listed)| listed.elapsed() >= LISTING_AGE);
         if due {
-            match list(&watched, cache, clock).await {
+            match list(&watched, engine).await {
                 Ok(version) => from = Some((version, Instant::now())),
                 Err(error) => {
                     warn!(kind = ?W::KIND, error = %schema::error::chain(&error), "the cluster cannot be listed");
@@ -160,7 +154,7 @@ pub(crate) async fn follow<W: Watched>(
             continue;
         };
         let began = Instant::now();
-        let broke = changes(&watched, version, cache, clock, ends).await;
+        let broke = changes(&watched, version, engine).await;
         let lasted = began.elapsed() > RETRY_MOST;
         if lasted {
             delay = RETRY_FIRST;
@@ -182,23 +176,23 @@ pub(crate) async fn follow<W: Watched>(
 }
 
 /// Lists everything and returns its version.
-async fn list<W: Watched>(
-    watched: &W,
-    cache: &Cache,
-    clock: &SharedClock,
-) -> Result<String, EngineError> {
+async fn list<W: Watched>(watched: &W, engine: &KubernetesEngine) -> Result<String, EngineError> {
     let mut objects = Vec::new();
     let mut params = ListParams::default().labels(SELECTOR).limit(PAGE);
     loop {
-        let page = async { Box::pin(watched.list(&params)).await.map_err(from_client) };
-        let page = within(PAGE_TIME, page).await?;
+        let page = engine
+            .cluster
+            .call_within(PAGE_TIME, watched.list(&params))
+            .await?;
         objects.extend(page.items.iter().filter_map(W::keep));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => {
                 let version = page.metadata.resource_version.unwrap_or_default();
                 let number = version.parse().unwrap_or(0);
-                cache.replace(W::KIND, objects, number, clock.now());
+                engine
+                    .cache
+                    .replace(W::KIND, objects, number, engine.clock.now());
                 return Ok(version);
             }
         }
@@ -209,19 +203,13 @@ async fn list<W: Watched>(
 async fn changes<W: Watched>(
     watched: &W,
     version: &mut String,
-    cache: &Cache,
-    clock: &SharedClock,
-    ends: &mpsc::Sender<Ended>,
+    engine: &KubernetesEngine,
 ) -> Break {
     let params = WatchParams::default()
         .labels(SELECTOR)
         .timeout(WATCH_SECONDS);
-    let opening = async {
-        Box::pin(watched.watch(&params, version))
-            .await
-            .map_err(from_client)
-    };
-    let mut stream = match within(PAGE_TIME, opening).await {
+    let opening = watched.watch(&params, version);
+    let mut stream = match engine.cluster.call_within(PAGE_TIME, opening).await {
         Ok(stream) => stream.map_err(from_client),
         Err(EngineError::Conflict(_)) => return Break::Expired,
         Err(error) => return Break::Failed(error),
@@ -230,16 +218,20 @@ async fn changes<W: Watched>(
         let event = match tokio::time::timeout(STALE, stream.next()).await {
             Err(_) => return Break::Failed(EngineError::Timeout(STALE)),
             Ok(None) => return Break::InTime,
-            Ok(Some(Err(error))) => return Break::Failed(error),
+            Ok(Some(Err(error))) => {
+                let broke = Err::<(), _>(error);
+                engine.cluster.note(&broke);
+                return broke.map_or_else(Break::Failed, |()| Break::InTime);
+            }
             Ok(Some(Ok(event))) => event,
         };
-        let now = clock.now();
+        let now = engine.clock.now();
         let (object, gone) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
             WatchEvent::Deleted(object) => (object, true),
             WatchEvent::Bookmark(bookmark) => {
                 *version = bookmark.metadata.resource_version;
-                cache.alive(W::KIND, version.parse().unwrap_or(0));
+                engine.cache.alive(W::KIND, version.parse().unwrap_or(0));
                 continue;
             }
             WatchEvent::Error(status) if status.code == 410 => return Break::Expired,
@@ -253,12 +245,12 @@ async fn changes<W: Watched>(
         match W::keep(&object) {
             Some(kept) if gone => {
                 if let Some(end) = W::end(&object, now) {
-                    let _ = ends.try_send(end);
+                    let _ = engine.ends.try_send(end);
                 }
-                cache.remove(W::KIND, &kept, number, now);
+                engine.cache.remove(W::KIND, &kept, number, now);
             }
-            Some(kept) => cache.update(W::KIND, kept, number, now),
-            None => cache.alive(W::KIND, number),
+            Some(kept) => engine.cache.update(W::KIND, kept, number, now),
+            None => engine.cache.alive(W::KIND, number),
         }
     }
 }
