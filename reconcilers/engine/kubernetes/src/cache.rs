@@ -217,7 +217,9 @@ impl Cache {
             Object::Template(template) => {
                 world.templates.insert(template.id.uid.clone(), *template);
             }
-            Object::Pod(pod) => {
+            Object::Pod(mut pod) => {
+                let known = world.pods.get(&pod.template);
+                pod.by_itself |= known.is_some_and(|it| it.uid == pod.uid && it.by_itself);
                 world.pods.insert(pod.template.clone(), *pod);
             }
         }
@@ -254,6 +256,13 @@ impl Cache {
                 },
             });
         }
+    }
+
+    /// Whether the agent of a Pod had ended before the end of the Pod was asked for.
+    pub(crate) fn ended_by_itself(&self, pod: &PodState) -> bool {
+        let world = self.world();
+        let known = world.pods.get(&pod.template);
+        known.is_some_and(|it| it.uid == pod.uid && it.by_itself)
     }
 
     /// The name of the object of a template's uid.

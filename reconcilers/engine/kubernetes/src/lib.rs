@@ -13,6 +13,7 @@ mod exec;
 mod failure;
 mod homes;
 mod images;
+mod log_lines;
 mod logs;
 mod names;
 mod network;

@@ -11,6 +11,7 @@ use kube::api::LogParams;
 
 use super::KubernetesEngine;
 use super::convert::CONTAINER;
+use super::log_lines::LinesSince;
 use super::reason::Progress;
 use super::state::PodState;
 
@@ -40,7 +41,11 @@ impl KubernetesEngine {
         match opened {
             Ok(reader) => {
                 let idle = (!options.follow).then_some(IDLE);
-                Ok(pieces(reader, idle))
+                let pieces = pieces(reader, idle);
+                Ok(match options.since {
+                    Some(since) => since_moment(pieces, LinesSince::new(since, options.timestamps)),
+                    None => pieces,
+                })
             }
             // It went between the two calls, or its node has not begun with it.
             Err(EngineError::NotFound(_)) => Ok(futures::stream::empty().boxed()),
@@ -53,15 +58,45 @@ impl KubernetesEngine {
 }
 
 fn params(options: &LogOptions) -> LogParams {
-    let since = options.since.map(schema::ids::Timestamp::as_millis);
+    let since = options.since.map(schema::ids::Timestamp::as_secs);
     LogParams {
         container: Some(CONTAINER.to_owned()),
         follow: options.follow,
-        since_time: since.and_then(|millis| Moment::from_millisecond(millis).ok()),
+        since_time: since.and_then(|seconds| Moment::from_second(seconds).ok()),
         tail_lines: options.tail.map(i64::from),
-        timestamps: options.timestamps,
+        timestamps: options.timestamps || options.since.is_some(),
         ..LogParams::default()
     }
+}
+
+/// The pieces of a log from a moment on.
+fn since_moment(pieces: EngineStream<LogChunk>, lines: LinesSince) -> EngineStream<LogChunk> {
+    let begun = Some((pieces, lines));
+    let shown = futures::stream::unfold(begun, |reading| async move {
+        let (mut pieces, mut lines) = reading?;
+        let piece = |bytes| {
+            Ok(LogChunk {
+                stderr: false,
+                bytes,
+            })
+        };
+        loop {
+            match pieces.next().await {
+                Some(Ok(read)) => {
+                    let bytes = lines.feed(read.bytes);
+                    if !bytes.is_empty() {
+                        return Some((piece(bytes), Some((pieces, lines))));
+                    }
+                }
+                Some(Err(error)) => return Some((Err(error), None)),
+                None => {
+                    let rest = lines.finish();
+                    return (!rest.is_empty()).then(|| (piece(rest), None));
+                }
+            }
+        }
+    });
+    shown.boxed()
 }
 
 /// The bytes of a log in bounded pieces; ends after the first error, or when nothing came for `idle`.

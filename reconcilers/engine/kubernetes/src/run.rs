@@ -1,9 +1,6 @@
 //! Runs of containers: what remains of a Pod once it is gone. Pure.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schema::ids::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +37,8 @@ impl Run {
         }
     }
 
-    /// The run of a Pod that has gone without our doing. `asked` is the time at which its end was asked for.
-    pub(crate) fn gone(self, asked: Option<Timestamp>, now: Timestamp) -> Self {
-        let by_itself = match (self.finished_at, asked) {
-            (Some(finished), Some(asked)) => finished < asked,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
+    /// The run of a Pod that has gone without our doing, after its agent had ended by itself or not.
+    pub(crate) fn gone(self, by_itself: bool, now: Timestamp) -> Self {
         let removed = (!by_itself).then_some(Loss::Removed);
         Self {
             finished_at: self.finished_at.or(Some(now)),
@@ -54,14 +46,6 @@ impl Run {
             ..self
         }
     }
-}
-
-/// The time at which the end of an object was asked for.
-pub(crate) fn asked_at(metadata: &ObjectMeta) -> Option<Timestamp> {
-    let by = metadata.deletion_timestamp.as_ref().map(moment)?;
-    let grace = metadata.deletion_grace_period_seconds.unwrap_or(0);
-    let grace = u64::try_from(grace).unwrap_or(0);
-    Some(by.minus(Duration::from_secs(grace)))
 }
 
 /// What a Pod tells of its run so far.

@@ -61,6 +61,8 @@ pub(crate) struct PodState {
     pub(crate) ready: Option<bool>,
     /// The time by which it should be gone, once its end was asked for.
     pub(crate) gone_by: Option<Timestamp>,
+    /// It had ended before its end was asked for.
+    pub(crate) by_itself: bool,
 }
 
 /// A moment of the cluster.
@@ -111,6 +113,7 @@ impl PodState {
         let status = pod.status.as_ref();
         let spec = pod.spec.as_ref();
         let node = spec.and_then(|spec| spec.node_name.clone());
+        let progress = reason::progress(pod);
         Some(Self {
             uid: metadata.uid.clone()?,
             name: metadata.name.clone()?,
@@ -121,7 +124,8 @@ impl PodState {
             ip: status
                 .and_then(|status| status.pod_ip.clone())
                 .filter(|ip| !ip.is_empty()),
-            progress: reason::progress(pod),
+            by_itself: progress == Progress::Ended && metadata.deletion_timestamp.is_none(),
+            progress,
             ready: ready(pod),
             gone_by: metadata.deletion_timestamp.as_ref().map(moment),
         })

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use engine::{CALL_TIMEOUT, ContainerSettings, EngineError};
+use engine::{ContainerSettings, EngineError};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
 use kube::api::{PostParams, WatchEvent, WatchParams};
@@ -14,7 +14,7 @@ use serde_json::json;
 use tracing::debug;
 
 use super::cache::Kind;
-use super::failure::{found, from_client, within};
+use super::failure::{found, from_client, from_status, within};
 use super::names::{self, Id};
 use super::objects::{END, exactly, is_ours, owner_of, pod_of};
 use super::reason::Progress;
@@ -28,6 +28,8 @@ const ATTEMPTS: u32 = 8;
 const SHORTEST_GRACE: Duration = Duration::from_secs(1);
 /// Time between two looks whether a Pod is gone.
 const LOOK: Duration = Duration::from_millis(500);
+/// Seconds after which the server ends a watch of one Pod.
+const WATCH_SECONDS: u32 = 60;
 
 impl KubernetesEngine {
     pub(crate) async fn create_container(
@@ -259,46 +261,48 @@ impl KubernetesEngine {
     /// Waits until a Pod is gone; returns it as it was last.
     async fn until_gone(&self, mut last: Pod, name: &str, uid: &str) -> Result<Pod, EngineError> {
         loop {
-            let params = WatchParams::default()
-                .fields(&format!("metadata.name={name}"))
-                .timeout(60);
-            let version = last.metadata.resource_version.clone().unwrap_or_default();
-            let opening = async {
-                let opened = self.cluster.watched_pods.watch(&params, &version);
-                Box::pin(opened).await.map_err(from_client)
-            };
-            match within(CALL_TIMEOUT, opening).await {
-                Ok(stream) => {
-                    let mut stream = stream.boxed();
-                    while let Some(Ok(event)) = stream.next().await {
-                        match event {
-                            WatchEvent::Added(seen) | WatchEvent::Modified(seen) => {
-                                if seen.metadata.uid.as_deref() != Some(uid) {
-                                    return Ok(last);
-                                }
-                                last = seen;
-                            }
-                            WatchEvent::Deleted(seen)
-                                if seen.metadata.uid.as_deref() == Some(uid) =>
-                            {
-                                return Ok(seen);
-                            }
-                            WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => {}
-                            WatchEvent::Error(_) => break,
-                        }
-                    }
-                }
-                Err(error) => {
-                    debug!(pod = name, error = %schema::error::chain(&error), "a Pod cannot be watched");
-                }
-            }
-            // The watch has ended, or missed it.
+            // A watch tells nothing of what was before it.
             match found(self.cluster.read(self.cluster.pods.get(name)).await)? {
                 Some(seen) if seen.metadata.uid.as_deref() == Some(uid) => last = seen,
                 _ => return Ok(last),
             }
-            tokio::time::sleep(LOOK).await;
+            match self.watch_end(&mut last, name, uid).await {
+                Ok(true) => return Ok(last),
+                Ok(false) => {}
+                Err(error) => {
+                    debug!(pod = name, error = %schema::error::chain(&error), "a Pod cannot be watched");
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
         }
+    }
+
+    /// Follows a Pod; returns true once it is gone, and false when the watch has ended before.
+    async fn watch_end(&self, last: &mut Pod, name: &str, uid: &str) -> Result<bool, EngineError> {
+        let params = WatchParams::default()
+            .fields(&format!("metadata.name={name}"))
+            .timeout(WATCH_SECONDS);
+        let version = last.metadata.resource_version.clone().unwrap_or_default();
+        let opening = self.cluster.watched_pods.watch(&params, &version);
+        let mut stream = self.cluster.read(opening).await?.boxed();
+        while let Some(event) = stream.next().await {
+            let (seen, gone) = match event.map_err(from_client)? {
+                WatchEvent::Added(seen) | WatchEvent::Modified(seen) => (seen, false),
+                WatchEvent::Deleted(seen) => (seen, true),
+                WatchEvent::Bookmark(_) => continue,
+                WatchEvent::Error(status) => return Err(from_status(&status)),
+            };
+            match (seen.metadata.uid.as_deref() == Some(uid), gone) {
+                (true, _) => *last = seen,
+                // Another Pod has its name already.
+                (false, false) => return Ok(true),
+                (false, true) => continue,
+            }
+            if gone {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes down the end of a run that nobody here has asked for, unless a later one is there.

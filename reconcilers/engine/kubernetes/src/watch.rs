@@ -21,7 +21,7 @@ use super::KubernetesEngine;
 use super::cache::{Ended, Kind, Object, STALE};
 use super::failure::{from_client, from_status};
 use super::names::SELECTOR;
-use super::run;
+use super::run::{self, Run};
 use super::state::{PodState, Template, revision};
 
 /// Objects of one answer.
@@ -51,8 +51,8 @@ pub(crate) trait Watched: Send + Sync {
     ) -> impl Future<Output = kube::Result<Changes<Self::Object>>> + Send;
     fn metadata(object: &Self::Object) -> &ObjectMeta;
     fn keep(object: &Self::Object) -> Option<Object>;
-    /// The end of a run that the last look at an object tells.
-    fn end(object: &Self::Object, now: schema::ids::Timestamp) -> Option<Ended>;
+    /// What the last look at an object tells of a run.
+    fn run(object: &Self::Object) -> Option<Run>;
 }
 
 type Changes<T> = futures::stream::BoxStream<'static, kube::Result<WatchEvent<T>>>;
@@ -81,7 +81,7 @@ impl Watched for Templates {
         Some(Object::Template(Box::new(template)))
     }
 
-    fn end(_: &Self::Object, _: schema::ids::Timestamp) -> Option<Ended> {
+    fn run(_: &Self::Object) -> Option<Run> {
         None
     }
 }
@@ -110,13 +110,8 @@ impl Watched for Pods {
         Some(Object::Pod(Box::new(pod)))
     }
 
-    fn end(object: &Pod, now: schema::ids::Timestamp) -> Option<Ended> {
-        let template = PodState::of(object)?.template;
-        let asked = run::asked_at(&object.metadata);
-        (!template.is_empty()).then(|| Ended {
-            template,
-            run: run::of(object).gone(asked, now),
-        })
+    fn run(object: &Pod) -> Option<Run> {
+        Some(run::of(object))
     }
 }
 
@@ -244,8 +239,12 @@ async fn changes<W: Watched>(
         }
         match W::keep(&object) {
             Some(kept) if gone => {
-                if let Some(end) = W::end(&object, now) {
-                    let _ = engine.ends.try_send(end);
+                if let (Object::Pod(pod), Some(run)) = (&kept, W::run(&object)) {
+                    let by_itself = engine.cache.ended_by_itself(pod);
+                    let _ = engine.ends.try_send(Ended {
+                        template: pod.template.clone(),
+                        run: run.gone(by_itself, now),
+                    });
                 }
                 engine.cache.remove(W::KIND, &kept, number, now);
             }

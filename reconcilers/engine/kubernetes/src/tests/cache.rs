@@ -158,3 +158,27 @@ async fn writer_waits_for_its_echo_and_not_for_ever() {
     cache.forgets_template("t1").await;
     assert_eq!(begun.elapsed(), Duration::from_millis(2100));
 }
+
+#[tokio::test(start_paused = true)]
+async fn end_before_a_deletion_is_remembered() {
+    let cache = Cache::default();
+    cache.replace(Kind::Pods, vec![pod_state(running())], 2, NOW);
+    let asked = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:02:00Z" } });
+    let ended = agent_status("Failed", json!({ "terminated": { "exitCode": 0 } }));
+    let mut both = ended.clone();
+    merge(&mut both, asked.clone());
+    let mut ending = running();
+    merge(&mut ending, asked);
+    let told = |steps: [&Value; 3]| {
+        cache.replace(Kind::Pods, vec![], 3, NOW);
+        for step in steps {
+            cache.update(Kind::Pods, pod_state(step.clone()), 4, NOW);
+        }
+        match pod_state(both.clone()) {
+            Object::Pod(pod) => cache.ended_by_itself(&pod),
+            Object::Template(_) => false,
+        }
+    };
+    assert!(told([&running(), &ended, &both]));
+    assert!(!told([&running(), &ending, &both]));
+}

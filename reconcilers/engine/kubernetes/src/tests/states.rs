@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{agent_status, id, merge, pod, settings, template_of};
 use crate::names::{LAST_RUN, STARTED};
-use crate::run::{self, Run};
+use crate::run::Run;
 use crate::state::{self, Loss, Template};
 
 const START: &str = "2026-01-01T00:01:00Z";
@@ -197,45 +197,24 @@ fn end_that_is_not_confirmed_is_a_lost_node() {
 }
 
 #[rstest::rstest]
-#[case::by_itself(
-    Some(3),
-    Some("2026-01-01T00:01:09Z"),
-    Some("2026-01-01T00:01:30Z"),
-    None
-)]
-#[case::by_hand(
-    Some(143),
-    Some("2026-01-01T00:01:31Z"),
-    Some("2026-01-01T00:01:30Z"),
-    Some(Loss::Removed)
-)]
-#[case::unseen(None, None, Some("2026-01-01T00:01:30Z"), Some(Loss::Removed))]
+#[case::by_itself(Some(3), true, None)]
+#[case::by_hand(Some(143), false, Some(Loss::Removed))]
+#[case::unseen(None, false, Some(Loss::Removed))]
 fn deletion_by_hand_is_told_from_an_exit(
     #[case] exit_code: Option<i64>,
-    #[case] finished: Option<&str>,
-    #[case] asked: Option<&str>,
+    #[case] by_itself: bool,
     #[case] expected: Option<Loss>,
 ) {
+    let finished_at = exit_code.map(|_| time("2026-01-01T00:01:09Z"));
     let run = Run {
         exit_code,
-        finished_at: finished.map(time),
+        finished_at,
         ..Run::default()
     };
     let now = time("2026-01-01T00:05:00Z");
-    let gone = run.gone(asked.map(time), now);
+    let gone = run.gone(by_itself, now);
     assert_eq!((gone.loss, gone.exit_code), (expected, exit_code));
-    assert_eq!(gone.finished_at, Some(finished.map_or(now, time)));
-}
-
-#[test]
-fn request_of_an_end_was_before_its_grace() {
-    let template = template_of(&settings(), &[]);
-    let patch = json!({ "metadata": {
-        "deletionTimestamp": "2026-01-01T00:01:30Z", "deletionGracePeriodSeconds": 30,
-    }});
-    let asked = run::asked_at(&pod(&template, patch).metadata);
-    assert_eq!(asked, Some(time("2026-01-01T00:01:00Z")));
-    assert_eq!(run::asked_at(&template.metadata), None);
+    assert_eq!(gone.finished_at, finished_at.or(Some(now)));
 }
 
 #[test]

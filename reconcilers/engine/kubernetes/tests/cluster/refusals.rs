@@ -214,7 +214,7 @@ async fn template_of_another_program_is_not_listed() {
     let stage = stage().await;
     let template: k8s_openapi::api::core::v1::PodTemplate = serde_json::from_value(json!({
         "metadata": { "name": "other", "labels": { "agentyard.io/owner": stage.namespace } },
-        "template": { "spec": { "containers": [] } },
+        "template": { "spec": { "containers": [{ "name": "x", "image": "x" }] } },
     }))
     .unwrap();
     stage

@@ -36,11 +36,13 @@ async fn agent_too_large_for_every_node_is_unschedulable() {
     let (id, message) = waits(&stage, &settings, Reason::Unschedulable).await;
     assert!(message.contains("Insufficient memory"), "{message}");
     // One that never ran is stopped at once.
+    let begun = tokio::time::Instant::now();
     stage
         .engine
         .stop(&id, Duration::from_secs(60))
         .await
         .unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(stage.see(&id).await.container.state, ContainerState::Exited);
     stage.strike().await;
 }
