@@ -93,8 +93,9 @@ impl KubernetesEngine {
             let creating = self.cluster.pods.create(&params, &wanted);
             match self.cluster.write(creating).await {
                 Ok(pod) => {
-                    self.note_start(&id).await?;
+                    // In this order: one that was started and has no Pod has ended.
                     self.cache.shows(Kind::Pods, revision(&pod.metadata)).await;
+                    self.note_start(&id).await?;
                     return Ok(());
                 }
                 Err(EngineError::NameTaken(_)) => {}

@@ -62,6 +62,8 @@ async fn memory_over_the_limit_is_told() {
 async fn pod_deleted_by_hand_is_a_removal() {
     let stage = stage().await;
     let id = stage.run("deleted", "u1").await;
+    // The agent installs its handler a moment after it was started.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     stage.hand(Hand::Stop(&stage.name("deleted"))).await;
     let ended = stage
         .until(&id, |seen| seen.container.state == ContainerState::Exited)
