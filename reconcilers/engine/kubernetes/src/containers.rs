@@ -155,23 +155,23 @@ impl Containers for KubernetesEngine {
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<String, EngineError> {
-        self.create_container(name, settings).await
+        Box::pin(self.create_container(name, settings)).await
     }
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
-        self.start_container(id).await
+        Box::pin(self.start_container(id)).await
     }
 
     async fn stop(&self, id: &str, grace: Duration) -> Result<(), EngineError> {
-        self.stop_container(id, grace).await
+        Box::pin(self.stop_container(id, grace)).await
     }
 
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
-        self.remove_container(id).await
+        Box::pin(self.remove_container(id)).await
     }
 
     async fn rename(&self, id: &str, name: &str) -> Result<(), EngineError> {
-        self.rename_container(id, name).await
+        Box::pin(self.rename_container(id, name)).await
     }
 
     async fn logs(
@@ -179,11 +179,11 @@ impl Containers for KubernetesEngine {
         id: &str,
         options: &LogOptions,
     ) -> Result<EngineStream<LogChunk>, EngineError> {
-        self.read_logs(id, options).await
+        Box::pin(self.read_logs(id, options)).await
     }
 
     async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
-        self.run_program(id, settings).await
+        Box::pin(self.run_program(id, settings)).await
     }
 
     async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError> {

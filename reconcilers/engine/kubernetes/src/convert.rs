@@ -224,7 +224,7 @@ fn resources(settings: &ContainerSettings, requested_percent: u8) -> Option<Reso
         limits.insert("memory".to_owned(), quantity::memory(memory));
         requests.insert("memory".to_owned(), quantity::memory(part(memory)));
     }
-    (!limits.is_empty()).then(|| ResourceRequirements {
+    (!limits.is_empty()).then_some(ResourceRequirements {
         claims: None,
         limits: Some(limits),
         requests: Some(requests),

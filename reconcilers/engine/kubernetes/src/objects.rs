@@ -123,10 +123,8 @@ impl KubernetesEngine {
 
 /// The template that owns a Pod.
 pub(crate) fn owner_of(pod: &Pod) -> Option<&OwnerReference> {
-    let owners = pod.metadata.owner_references.iter().flatten();
-    owners
-        .filter(|owner| owner.controller == Some(true) && owner.kind == "PodTemplate")
-        .next()
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true) && owner.kind == "PodTemplate")
 }
 
 /// The Pod of a template.

@@ -18,7 +18,7 @@ use super::convert::CONTAINER;
 use super::names::{self, Id};
 use super::reason::{self, Progress};
 use super::run::Run;
-use super::{read, run};
+use super::{objects, read, run};
 
 /// Time after which a Pod that should have ended is said to be on a lost node.
 const OVERDUE: Duration = Duration::from_secs(60);
@@ -105,11 +105,7 @@ impl PodState {
     /// What is remembered of a Pod; `None`: the API left out what every Pod has.
     pub(crate) fn of(pod: &Pod) -> Option<Self> {
         let metadata = &pod.metadata;
-        let owners = metadata.owner_references.iter().flatten();
-        let template = owners
-            .filter(|owner| owner.controller == Some(true) && owner.kind == "PodTemplate")
-            .map(|owner| owner.uid.clone())
-            .next();
+        let template = objects::owner_of(pod).map(|owner| owner.uid.clone());
         let status = pod.status.as_ref();
         let spec = pod.spec.as_ref();
         let node = spec.and_then(|spec| spec.node_name.clone());

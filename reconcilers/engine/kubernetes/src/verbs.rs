@@ -85,7 +85,7 @@ impl KubernetesEngine {
         // The second turn is for a Pod that came between two calls.
         for _ in 0..2 {
             if let Some(pod) = self.user_pod(&template).await?
-                && self.make_way(&id, &known, &pod).await?
+                && Box::pin(self.make_way(&id, &known, &pod)).await?
             {
                 return Ok(());
             }
@@ -138,7 +138,9 @@ impl KubernetesEngine {
                 if let Some(owner) = owner.filter(|_| !is_own) {
                     self.note_run(&owner, &run::of(pod)).await?;
                 }
-                self.end_pod(pod, SHORTEST_GRACE).await.map(|_| false)
+                Box::pin(self.end_pod(pod, SHORTEST_GRACE))
+                    .await
+                    .map(|_| false)
             }
             _ if !is_own => Err(EngineError::Conflict(format!(
                 "another container of the user runs as {}",
@@ -188,7 +190,7 @@ impl KubernetesEngine {
         if before.loss.is_none() {
             self.note_run(&id, &before).await?;
         }
-        let last = self.end_pod(&pod, grace.max(SHORTEST_GRACE)).await?;
+        let last = Box::pin(self.end_pod(&pod, grace.max(SHORTEST_GRACE))).await?;
         let run = ended(run::of(&last), &before, self.clock.now());
         self.note_run(&id, &run).await
     }
@@ -201,7 +203,7 @@ impl KubernetesEngine {
             return Ok(());
         };
         if let Some(pod) = self.own_pod(&template).await? {
-            self.end_pod(&pod, SHORTEST_GRACE).await?;
+            Box::pin(self.end_pod(&pod, SHORTEST_GRACE)).await?;
         }
         let params = exactly(&id.uid);
         let deleting = self.cluster.templates.delete(&id.template, &params);
