@@ -76,7 +76,7 @@ long-lints:
 	$(CARGO) clippy --workspace --lib --bins -- -D warnings
 	for crate in schema engine engine-docker reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
 
-# The engine's contract and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
+# The engine's contract and the main job with the newer engine of Debian 13, which is installed beside this system.
 DEBIAN_13 = target/debian-13
 test-newer-engine: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/13
 test-newer-engine: export AGENTYARD_TEST_DOCKERD_ROOT = $(CURDIR)/$(DEBIAN_13)

@@ -141,10 +141,10 @@ reasons! {
     NotReady => AUTOMATIC, "Wait; read the container's log if it does not become ready.",
         "the readiness check is repeated";
     /// The container engine cannot be reached.
-    EngineUnavailable => AUTOMATIC, "Start the container engine or correct --docker-host; recovery is automatic.",
+    EngineUnavailable => AUTOMATIC, "Start the container engine or correct its address, as engine/local says; recovery is automatic.",
         "the connection to the engine is retried";
-    /// The container engine speaks an API older than 1.41.
-    EngineTooOld => MANUAL, "Upgrade the engine to Docker 20.10 (API 1.41) or newer.",
+    /// The container engine speaks an API that is too old.
+    EngineTooOld => MANUAL, "Upgrade the engine to the version that the message names, or newer.",
         "the engine's version is checked again";
     /// The engine sees another data directory than the service does.
     DataDirMismatch => MANUAL, "Set --engine-data-dir to the path of the data directory on the engine's host.",

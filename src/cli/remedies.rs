@@ -98,8 +98,7 @@ fn every_command_in_a_text_of_the_code_exists() {
         "src",
         "api/src",
         "reconcilers/src",
-        "reconcilers/engine/src",
-        "reconcilers/engine/docker/src",
+        "reconcilers/engine",
         "schema/src",
     ] {
         collect_sources(&root.join(folder), &mut files);

@@ -1,11 +1,11 @@
 //! The agents' listener on the gateway of their network, which may come, go and change.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::server::{Listener, Server, Surface};
-use engine::AgentAddress;
+use engine::{AgentAddress, Reach};
 use reconcilers::shared::view::EngineView;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -72,8 +72,10 @@ async fn pause(shutdown: &CancellationToken, time: Duration) {
 }
 
 fn gateway(view: &EngineView) -> Option<SocketAddr> {
-    let address: IpAddr = view.network()?.gateway?.parse().ok()?;
-    Some(SocketAddr::new(address, AGENT_PORT))
+    match view.compute().network.agents_reach_us(&view.network()?)? {
+        Reach::Gateway(ip) => Some(SocketAddr::new(ip, AGENT_PORT)),
+        Reach::Url(_) => None,
+    }
 }
 
 /// Waits until the gateway is elsewhere. A lost engine moves nothing.

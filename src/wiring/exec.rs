@@ -55,7 +55,7 @@ impl ContainerExec for Ports {
         let control = Control {
             engine,
             container: container.id,
-            exec: exec.id,
+            exec: exec.control,
             mark: settings.mark.clone(),
             tty: settings.tty,
         };
@@ -74,7 +74,7 @@ impl ContainerExec for Ports {
 struct Control {
     engine: Arc<dyn Containers>,
     container: String,
-    exec: String,
+    exec: Arc<dyn engine::ExecControl>,
     mark: String,
     tty: bool,
 }
@@ -84,7 +84,7 @@ impl Control {
     async fn wait(&self, limit: Duration) -> Result<Option<i64>, EngineError> {
         let asking = async {
             loop {
-                if let Some(code) = self.engine.exec_exit_code(&self.exec).await? {
+                if let Some(code) = self.exec.exit_code().await? {
                     return Ok(Some(code));
                 }
                 sleep(ASK_EVERY).await;
@@ -120,7 +120,7 @@ impl ExecControl for Control {
         }
         // The engine refuses it while the program is being started.
         for _ in 0..10 {
-            match timeout(SIGNAL, self.engine.resize_exec(&self.exec, columns, rows)).await {
+            match timeout(SIGNAL, self.exec.resize(columns, rows)).await {
                 Ok(Err(EngineError::Conflict(_) | EngineError::Internal(_))) => {
                     sleep(ASK_EVERY).await;
                 }

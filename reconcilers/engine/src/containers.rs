@@ -68,12 +68,6 @@ pub trait Containers: Send + Sync + 'static {
     /// so, and it ends with code 126 or 127. Dropping the result does not end it.
     async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError>;
 
-    /// Gives the terminal of a program another size.
-    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError>;
-
-    /// The code with which a program has ended; `None` while it runs.
-    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError>;
-
     /// One sample of a running container's resource use; `None` when it does not run.
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
 

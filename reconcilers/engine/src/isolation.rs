@@ -13,6 +13,15 @@ pub struct AgentAddress {
     pub port: u16,
 }
 
+/// Where agents find the service when no address is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// At this address of the host that is the gateway of their network, at the port of [`AgentAddress`].
+    Gateway(IpAddr),
+    /// At this URL, which the engine has for them.
+    Url(String),
+}
+
 /// The hosts and networks that agents are to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation {

@@ -2,7 +2,7 @@
 //!
 //! [`Compute`] is one engine: a few small traits of idempotent verbs over plain data, split by the callers that need them.
 //! No type of an engine's client library appears here, and nothing here says which engine it is, so a second kind of engine
-//! is a second crate beside `engine-docker` that passes the same contract suite.
+//! is another crate below this one that passes the same contract suite.
 //!
 //! Contract, for every implementation:
 //! - *Already so is success*: starting what runs, stopping what stands, removing what is gone.
@@ -47,13 +47,13 @@ pub use compute::{Compute, EngineFacts};
 pub use containers::Containers;
 pub use error::EngineError;
 pub use event::EngineEvent;
-pub use exec::Exec;
+pub use exec::{Exec, ExecControl};
 pub use firewall::{FirewallError, Found, HostFirewall, HostRules};
 pub use foreign::ForeignOwner;
 pub use homes::{HomeMounts, ImageHome, PROBE_FILE, PROBE_FOLDER, Proof};
 pub use images::Images;
 pub use info::{EngineInfo, Limits};
-pub use isolation::{AgentAddress, Isolation};
+pub use isolation::{AgentAddress, Isolation, Reach};
 pub use labels::{LABEL_GENERATION, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID};
 pub use log::LogChunk;
 pub use metered::Metered;

@@ -1,5 +1,6 @@
 //! An engine whose calls are counted and timed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{
     AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
-    EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, HostFirewall,
-    HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network, NetworkSettings,
-    PullEvent, RegistryCredentials, Sample, Stats,
+    EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecControl, ExecSettings,
+    HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network,
+    NetworkSettings, PullEvent, Reach, RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.
@@ -131,15 +132,11 @@ impl<E: Containers> Containers for Metered<E> {
     }
 
     async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
-        measured("exec", self.0.exec(id, settings)).await
-    }
-
-    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError> {
-        measured("resize_exec", self.0.resize_exec(exec, columns, rows)).await
-    }
-
-    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
-        measured("exec_exit_code", self.0.exec_exit_code(exec)).await
+        let exec = measured("exec", self.0.exec(id, settings)).await?;
+        Ok(Exec {
+            control: Arc::new(MeteredControl(exec.control)),
+            ..exec
+        })
     }
 
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
@@ -206,6 +203,10 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
         self.0.is_as_desired(network, subnet)
     }
 
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
+        self.0.agents_reach_us(network)
+    }
+
     fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {
         self.0.host_rules(network, isolation)
     }
@@ -232,5 +233,19 @@ impl<E: ContainerFiles> ContainerFiles for Metered<E> {
         path: &str,
     ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
         measured("read_tree", self.0.read_tree(id, path)).await
+    }
+}
+
+/// Counts the calls about one program.
+struct MeteredControl(Arc<dyn ExecControl>);
+
+#[async_trait]
+impl ExecControl for MeteredControl {
+    async fn resize(&self, columns: u16, rows: u16) -> Result<(), EngineError> {
+        measured("resize_exec", self.0.resize(columns, rows)).await
+    }
+
+    async fn exit_code(&self) -> Result<Option<i64>, EngineError> {
+        measured("exec_exit_code", self.0.exit_code()).await
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, LABEL_OWNER, Network};
+use super::{
+    EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, LABEL_OWNER, Network, Reach,
+};
 
 /// Name of the agents' network: one on which they reach neither each other nor, as configured, what is around them.
 pub const NETWORK: &str = "agentyard";
@@ -66,6 +68,9 @@ pub trait AgentNetwork: Send + Sync + 'static {
 
     /// Removes a network; success when it is gone; [`EngineError::Conflict`] while containers use it.
     async fn remove_network(&self, id: &str) -> Result<(), EngineError>;
+
+    /// Returns where agents on this network find the service when no address is configured; `None` while that is not known. Pure.
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach>;
 
     /// Returns the rules that have to be in the host's packet filter before an agent starts on this network; `None` when it
     /// needs none: agents may reach everything, or the engine itself keeps them from what they may not. Pure.

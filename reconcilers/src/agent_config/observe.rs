@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use engine::NetworkState;
+use engine::{NetworkState, Reach};
 use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::Reason;
@@ -258,9 +258,11 @@ impl AgentConfigReconciler {
         let network = self.shared.view.network();
         let subnet = config.get(&keys::container::NETWORK_SUBNET);
         let state = self.shared.network_state(network.as_ref(), &subnet);
-        let gateway = network.and_then(|network| network.gateway?.parse().ok());
-        match (state, gateway) {
-            (NetworkState::AsDesired, Some(gateway)) => at(gateway),
+        let engine = &self.shared.compute.network;
+        let reach = network.and_then(|network| engine.agents_reach_us(&network));
+        match (state, reach) {
+            (NetworkState::AsDesired, Some(Reach::Gateway(ip))) => at(ip),
+            (NetworkState::AsDesired, Some(Reach::Url(url))) => Ok(Some(url)),
             (state, _) => Err(match (self.shared.view.connection(), state) {
                 (Connection::Unusable(Reason::Pending, _), _) => NoAddress::NotConnected,
                 (Connection::Unavailable(_) | Connection::Unusable(..), _) => {

@@ -144,6 +144,7 @@ impl Reconciler for EngineReconciler {
             generation: engine.generation,
             owner: self.shared.view.owner().to_owned(),
             connection: self.shared.view.connection(),
+            facts: self.shared.compute.facts,
             subnet: config.get(&keys::container::NETWORK_SUBNET),
             network: None,
             network_state: NetworkState::Missing,

@@ -1,7 +1,8 @@
 //! Decides what to do next on the engine. Pure.
 
 use engine::{
-    FirewallError, Found, HostRules, LABEL_OWNER, NETWORK, Network, NetworkSettings, NetworkState,
+    EngineFacts, FirewallError, Found, HostRules, LABEL_OWNER, NETWORK, Network, NetworkSettings,
+    NetworkState,
 };
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
@@ -20,6 +21,8 @@ pub struct Snapshot {
     pub owner: String,
     /// Whether the engine can be used.
     pub connection: Connection,
+    /// Words of the engine.
+    pub facts: EngineFacts,
     /// The subnet that is wanted.
     pub subnet: String,
     /// The network of our name, as it is.
@@ -90,7 +93,8 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
     match &snapshot.connection {
         Connection::Up => {}
         Connection::Unavailable(why) => {
-            return say(describe_absence(Reason::EngineUnavailable, why));
+            let message = format!("{why}; {}", snapshot.facts.unreachable);
+            return say(describe_absence(Reason::EngineUnavailable, &message));
         }
         Connection::Unusable(reason, why) => return say(describe_absence(*reason, why)),
     }
@@ -197,6 +201,26 @@ mod tests {
 
     use super::*;
 
+    const FACTS: EngineFacts = EngineFacts {
+        name: "an engine",
+        unreachable: "start it, or correct --its-address",
+    };
+
+    #[test]
+    fn engine_that_is_away_is_told_with_its_own_remedy() {
+        let mut snapshot = snapshot(Ok(Found::Nothing), None);
+        snapshot.connection = Connection::Unavailable("nobody answers".to_owned());
+        let ready = &plan(&snapshot).conditions[0];
+        assert_eq!(
+            (ready.status, ready.reason, ready.message.as_str()),
+            (
+                ConditionStatus::Unknown,
+                Reason::EngineUnavailable,
+                "nobody answers; start it, or correct --its-address"
+            )
+        );
+    }
+
     fn rules() -> HostRules {
         HostRules {
             bridge: "br-0123456789ab".to_owned(),
@@ -213,6 +237,7 @@ mod tests {
             generation: Generation(1),
             owner: "me".to_owned(),
             connection: Connection::Up,
+            facts: FACTS,
             subnet: "10.88.0.0/16".to_owned(),
             network: Some(Network {
                 id: "0123456789abcdef".to_owned(),

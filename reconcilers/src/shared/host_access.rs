@@ -188,7 +188,7 @@ impl HostAccess {
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use engine::{EngineError, HostFirewall, Network, NetworkSettings};
+    use engine::{EngineError, HostFirewall, Network, NetworkSettings, Reach};
 
     use super::*;
 
@@ -211,6 +211,10 @@ mod tests {
 
         async fn remove_network(&self, _: &str) -> Result<(), EngineError> {
             Ok(())
+        }
+
+        fn agents_reach_us(&self, _: &Network) -> Option<Reach> {
+            None
         }
 
         fn host_rules(&self, _: &Network, _: &Isolation) -> Option<HostRules> {

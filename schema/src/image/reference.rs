@@ -101,7 +101,7 @@ impl FromStr for ImageReference {
                 })
         };
         let parsed: Reference = read(text)?;
-        // `A/b` is read as a registry of one word, and then put below Docker Hub's, where it is no name.
+        // `A/b` is read as a registry of one word, and then put below docker.io, where it is no name.
         read(&parsed.whole())?;
         Ok(Self(parsed))
     }

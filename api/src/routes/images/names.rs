@@ -43,7 +43,7 @@ pub(in crate::routes) async fn managed(
 }
 
 /// A reference, or a tag of the managed repository. A text without `/`, `:` and `@` that can be a tag
-/// is one: `v1.2`, but also `latest`; the image `busybox` of Docker Hub is `library/busybox`.
+/// is one: `v1.2`, but also `latest`; the image `busybox` of docker.io is `library/busybox`.
 pub(super) fn reference(
     field: &str,
     text: &str,

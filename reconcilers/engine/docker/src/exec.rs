@@ -4,10 +4,14 @@
 //! like one: a program could announce 4 GiB. So the connection of a program is one of ours, and its bytes are cut by
 //! [`FrameDecoder`].
 
+use std::pin::Pin;
+
+use async_trait::async_trait;
 use bollard::Docker;
+use bollard::exec::ResizeExecOptions;
 use bollard::models::ExecConfig;
 use bytes::Bytes;
-use engine::{EngineError, Exec, ExecSettings};
+use engine::{EngineError, EngineStream, ExecControl, ExecSettings, LogChunk};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
@@ -15,12 +19,14 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWrite;
 
 use super::connect::{DockerHost, TlsFiles};
 use super::dial::{bytes_of, dial};
 use super::failure::{MESSAGE_LIMIT, from_answer, from_client};
 use super::frames::FrameDecoder;
-use super::real::pieces;
+use super::real::{DockerEngine, pieces};
+use super::request;
 
 /// Variable by which the processes of one program are found.
 pub(super) const MARK: &str = "AGENTYARD_EXEC";
@@ -58,6 +64,48 @@ pub(super) fn create(
     creating.boxed()
 }
 
+/// Input and output of a program.
+type Ends = (Pin<Box<dyn AsyncWrite + Send>>, EngineStream<LogChunk>);
+
+/// A program that was started.
+pub(super) struct Program {
+    engine: DockerEngine,
+    id: String,
+}
+
+impl Program {
+    pub(super) fn new(engine: DockerEngine, id: String) -> Self {
+        Self { engine, id }
+    }
+}
+
+#[async_trait]
+impl ExecControl for Program {
+    async fn resize(&self, columns: u16, rows: u16) -> Result<(), EngineError> {
+        let id = request::word(&self.id)?;
+        let size = ResizeExecOptions {
+            height: rows,
+            width: columns,
+        };
+        let resized = self
+            .engine
+            .call(async |docker| docker.resize_exec(id, size).await);
+        resized.await
+    }
+
+    async fn exit_code(&self) -> Result<Option<i64>, EngineError> {
+        let id = request::word(&self.id)?;
+        let inspected = self
+            .engine
+            .call(async |docker| docker.inspect_exec(id).await);
+        let found = inspected.await?;
+        match found.running {
+            Some(true) => Ok(None),
+            _ => Ok(found.exit_code),
+        }
+    }
+}
+
 /// Starts the program `id` on a connection of its own.
 ///
 /// # Errors
@@ -67,7 +115,7 @@ pub(super) fn start(
     version: String,
     id: String,
     tty: bool,
-) -> BoxFuture<'static, Result<Exec, EngineError>> {
+) -> BoxFuture<'static, Result<Ends, EngineError>> {
     start_on(address, version, id, tty).boxed()
 }
 
@@ -80,7 +128,7 @@ async fn start_on(
     version: String,
     id: String,
     tty: bool,
-) -> Result<Exec, EngineError> {
+) -> Result<Ends, EngineError> {
     let wire = dial(address).await?;
     let (mut sender, serving) = http1::handshake(TokioIo::new(wire)).await.map_err(away)?;
     let body = serde_json::json!({ "Detach": false, "Tty": tty }).to_string();
@@ -112,11 +160,8 @@ async fn start_on(
         true => FrameDecoder::unframed(),
         false => FrameDecoder::framed(),
     };
-    Ok(Exec {
-        id,
-        input: Box::pin(input),
-        output: pieces(bytes_of(output, AT_ONCE), decoder, None).boxed(),
-    })
+    let output = pieces(bytes_of(output, AT_ONCE), decoder, None);
+    Ok((Box::pin(input), output.boxed()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use engine::{
-    AgentNetwork, EngineError, HostFirewall, HostRules, Isolation, Network, NetworkSettings,
+    AgentNetwork, EngineError, HostFirewall, HostRules, Isolation, Network, NetworkSettings, Reach,
 };
 
 use super::real::{DockerEngine, found};
@@ -44,6 +44,11 @@ impl AgentNetwork for DockerEngine {
         network.subnet.as_deref() == Some(subnet)
             && network.driver == "bridge"
             && !network.inter_container_traffic
+    }
+
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
+        let gateway = network.gateway.as_ref()?.parse().ok()?;
+        Some(Reach::Gateway(gateway))
     }
 
     fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {

@@ -3,11 +3,11 @@
 //! Source for the verbs, fields and status codes: the Docker Engine API reference, version 1.41.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::Docker;
-use bollard::exec::ResizeExecOptions;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, EventsOptionsBuilder, ListContainersOptionsBuilder,
     RemoveContainerOptionsBuilder, RenameContainerOptionsBuilder, StatsOptionsBuilder,
@@ -55,10 +55,10 @@ impl From<Unresponsive> for EngineError {
     }
 }
 
-/// A Docker Engine.
-#[derive(Debug)]
+/// A Docker Engine. Clones share its connection.
+#[derive(Debug, Clone)]
 pub struct DockerEngine {
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     /// Whether it answered the last ping.
     responsive: watch::Sender<bool>,
     pub(super) call_timeout: Duration,
@@ -71,7 +71,7 @@ impl DockerEngine {
     /// The engine at `host`, behind TLS when certificates are given. Connects at the first call.
     pub fn new(host: DockerHost, tls: Option<TlsFiles>) -> Self {
         Self {
-            connection: Connection::new(host, tls),
+            connection: Arc::new(Connection::new(host, tls)),
             responsive: watch::Sender::new(true),
             call_timeout: CALL_TIMEOUT,
             pull_idle_timeout: PULL_IDLE_TIMEOUT,
@@ -301,29 +301,18 @@ impl Containers for DockerEngine {
         let creating = exec::create(docker.clone(), id.to_owned(), exec::config(settings));
         let created = within(self.call_timeout, creating).await?;
         let version = format!("v{}.{}", version.major_version, version.minor_version);
-        let start = exec::start(self.connection.address(), version, created, settings.tty);
-        within(self.call_timeout, start).await
-    }
-
-    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError> {
-        let exec = request::word(exec)?;
-        let size = ResizeExecOptions {
-            height: rows,
-            width: columns,
-        };
-        self.call(async |docker| docker.resize_exec(exec, size).await)
-            .await
-    }
-
-    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
-        let exec = request::word(exec)?;
-        let found = self
-            .call(async |docker| docker.inspect_exec(exec).await)
-            .await?;
-        match found.running {
-            Some(true) => Ok(None),
-            _ => Ok(found.exit_code),
-        }
+        let start = exec::start(
+            self.connection.address(),
+            version,
+            created.clone(),
+            settings.tty,
+        );
+        let (input, output) = within(self.call_timeout, start).await?;
+        Ok(Exec {
+            input,
+            output,
+            control: Arc::new(exec::Program::new(self.clone(), created)),
+        })
     }
 
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {

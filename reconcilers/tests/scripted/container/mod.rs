@@ -3,6 +3,7 @@
 mod converge;
 mod ends;
 mod faults;
+mod golden;
 mod images;
 mod properties;
 mod quota;

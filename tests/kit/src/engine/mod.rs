@@ -24,8 +24,8 @@ use engine::{
     AgentNetwork, Compute, Container, ContainerDetails, ContainerFiles, ContainerSettings,
     Containers, EngineError, EngineEvent, EngineFacts, EngineInfo, EngineStream, Exec,
     ExecSettings, HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions,
-    Network, NetworkSettings, PING_LIMIT, PullEvent, RegistryCredentials, Sample, Stats, drift,
-    tagged,
+    Network, NetworkSettings, PING_LIMIT, PullEvent, Reach, RegistryCredentials, Sample, Stats,
+    drift, tagged,
 };
 use futures::StreamExt;
 use schema::clock::SharedClock;
@@ -401,14 +401,6 @@ impl Containers for FakeEngine {
         Err(no_programs())
     }
 
-    async fn resize_exec(&self, _: &str, _: u16, _: u16) -> Result<(), EngineError> {
-        Err(no_programs())
-    }
-
-    async fn exec_exit_code(&self, _: &str) -> Result<Option<i64>, EngineError> {
-        Err(no_programs())
-    }
-
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
         self.call(Verb::Stats, async {
             let mut world = self.world();
@@ -513,6 +505,11 @@ impl AgentNetwork for FakeEngine {
 
     fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
         network.subnet.as_deref() == Some(subnet) && !network.inter_container_traffic
+    }
+
+    fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
+        let gateway = network.gateway.as_ref()?.parse().ok()?;
+        Some(Reach::Gateway(gateway))
     }
 
     fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {

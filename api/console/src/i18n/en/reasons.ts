@@ -18,9 +18,9 @@ export const reasons: ReasonTexts = {
   NotReady: ['Started, but not ready yet', 'Wait a moment. If it does not become ready, read the log.'],
   EngineUnavailable: [
     'The container engine cannot be reached',
-    'Start the engine or correct --docker-host; everything goes on by itself then.',
+    'Start the engine or correct its address, as engine/local says; everything goes on by itself then.',
   ],
-  EngineTooOld: ['The container engine is too old', 'Upgrade it to Docker 20.10 (API 1.41) or newer.'],
+  EngineTooOld: ['The container engine is too old', 'Upgrade it to the version that the message names, or newer.'],
   DataDirMismatch: [
     'The engine sees another data directory',
     'Set --engine-data-dir to the path of the data directory on the engine’s host.',
