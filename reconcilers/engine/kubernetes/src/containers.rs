@@ -186,14 +186,6 @@ impl Containers for KubernetesEngine {
         Box::pin(self.run_program(id, settings)).await
     }
 
-    async fn resize_exec(&self, exec: &str, columns: u16, rows: u16) -> Result<(), EngineError> {
-        self.sessions.resize(exec, columns, rows).await
-    }
-
-    async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
-        self.sessions.code(exec)
-    }
-
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
         self.read_stats(id).await
     }

@@ -1,18 +1,17 @@
 //! Programs in containers, beside the agents.
 //!
 //! The API gives such a program no variables, so `env` of the image sets them: an image without it runs no programs. The exit code
-//! comes at the end of the program's own connection, and is remembered for who asks later.
+//! comes at the end of the program's own connection, after its output.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use engine::{EngineError, EngineStream, Exec, ExecSettings, LogChunk};
+use engine::{EngineError, EngineStream, Exec, ExecControl, ExecSettings, LogChunk};
 use futures::channel::mpsc;
 use futures::{SinkExt, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{AttachParams, AttachedProcess, TerminalSize};
-use schema::ids::Uid;
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
@@ -24,92 +23,34 @@ use super::state::PodState;
 
 /// Variable by which the processes of one program are found.
 const MARK: &str = "AGENTYARD_EXEC";
-/// Programs that are remembered after their end.
-const REMEMBERED: usize = 1000;
 /// Exit code of a program that could not be run.
 const NOT_RUN: i64 = 126;
 
+/// Terminal and end of a program.
 #[derive(Debug)]
-struct Session {
+struct Control {
     size: Option<mpsc::Sender<TerminalSize>>,
-    code: Option<i64>,
+    code: Arc<OnceLock<i64>>,
 }
 
-/// Programs that run, and those that ended last.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Sessions(Arc<Mutex<Known>>);
-
-#[derive(Debug, Default)]
-struct Known {
-    sessions: BTreeMap<String, Session>,
-    ended: VecDeque<String>,
-}
-
-impl Sessions {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&self, id: &str, size: Option<mpsc::Sender<TerminalSize>>) {
-        let session = Session { size, code: None };
-        self.known().sessions.insert(id.to_owned(), session);
-    }
-
-    fn end(&self, id: &str, code: i64) {
-        let mut known = self.known();
-        let Some(session) = known.sessions.get_mut(id) else {
-            return;
-        };
-        session.size = None;
-        session.code = Some(code);
-        known.ended.push_back(id.to_owned());
-        if known.ended.len() > REMEMBERED
-            && let Some(oldest) = known.ended.pop_front()
-        {
-            known.sessions.remove(&oldest);
-        }
-    }
-
-    /// The exit code; `None` while it runs.
-    pub(crate) fn code(&self, id: &str) -> Result<Option<i64>, EngineError> {
-        match self.known().sessions.get(id) {
-            Some(session) => Ok(session.code),
-            None => Err(EngineError::NotFound(format!("there is no program {id}"))),
-        }
-    }
-
-    pub(crate) async fn resize(
-        &self,
-        id: &str,
-        width: u16,
-        height: u16,
-    ) -> Result<(), EngineError> {
-        let size = match self.known().sessions.get(id) {
-            Some(session) => session.size.clone(),
-            None => return Err(EngineError::NotFound(format!("there is no program {id}"))),
-        };
-        let Some(mut size) = size else {
+#[async_trait]
+impl ExecControl for Control {
+    async fn resize(&self, columns: u16, rows: u16) -> Result<(), EngineError> {
+        let Some(mut size) = self.size.clone() else {
             return Ok(());
         };
         // It may have ended meanwhile.
-        let _ = size.send(TerminalSize { width, height }).await;
+        let _ = size
+            .send(TerminalSize {
+                width: columns,
+                height: rows,
+            })
+            .await;
         Ok(())
     }
-}
 
-/// Forgets a program whose output nobody reads to its end.
-struct Guard {
-    sessions: Sessions,
-    id: String,
-    /// Keeps the connection.
-    process: Option<AttachedProcess>,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if self.process.is_some() {
-            self.sessions.end(&self.id, NOT_RUN);
-        }
+    async fn exit_code(&self) -> Result<Option<i64>, EngineError> {
+        Ok(self.code.get().copied())
     }
 }
 
@@ -145,14 +86,20 @@ impl KubernetesEngine {
             .cluster
             .read(self.cluster.pods.exec(&pod.name, command, &params))
             .await?;
-        let id = Uid::random().to_string();
-        self.sessions.open(&id, process.terminal_size());
+        let code = Arc::new(OnceLock::new());
+        let control = Arc::new(Control {
+            size: process.terminal_size(),
+            code: Arc::clone(&code),
+        });
         let input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>> = match process.stdin() {
             Some(input) => Box::pin(input),
             None => Box::pin(tokio::io::sink()),
         };
-        let output = output(process, self.sessions.clone(), id.clone());
-        Ok(Exec { id, input, output })
+        Ok(Exec {
+            input,
+            output: output(process, code),
+            control,
+        })
     }
 }
 
@@ -166,23 +113,19 @@ fn command(settings: &ExecSettings) -> Vec<String> {
 }
 
 /// Both outputs of a program; at their end its exit code is noted, and its words if it was not run.
-fn output(mut process: AttachedProcess, sessions: Sessions, id: String) -> EngineStream<LogChunk> {
+fn output(mut process: AttachedProcess, code: Arc<OnceLock<i64>>) -> EngineStream<LogChunk> {
     let stdout = bytes(process.stdout(), false);
     let stderr = bytes(process.stderr(), true);
     let status = process.take_status();
-    let mut guard = Guard {
-        sessions,
-        id,
-        process: Some(process),
-    };
     let end = async move {
         let status = match status {
             Some(status) => status.await,
             None => None,
         };
-        let (code, words) = exit(status.as_ref());
-        guard.process = None;
-        guard.sessions.end(&guard.id, code);
+        // The connection is held until here.
+        drop(process);
+        let (ended_with, words) = exit(status.as_ref());
+        let _ = code.set(ended_with);
         words.map(|words| {
             Ok(LogChunk {
                 stderr: true,
@@ -288,20 +231,5 @@ mod tests {
         };
         let expected = ["env", "TERM=xterm", "AGENTYARD_EXEC=m1", "sh", "-c"];
         assert_eq!(command(&settings), expected);
-    }
-
-    #[tokio::test]
-    async fn ended_programs_are_forgotten_at_last() {
-        let sessions = Sessions::default();
-        for number in 0..=REMEMBERED {
-            let id = number.to_string();
-            sessions.open(&id, None);
-            assert_eq!(sessions.code(&id).unwrap(), None);
-            sessions.end(&id, 7);
-        }
-        assert!(matches!(sessions.code("0"), Err(EngineError::NotFound(_))));
-        assert_eq!(sessions.code("1").unwrap(), Some(7));
-        sessions.resize("1", 80, 24).await.unwrap();
-        assert!(sessions.resize("0", 80, 24).await.is_err());
     }
 }

@@ -52,7 +52,6 @@ pub struct KubernetesEngine {
     cache: Cache,
     defaults: PodDefaults,
     clock: SharedClock,
-    sessions: exec::Sessions,
     metrics: stats::Metrics,
     ends: mpsc::Sender<Ended>,
     /// For [`follow`](Self::follow), one at a time.
@@ -85,7 +84,6 @@ impl KubernetesEngine {
             cache: Cache::default(),
             defaults,
             clock,
-            sessions: exec::Sessions::default(),
             metrics: stats::Metrics::default(),
             ends,
             reported: Mutex::new(reported),

@@ -33,12 +33,7 @@ async fn run(
         assert!(piece.bytes.len() <= 64 * 1024);
         if piece.stderr { &mut err } else { &mut out }.extend_from_slice(&piece.bytes);
     }
-    let code = stage
-        .engine
-        .exec_exit_code(&exec.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let code = exec.control.exit_code().await.unwrap().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(out), text(err), code)
 }
@@ -74,8 +69,8 @@ async fn terminal_has_the_size_that_was_asked_for() {
     let id = stage.run("terminal", "u1").await;
     let settings = program("read go; stty size; exit 3", true);
     let mut exec = stage.engine.exec(&id, &settings).await.unwrap();
-    assert_eq!(stage.engine.exec_exit_code(&exec.id).await.unwrap(), None);
-    stage.engine.resize_exec(&exec.id, 91, 37).await.unwrap();
+    assert_eq!(exec.control.exit_code().await.unwrap(), None);
+    exec.control.resize(91, 37).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     exec.input.write_all(b"go\n").await.unwrap();
     let mut out = Vec::new();
@@ -83,10 +78,7 @@ async fn terminal_has_the_size_that_was_asked_for() {
         out.extend_from_slice(&piece.unwrap().bytes);
     }
     assert!(String::from_utf8_lossy(&out).contains("37 91"), "{out:?}");
-    assert_eq!(
-        stage.engine.exec_exit_code(&exec.id).await.unwrap(),
-        Some(3)
-    );
+    assert_eq!(exec.control.exit_code().await.unwrap(), Some(3));
     stage.strike().await;
 }
 
@@ -96,8 +88,6 @@ async fn container_that_does_not_run_runs_no_program() {
     let id = stage.create("idle", "u1").await;
     let refused = stage.engine.exec(&id, &program("true", false)).await;
     assert!(matches!(refused, Err(EngineError::Conflict(_))));
-    let unknown = stage.engine.exec_exit_code("none").await;
-    assert!(matches!(unknown, Err(EngineError::NotFound(_))));
     assert_eq!(stage.engine.stats(&id).await.unwrap(), None);
     stage.strike().await;
 }

@@ -50,9 +50,9 @@ impl Killed {
 impl Drop for Killed {
     fn drop(&mut self) {
         let mut command = Command::new("setsid");
-        command.arg(state().join("cmd").join(self.0));
+        command.arg("--fork").arg(state().join("cmd").join(self.0));
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.spawn().unwrap();
+        assert!(command.status().unwrap().success());
     }
 }
 
