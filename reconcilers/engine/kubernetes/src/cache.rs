@@ -315,6 +315,7 @@ fn actions(
         (before, after) if before == after => {}
         (_, ContainerState::Running) => actions.push("start"),
         (_, ContainerState::Exited) if was_up => actions.push("die"),
+        (ContainerState::Running, ContainerState::Removing) => actions.push("stop"),
         // The one is our own doing, the other ends soon.
         (_, ContainerState::Starting | ContainerState::Removing) => {}
         _ => actions.push("update"),

@@ -7,16 +7,19 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::{CALL_TIMEOUT, EngineError};
+use http::{Request, Response};
 use k8s_openapi::api::core::v1::{Event, Pod, PodTemplate};
-use kube::client::ClientBuilder;
-use kube::client::retry::RetryPolicy;
+use kube::client::retry::{InvalidBackoff, RetryPolicy};
+use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
+use tower::{BoxError, Service};
 
 use super::failure::{from_client, within};
 
@@ -54,7 +57,7 @@ pub enum AccessError {
     Client(#[source] kube::Error),
     /// The limits of retries are contradictory.
     #[error("the retries of calls cannot be set up")]
-    Retry(#[source] kube::client::retry::InvalidBackoff),
+    Retry(#[source] InvalidBackoff),
 }
 
 /// The API of one namespace.
@@ -95,18 +98,14 @@ impl Cluster {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT);
         let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
-        let retry = RetryPolicy::new(RETRY_FIRST, RETRY_MOST, RETRIES, true);
-        let retry = RetryLayer::new(retry.map_err(AccessError::Retry)?);
         let calls = ClientBuilder::try_from(config.clone()).map_err(AccessError::Client)?;
-        let client = calls
-            .with_layer(&BufferLayer::new(QUEUE))
-            .with_layer(&retry)
-            .build();
+        let client = patient(calls).map_err(AccessError::Retry)?;
         let watches = ClientBuilder::try_from(config).map_err(AccessError::Client)?;
         Ok(Self::new(client, watches.build(), &namespace))
     }
 
-    fn new(client: Client, watches: Client, namespace: &str) -> Self {
+    /// The API of `namespace`, with these clients for calls and for watches.
+    pub(crate) fn new(client: Client, watches: Client, namespace: &str) -> Self {
         Self {
             templates: Api::namespaced(client.clone(), namespace),
             pods: Api::namespaced(client.clone(), namespace),
@@ -170,4 +169,20 @@ impl Cluster {
     fn answered(&self) -> MutexGuard<'_, Option<Instant>> {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A client that repeats what the server refuses for the moment.
+pub(crate) fn patient<S, B>(calls: ClientBuilder<S>) -> Result<Client, InvalidBackoff>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + Sync,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let retry = RetryPolicy::new(RETRY_FIRST, RETRY_MOST, RETRIES, true)?;
+    let calls = calls
+        .with_layer(&BufferLayer::new(QUEUE))
+        .with_layer(&RetryLayer::new(retry));
+    Ok(calls.build())
 }

@@ -78,16 +78,21 @@ impl KubernetesEngine {
         defaults: PodDefaults,
         clock: SharedClock,
     ) -> Result<Self, AccessError> {
+        let cluster = Cluster::open(access, namespace).await?;
+        Ok(Self::in_cluster(cluster, defaults, clock))
+    }
+
+    fn in_cluster(cluster: Cluster, defaults: PodDefaults, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
-        Ok(Self {
-            cluster: Cluster::open(access, namespace).await?,
+        Self {
+            cluster,
             cache: Cache::default(),
             defaults,
             clock,
             metrics: stats::Metrics::default(),
             ends,
             reported: Mutex::new(reported),
-        })
+        }
     }
 
     /// Follows the cluster for ever. Listings of all containers and events come from it: a supervised task runs it for as long as the

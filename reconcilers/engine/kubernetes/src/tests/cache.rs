@@ -75,7 +75,7 @@ async fn life_of_a_container_is_told_in_order() {
         json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:02:00Z" } }),
     );
     cache.update(Kind::Pods, pod_state(ending), 8, NOW);
-    assert_eq!(told(&mut changes), Vec::<String>::new());
+    assert_eq!(told(&mut changes), ["stop"]);
     cache.remove(Kind::Pods, &pod_state(running()), 9, NOW);
     assert_eq!(told(&mut changes), ["die"]);
     let ended = [renamed[0], renamed[1], (LAST_RUN, "{}")];

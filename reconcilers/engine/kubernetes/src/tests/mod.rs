@@ -3,6 +3,7 @@
 mod cache;
 mod causes;
 mod failures;
+mod server;
 mod settings;
 mod states;
 

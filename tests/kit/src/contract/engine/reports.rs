@@ -9,13 +9,18 @@ use futures::StreamExt;
 
 use super::{Hand, Stage};
 
+/// The next event. That a container is asked to stop is not told by every engine.
 async fn next(events: &mut EngineStream<EngineEvent>) -> (String, String) {
-    let event = tokio::time::timeout(Duration::from_secs(300), events.next())
-        .await
-        .expect("an event comes")
-        .expect("the stream goes on")
-        .unwrap();
-    (event.uid, event.action)
+    loop {
+        let event = tokio::time::timeout(Duration::from_secs(300), events.next())
+            .await
+            .expect("an event comes")
+            .expect("the stream goes on")
+            .unwrap();
+        if event.action != "stop" {
+            return (event.uid, event.action);
+        }
+    }
 }
 
 pub async fn events_tell_the_life_of_owned_containers<S: Stage>(stage: &S) {
