@@ -110,6 +110,11 @@ impl Cache {
         Some(containers.collect())
     }
 
+    /// The Pod of a template, as last reported.
+    pub(crate) fn pod(&self, template: &str) -> Option<PodState> {
+        self.world().pods.get(template).cloned()
+    }
+
     /// Every change from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()

@@ -26,7 +26,7 @@ pub(crate) const CONTAINER: &str = "agent";
 pub(crate) const VOLUME: &str = "claim-";
 
 /// Properties of all agents' Pods that no setting of a container has.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PodDefaults {
     /// Fields that apply where ours leave something open: node selector, tolerations, runtime class, pull secrets, annotations.
     /// Containers in it are left out.
@@ -35,6 +35,16 @@ pub struct PodDefaults {
     pub service_account: Option<String>,
     /// Part of the limits that the scheduler sets aside, in percent.
     pub requested_percent: u8,
+}
+
+impl Default for PodDefaults {
+    fn default() -> Self {
+        Self {
+            base: PodTemplateSpec::default(),
+            service_account: None,
+            requested_percent: 50,
+        }
+    }
 }
 
 /// Settings that a Pod cannot hold as they were given.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::KubernetesEngine;
 use super::convert::CONTAINER;
-use super::names::SELECTOR;
+use super::names::{Id, SELECTOR};
 use super::quantity;
 use super::reason::Progress;
 use super::state::{PodState, moment};
@@ -84,11 +84,12 @@ impl KubernetesEngine {
         let Some(pod) = self.running_pod(id).await? else {
             return Ok(None);
         };
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
         let limit = pod.spec.as_ref().and_then(super::read::agent);
         let limit =
             limit.and_then(|agent| agent.resources.as_ref()?.limits.as_ref()?.get("memory"));
         let limit = limit.and_then(quantity::units).unwrap_or(0);
-        Ok(self.measured(&pod).await?.map(|measured| Stats {
+        Ok(self.measured(name).await?.map(|measured| Stats {
             cpu_percent: percent(measured.nano_cores),
             memory_bytes: measured.memory_bytes,
             memory_limit_bytes: u64::try_from(limit).unwrap_or(0),
@@ -98,20 +99,21 @@ impl KubernetesEngine {
         }))
     }
 
+    /// Asks the cluster about nothing but the use of all: all agents are sampled again and again.
     pub(crate) async fn read_sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
-        let Some(pod) = self.running_pod(id).await? else {
+        let pod = Id::parse(id).and_then(|id| self.cache.pod(&id.uid));
+        let Some(pod) = pod.filter(|pod| pod.progress == Progress::Running) else {
             return Ok(None);
         };
-        Ok(self.measured(&pod).await?.map(|measured| Sample {
+        let measured = self.measured(&pod.name).await?;
+        Ok(measured.map(|measured| Sample {
             cpu: measured.cpu,
             memory_bytes: measured.memory_bytes,
         }))
     }
 
-    async fn measured(&self, pod: &Pod) -> Result<Option<Measured>, EngineError> {
-        let Some(name) = pod.metadata.name.as_deref() else {
-            return Ok(None);
-        };
+    /// What was measured of the Pod of this name.
+    async fn measured(&self, name: &str) -> Result<Option<Measured>, EngineError> {
         let mut answers = self.metrics.answers.lock().await;
         if answers.asked.is_none_or(|at| at.elapsed() >= AGE) {
             match self.ask_metrics().await {

@@ -63,7 +63,6 @@ fn settings() -> ContainerSettings {
 fn defaults() -> PodDefaults {
     PodDefaults {
         service_account: Some("agentyard-agent".to_owned()),
-        requested_percent: 50,
         ..PodDefaults::default()
     }
 }

@@ -91,7 +91,6 @@ pub async fn stage_with(standard: &str) -> ClusterStage {
     serde_json::to_writer(file.unwrap(), &config).unwrap();
     let defaults = PodDefaults {
         service_account: Some("agentyard-agent".to_owned()),
-        requested_percent: 50,
         ..PodDefaults::default()
     };
     let clock = Arc::new(SystemClock);
