@@ -42,7 +42,7 @@ pub trait ContainerFiles: Send + Sync + 'static {
     ) -> Result<Option<EngineStream<Bytes>>, EngineError>;
 }
 
-/// See the [module](self).
+/// Users' directories as directories of the engine's host.
 pub struct BindHomes<E> {
     engine: Arc<E>,
     owner: String,

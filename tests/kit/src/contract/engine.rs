@@ -2,6 +2,7 @@
 
 mod containers;
 mod files;
+mod homes;
 mod images;
 mod networks;
 mod reports;
@@ -16,6 +17,7 @@ use engine::{
     LABEL_UID,
 };
 pub use files::*;
+pub use homes::*;
 pub use images::*;
 pub use networks::*;
 pub use reports::*;
@@ -190,6 +192,8 @@ macro_rules! engine_contract {
                 a_file_in_a_bound_directory_is_read_before_the_first_start,
                 what_is_no_plain_file_is_no_file,
                 a_long_file_is_read_up_to_the_limit,
+                data_directory_is_proven_by_what_the_engine_reads,
+                image_is_read_through_what_bears_its_users_uid,
                 a_network_is_made_once_and_read_back,
                 a_network_in_use_is_not_removed,
                 a_bad_or_overlapping_subnet_is_refused,
