@@ -435,6 +435,8 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::DataDirMismatch
         | Reason::NetworkFull
         | Reason::StorageFull
+        | Reason::EngineForbidden
+        | Reason::EngineQuota
         | Reason::EngineUnavailable => FailureClass::Engine,
         Reason::Failed
         | Reason::Pending

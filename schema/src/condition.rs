@@ -230,6 +230,24 @@ reasons! {
     /// The user's directory does not exist yet.
     HomeMissing => AUTOMATIC, "Wait; the user reconciler creates the directory. If this persists, see `agentyard describe user/NAME`.",
         "the user's directory is checked again";
+    /// No machine of the engine has room for the container.
+    Unschedulable => MANUAL, "Add machines or free their memory and processors, or lower the limits of the container; it starts by itself once there is room.",
+        "the engine looks for a machine again";
+    /// The user's directory cannot be mounted on the container's machine yet.
+    VolumePending => MANUAL, "Check the volume of the data directory and its storage class; the mount is retried.",
+        "the engine tries the mount again";
+    /// The engine took the container from a machine that was short of memory, disk or processes.
+    Evicted => AUTOMATIC, "Wait for the restart; if it happens again, give the machines more room or the containers lower limits.",
+        "the container is started again";
+    /// The container's machine does not answer, so it is not known whether the agent still runs there.
+    NodeLost => MANUAL, "Bring the machine back or remove it from the engine; the agent is then started again. No second one is started before.",
+        "the engine is asked again";
+    /// The service lacks a right on the engine.
+    EngineForbidden => MANUAL, "Give the service the right that the message names; `agentyard doctor` lists all of them.",
+        "the call is made again";
+    /// A quota of the engine leaves no room for the container.
+    EngineQuota => MANUAL, "Raise the quota that the message names, or stop or limit other containers.",
+        "the container is started again";
     /// The container repeatedly exits soon after its start.
     CrashLoop => MANUAL, "Read the container's log, correct the image or configuration, then run `agentyard restart container/NAME`.",
         "the container is restarted";

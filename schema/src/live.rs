@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 pub use container::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_DEBUG,
-    LABEL_RESTART_TOKEN, LogLimits,
+    LABEL_RESTART_TOKEN, LogLimits, Loss, Waiting,
 };
 
 pub use directory::{

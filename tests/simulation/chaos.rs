@@ -6,6 +6,8 @@ use std::time::Duration;
 use engine::{CALL_TIMEOUT, ContainerDetails, EngineError, EngineEvent};
 use kit::Pace;
 use kit::engine::{Fault, Run, Verb};
+use schema::condition::Reason;
+use schema::live::Waiting;
 use tokio::sync::Notify;
 
 use crate::chance::Chance;
@@ -41,6 +43,7 @@ pub struct Profile {
     dir_fails: u64,
     source_fails: u64,
     process_ends: u64,
+    process_waits: u64,
     process_refuses: u64,
     process_hangs: u64,
     /// How agents say that they are ready.
@@ -76,6 +79,7 @@ impl Profile {
             dir_fails: share(30),
             source_fails: share(500),
             process_ends: share(300),
+            process_waits: share(200),
             process_refuses: share(300),
             process_hangs: share(300),
             readiness: match share(12) {
@@ -358,8 +362,17 @@ impl Chaos {
             self.count("process hangs");
             chance.some_time(60_000)
         });
+        let starts_after = chance.per_mille(profile.process_waits).then(|| {
+            self.count("process waits");
+            let waiting = Waiting {
+                reason: Reason::Unschedulable,
+                message: "0/1 nodes: insufficient memory".to_owned(),
+            };
+            (chance.some_time(150_000), waiting)
+        });
         Run {
             refused: None,
+            starts_after,
             hangs_after,
             ends,
             oom_killed: chance.per_mille(50),

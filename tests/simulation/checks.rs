@@ -150,7 +150,7 @@ impl Monitor {
             if !is_ours(container) {
                 strangers.insert(container.id.clone());
                 self.stranger(&container.id, &look);
-            } else if container.state == ContainerState::Running
+            } else if (container.state.is_up() || container.state == ContainerState::Removing)
                 && let Some(uid) = uid_of(container)
             {
                 *running.entry(uid.clone()).or_default() += 1;

@@ -30,7 +30,7 @@ impl World {
         monitor.trace.count("by hand");
         monitor.hand();
         drop(monitor);
-        let (what, result) = match self.chance.below(16) {
+        let (what, result) = match self.chance.below(20) {
             0 | 1 => ("rm -f", fake.hand_remove(name)),
             2 | 3 => ("stop", fake.hand_stop(name)),
             4 => ("exit", fake.hand_exit(name, 1)),
@@ -49,6 +49,9 @@ impl World {
             11 => return self.make_orphan(),
             12 => return self.write_in_home(),
             13 | 14 => return self.write_in_config(),
+            15 | 16 => ("evict", fake.hand_evict(name)),
+            17 => ("lose the machine", fake.hand_lose_node(name)),
+            18 => ("remove lost machines", fake.hand_remove_lost_nodes()),
             _ => return self.make_foreign(),
         };
         self.line(&format!("by hand: {what} {name}: {result:?}"));
@@ -168,6 +171,12 @@ impl World {
                 self.write_config(&account.name, &json!({}));
             }
         }
+    }
+
+    /// Machines that do not answer are removed from the engine.
+    pub fn remove_lost_machines(&self) {
+        let result = self.fake.hand_remove_lost_nodes();
+        self.line(&format!("by hand: removes lost machines: {result:?}"));
     }
 
     /// Foreign containers go away again.

@@ -120,6 +120,7 @@ async fn chaos(world: &mut World) {
 async fn peace(world: &mut World) {
     world.chaos.end();
     world.fake.set_unavailable(false);
+    world.remove_lost_machines();
     world.publish_late_image();
     world.resume_everything();
     world.mend_configurations();

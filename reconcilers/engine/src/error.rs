@@ -23,6 +23,12 @@ pub enum EngineError {
     /// The engine refused the request as it is; repeating it changes nothing.
     #[error("the engine refused the request: {0}")]
     Refused(String),
+    /// The service lacks a right on the engine, which the text names.
+    #[error("the engine does not permit it: {0}")]
+    Forbidden(String),
+    /// A quota of the engine is used up.
+    #[error("a quota of the engine is used up: {0}")]
+    QuotaExceeded(String),
     /// No address is left in the network.
     #[error("the agent network has no free address")]
     NetworkFull,

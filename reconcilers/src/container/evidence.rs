@@ -11,12 +11,12 @@ use schema::config::secret_texts;
 use schema::container::ContainerRow;
 use schema::home::FoundFile;
 use schema::ids::Timestamp;
-use schema::live::LogOptions;
+use schema::live::{LogOptions, Loss};
 use tokio::time::timeout;
 
 use super::names::Names;
 use super::observe::Seen;
-use super::plan::failed_to_start;
+use super::plan::{EVICTED, NODE_LOST, REMOVED, START_LIMIT, failed_to_start};
 use super::settings::LABEL_CONFIG_DIGEST;
 use super::{ContainerError, ContainerReconciler};
 use crate::agent_config::LIMIT;
@@ -112,6 +112,18 @@ impl ContainerReconciler {
                 let seconds = seen.readiness_timeout.as_secs();
                 format!("the replacement was not ready within {seconds} s")
             }
+            ContainerState::Starting => {
+                let seconds = START_LIMIT.as_secs();
+                let waiting = base.waiting.as_ref().map_or("", |waiting| &waiting.message);
+                let waiting = match &secrets {
+                    Some(secrets) => clean(waiting.as_bytes(), secrets, LONGEST_ERROR),
+                    None => String::new(),
+                };
+                let colon = if waiting.is_empty() { "" } else { ": " };
+                format!(
+                    "the engine did not start the replacement within {seconds} s{colon}{waiting}"
+                )
+            }
             _ if is_replacement && !error.is_empty() => {
                 format!("the replacement could not be started: {error}")
             }
@@ -199,6 +211,7 @@ fn has_failed(seen: &Seen, base: &Container) -> bool {
         ContainerState::Running => {
             seen.ready != Some(true) && seen.waited >= seen.readiness_timeout
         }
+        ContainerState::Starting => seen.starting_for >= START_LIMIT,
         // One that was never started is started first.
         ContainerState::Created => failed_to_start(seen.details.get(&base.id)),
         ContainerState::Exited
@@ -238,6 +251,12 @@ pub(super) fn exit_time(base: &Container, details: Option<&ContainerDetails>) ->
 
 /// Returns how a container's process ended, in a clause: `exit code 137, out of memory`.
 pub(super) fn exit_cause(details: Option<&ContainerDetails>) -> String {
+    match details.and_then(|details| details.loss) {
+        Some(Loss::Evicted) => return EVICTED.to_owned(),
+        Some(Loss::NodeLost) => return NODE_LOST.to_owned(),
+        Some(Loss::Removed) => return REMOVED.to_owned(),
+        None => {}
+    }
     let Some(code) = details.and_then(|details| details.exit_code) else {
         return "no exit code".to_owned();
     };

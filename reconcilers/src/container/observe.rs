@@ -93,6 +93,8 @@ pub struct Seen {
     pub unanswered: Option<u32>,
     /// For how long it has run without being ready.
     pub waited: Duration,
+    /// For how long the engine has been starting it.
+    pub starting_for: Duration,
     /// How long a replacement may take to become ready.
     pub readiness_timeout: Duration,
     /// For how long the replacement in use has been ready, while the previous container is kept.
@@ -402,6 +404,7 @@ impl ContainerReconciler {
             ready: None,
             unanswered: None,
             waited: Duration::ZERO,
+            starting_for: Duration::ZERO,
             readiness_timeout: self.shared.options.readiness_timeout,
             ready_for: Duration::ZERO,
             min_ready: Duration::ZERO,
@@ -617,13 +620,20 @@ impl ContainerReconciler {
         names: &Names,
         agent: &Agent,
     ) -> Result<(), ContainerError> {
-        let Some(base) = seen
-            .named(&names.base)
-            .filter(|base| base.state == ContainerState::Running)
-        else {
+        let Some(base) = seen.named(&names.base) else {
             return Ok(());
         };
         let details = seen.details.get(&base.id);
+        match base.state {
+            ContainerState::Running => {}
+            ContainerState::Starting => {
+                let begun = details.and_then(|details| details.started_at);
+                let begun = begun.unwrap_or(base.created_at);
+                seen.starting_for = self.waiting.since(row.uid.clone(), begun);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        }
         let facts = &row.facts;
         let known_ready = facts.engine_id.as_deref() == Some(&base.id)
             && facts.ready_at.is_some()
@@ -631,7 +641,8 @@ impl ContainerReconciler {
         let is_replacement = seen.named(&names.prev).is_some();
         // As long as the previous container is kept, one that was ready is asked again.
         let still_ready = known_ready && {
-            let is_asked = is_replacement && matches!(agent.readiness, Readiness::Http { .. });
+            let by_http = matches!(agent.readiness, Readiness::Http { .. });
+            let is_asked = is_replacement && (by_http || base.ready.is_some());
             !is_asked || self.passes(row, agent, base, details).await?
         };
         let ready = still_ready
@@ -695,6 +706,9 @@ impl ContainerReconciler {
         base: &Container,
         details: Option<&ContainerDetails>,
     ) -> Result<bool, ContainerError> {
+        if let Some(ready) = base.ready {
+            return Ok(ready);
+        }
         match &agent.readiness {
             Readiness::Running => Ok(true),
             Readiness::Http { port, path } => {

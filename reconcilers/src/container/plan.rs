@@ -33,12 +33,14 @@ use crate::shared::pulls::{self, PullState};
 use crate::shared::view::describe_absence;
 
 pub use action::{Action, Seed};
-pub(super) use crash::REMOVED;
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
-pub(super) use replacement::failed_to_start;
+pub(super) use crash::{EVICTED, NODE_LOST, REMOVED};
+pub(super) use replacement::{START_LIMIT, failed_to_start};
 pub use schema::container::CRASH_WINDOW;
 
 const SHORT: Duration = Duration::from_millis(300);
+/// Time after which a container that the engine does not go on with is looked at again, if no event comes before.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 fn act(actions: Vec<Action>, message: &str) -> Plan<Action> {
     Plan::act(actions, Condition::not_ready(Reason::Progressing, message))
@@ -56,6 +58,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let Some(row) = &snapshot.row else {
         return act(remove_all(&seen.containers), "removing an orphan");
     };
+    if let Some(said) = await_lost_machine(&seen.containers) {
+        return said;
+    }
     if row.deleted_at.is_some() {
         let mut actions = remove_all(&seen.containers);
         if actions.is_empty() {
@@ -81,11 +86,19 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     }
 }
 
+/// Says that a machine does not answer on which one of these containers may still run; nothing is started, and nothing can be
+/// removed, before that is known.
+fn await_lost_machine(containers: &[Container]) -> Option<Plan<Action>> {
+    let lost = |c: &&Container| c.state == ContainerState::Removing && c.waiting.is_some();
+    let lost = containers.iter().find(lost)?;
+    Some(say_waiting(lost, "the engine removes it").after(LOOK_AGAIN))
+}
+
 /// Stops what runs, then removes everything.
 fn remove_all(containers: &[Container]) -> Vec<Action> {
     let stop = containers
         .iter()
-        .filter(|c| c.state == ContainerState::Running)
+        .filter(|c| c.state.is_up())
         .map(|c| Action::Stop {
             container: c.id.clone(),
         });
@@ -269,7 +282,7 @@ impl Running<'_> {
             .seen
             .containers
             .iter()
-            .filter(|c| c.state == ContainerState::Running)
+            .filter(|c| c.state.is_up())
             .collect();
         let mut safe = Vec::with_capacity(actions.len());
         if running.iter().any(|c| c.name == self.names.base) {
@@ -384,7 +397,10 @@ impl Running<'_> {
     fn is_held(&self, base: &Container) -> bool {
         let goes_on = matches!(
             base.state,
-            ContainerState::Running | ContainerState::Exited | ContainerState::Created
+            ContainerState::Starting
+                | ContainerState::Running
+                | ContainerState::Exited
+                | ContainerState::Created
         );
         let pinned = self.row.pinned_image();
         let has_image = pinned.is_none_or(|image| image == base.image_id);
@@ -513,6 +529,9 @@ impl Running<'_> {
     fn keep(&self, base: &Container) -> Plan<Action> {
         match base.state {
             ContainerState::Running => self.running(base),
+            ContainerState::Starting => {
+                say_waiting(base, "the engine is starting it").after(LOOK_AGAIN)
+            }
             ContainerState::Created => act(vec![start(base)], "starting the container"),
             ContainerState::Exited => self.exited(base),
             ContainerState::Paused => self.remove_ended(base, "paused by hand"),
@@ -630,6 +649,14 @@ impl Running<'_> {
             }
         }
     }
+}
+
+/// Says the engine's cause for which it does not go on with a container, or `otherwise`.
+fn say_waiting(container: &Container, otherwise: &str) -> Plan<Action> {
+    Plan::say(match &container.waiting {
+        Some(waiting) => Condition::not_ready(waiting.reason, &waiting.message),
+        None => Condition::not_ready(Reason::Progressing, otherwise),
+    })
 }
 
 fn starts(action: &Action) -> bool {

@@ -14,6 +14,8 @@ impl Classify for EngineError {
             Self::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
             Self::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
             Self::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
+            Self::Forbidden(_) => (ErrorClass::Transient, Reason::EngineForbidden),
+            Self::QuotaExceeded(_) => (ErrorClass::Transient, Reason::EngineQuota),
             Self::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
             Self::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
             Self::PullFailed(_) | Self::PullRefused(_) => {

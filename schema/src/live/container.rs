@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
+use crate::condition::Reason;
 use crate::ids::Timestamp;
 
 /// Label: the restart token the object was made for.
@@ -34,6 +35,22 @@ pub struct Container {
     pub created_at: Timestamp,
     /// Networks by name, with the address where there is one.
     pub networks: BTreeMap<String, Option<String>>,
+    /// Result of the engine's own readiness check; null where the engine has none, and the service asks the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
+    /// Cause for which it does not run yet, or is not removed yet, if the engine reports one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+}
+
+/// Cause for which the engine does not go on with a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Waiting {
+    /// Stable for programs.
+    #[schema(example = "Unschedulable")]
+    pub reason: Reason,
+    /// In the engine's words.
+    pub message: String,
 }
 
 impl Container {
@@ -69,6 +86,8 @@ pub enum ContainerState {
     /// Created, never started.
     #[default]
     Created,
+    /// Accepted by the engine for a start, and not running yet: a machine, an image or a volume is awaited.
+    Starting,
     /// Running.
     Running,
     /// Frozen by `pause`.
@@ -81,6 +100,25 @@ pub enum ContainerState {
     Exited,
     /// Could not be removed; unusable.
     Dead,
+}
+
+impl ContainerState {
+    /// Returns true while the container's process runs, or will without another call.
+    pub fn is_up(self) -> bool {
+        matches!(self, Self::Starting | Self::Running)
+    }
+}
+
+/// End of a container for a cause outside of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// The engine took it from its machine, which was short of something.
+    Evicted,
+    /// Its machine is gone.
+    NodeLost,
+    /// A person or another program removed it.
+    Removed,
 }
 
 /// Everything about one container.
@@ -97,6 +135,9 @@ pub struct ContainerDetails {
     pub exit_code: Option<i64>,
     /// Killed for using too much memory.
     pub oom_killed: bool,
+    /// Cause outside of the container for its last end, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
     /// The engine's error when a start failed.
     pub error: String,
     /// The settings in force.

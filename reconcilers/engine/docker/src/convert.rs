@@ -152,6 +152,8 @@ pub(super) fn container(summary: ContainerSummary) -> Result<Container, EngineEr
         image_id: summary.image_id.ok_or_else(|| missing("image id"))?,
         created_at: Timestamp::from_secs(summary.created.ok_or_else(|| missing("creation time"))?),
         networks: addresses(summary.network_settings.and_then(|n| n.networks)),
+        ready: None,
+        waiting: None,
     })
 }
 
@@ -191,11 +193,14 @@ pub(super) fn details(answer: ContainerInspectResponse) -> Result<ContainerDetai
             image_id: settings.image.clone(),
             created_at: Timestamp::from_secs(created.unix_timestamp()),
             networks: addresses(answer.network_settings.and_then(|n| n.networks)),
+            ready: None,
+            waiting: None,
         },
         started_at: moment(state.started_at.as_deref())?,
         finished_at,
         exit_code: state.exit_code.filter(|_| ended && finished_at.is_some()),
         oom_killed: state.oom_killed.unwrap_or(false),
+        loss: None,
         error: shorten(&state.error.unwrap_or_default(), MESSAGE_LIMIT),
         settings,
         deviations,

@@ -6,6 +6,7 @@ use engine::{Container, ContainerState};
 use schema::condition::{Condition, Reason};
 use schema::container::{CRASH_WINDOW, ContainerEnd, ContainerFacts, sentence};
 use schema::ids::Timestamp;
+use schema::live::Loss;
 
 use super::super::evidence::{exit_cause, exit_time};
 use super::{Action, Running, SHORT, act, forgotten, start};
@@ -15,6 +16,14 @@ use crate::runtime::Plan;
 pub const CRASH_LOOP_FROM: u32 = 3;
 /// Cause of the end of a container that is not there any more.
 pub(in crate::container) const REMOVED: &str = "removed by hand";
+/// Cause of an end by the engine, which took the container from its machine.
+pub(in crate::container) const EVICTED: &str = "evicted from its machine";
+/// Cause of an end with the machine.
+pub(in crate::container) const NODE_LOST: &str = "its machine is gone";
+/// End of the cause of an eviction soon after the start.
+const SOON: &str = ", soon after its start";
+/// Time before the start after an eviction that came soon after a start.
+const EVICTION_REST: Duration = Duration::from_secs(60);
 const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// How long to wait before start number `count + 1`: the first exit is repaired at once, then
@@ -43,7 +52,7 @@ impl Running<'_> {
                 cause: cause.unwrap_or_else(|| exit_cause(Some(details))),
                 log: evidence.map_or_else(String::new, |end| end.log.join("\n")),
             };
-            return self.note_exit(end, details.started_at);
+            return self.note_exit(end, details.started_at, details.loss);
         }
         if let Some(wait) = self.crash_wait() {
             return wait;
@@ -60,10 +69,15 @@ impl Running<'_> {
             cause: REMOVED.to_owned(),
             log: String::new(),
         };
-        Some(self.note_exit(end, self.row.facts.started_at))
+        Some(self.note_exit(end, self.row.facts.started_at, Some(Loss::Removed)))
     }
 
-    fn note_exit(&self, end: ContainerEnd, started_at: Option<Timestamp>) -> Plan<Action> {
+    fn note_exit(
+        &self,
+        mut end: ContainerEnd,
+        started_at: Option<Timestamp>,
+        loss: Option<Loss>,
+    ) -> Plan<Action> {
         let facts = &self.row.facts;
         let early = started_at.is_none_or(|started| end.at.since(started) < CRASH_WINDOW);
         let before = if facts.crash_token == self.row.restart_token {
@@ -71,15 +85,28 @@ impl Running<'_> {
         } else {
             0
         };
+        // An agent that lost its machine has not crashed.
+        let counts = !matches!(loss, Some(Loss::Evicted | Loss::NodeLost));
+        if loss == Some(Loss::Evicted) && early {
+            end.cause.push_str(SOON);
+        }
         let noted = ContainerFacts {
-            crash_count: if early { before.saturating_add(1) } else { 0 },
+            crash_count: match (early, counts) {
+                (false, _) => 0,
+                (true, true) => before.saturating_add(1),
+                (true, false) => before,
+            },
             crash_token: self.row.restart_token.clone(),
             last_exit_at: Some(end.at),
             last_exit_code: end.exit_code,
             last_exit_cause: Some(end.cause.clone()),
             ..forgotten(facts, self.now)
         };
-        let condition = Condition::not_ready(Reason::Exited, sentence(&end.cause));
+        let reason = match loss {
+            Some(Loss::Evicted) => Reason::Evicted,
+            _ => Reason::Exited,
+        };
+        let condition = Condition::not_ready(reason, sentence(&end.cause));
         let note = Action::NoteEnd {
             facts: Box::new(noted),
             end: Box::new(end),
@@ -105,6 +132,14 @@ impl Running<'_> {
             return None;
         }
         let at = facts.last_exit_at?;
+        if let Some(cause) = &facts.last_exit_cause
+            && cause.starts_with(EVICTED)
+            && cause.ends_with(SOON)
+            && let Some(left) = self.left_of(at, EVICTION_REST)
+        {
+            let condition = Condition::not_ready(Reason::Evicted, sentence(cause));
+            return Some(Plan::say(condition).after(left));
+        }
         let left = self.left_of(at, crash_delay(facts.crash_count))?;
         let ending = match (&facts.last_exit_cause, facts.last_exit_code) {
             (Some(cause), _) => sentence(cause),

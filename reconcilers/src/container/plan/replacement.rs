@@ -11,7 +11,10 @@ use schema::container::{ContainerEnd, ContainerFacts};
 
 use super::super::evidence::exit_time;
 use super::super::settings::LABEL_CONFIG_DIGEST;
-use super::{Action, Running, SHORT, act, forgotten, remove, rename, save_facts, start, stop};
+use super::{
+    Action, LOOK_AGAIN, Running, SHORT, act, forgotten, remove, rename, save_facts, say_waiting,
+    start, stop,
+};
 use crate::runtime::Plan;
 use crate::runtime::backoff::doubled;
 
@@ -20,6 +23,8 @@ const LONGEST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
 /// Who saves again and again is answered by one restart for all of that, not by one for each.
 const REST: Duration = Duration::from_secs(2);
 
+/// Longest time that the engine may take to start a replacement: its image is there, and the previous container does not serve.
+pub(in crate::container) const START_LIMIT: Duration = Duration::from_secs(2 * 60);
 /// What is said of a failure of which nothing is known.
 const UNKNOWN: &str = "the replacement did not become ready";
 
@@ -62,9 +67,10 @@ impl Running<'_> {
         {
             // That may last: what is there goes on with its old image.
             return match base.state {
-                ContainerState::Running | ContainerState::Exited | ContainerState::Created => {
-                    self.keep_on(base, blocked)
-                }
+                ContainerState::Starting
+                | ContainerState::Running
+                | ContainerState::Exited
+                | ContainerState::Created => self.keep_on(base, blocked),
                 ContainerState::Paused
                 | ContainerState::Dead
                 | ContainerState::Restarting
@@ -88,7 +94,7 @@ impl Running<'_> {
                 actions.push(Action::NoteReplacedHome);
             }
             actions.extend(next.map(remove));
-            if base.state == ContainerState::Running {
+            if base.state.is_up() {
                 actions.push(stop(base));
             }
             actions.push(remove(base));
@@ -160,7 +166,8 @@ impl Running<'_> {
             ContainerState::Created => {
                 return act(vec![start(base)], "putting the previous container back");
             }
-            ContainerState::Paused
+            ContainerState::Starting
+            | ContainerState::Paused
             | ContainerState::Dead
             | ContainerState::Restarting
             | ContainerState::Removing => return self.keep(base),
@@ -218,6 +225,13 @@ impl Running<'_> {
                 }
                 self.put_back(prev, base, wanted)
             }
+            ContainerState::Starting
+                if fits && !going_back && self.seen.starting_for < START_LIMIT =>
+            {
+                let left = START_LIMIT.saturating_sub(self.seen.starting_for);
+                say_waiting(base, "the engine is starting the replacement")
+                    .after(left.min(LOOK_AGAIN))
+            }
             ContainerState::Created if fits && !going_back && !failed_to_start(details) => {
                 act(vec![start(base)], "replacing the container")
             }
@@ -225,7 +239,7 @@ impl Running<'_> {
             // What is wanted has changed meanwhile: neither is it.
             _ => {
                 let mut actions = Vec::new();
-                if base.state == ContainerState::Running {
+                if base.state.is_up() {
                     actions.push(stop(base));
                 }
                 actions.extend([remove(base), rename(prev, &self.names.base), start(prev)]);
@@ -295,7 +309,7 @@ impl Running<'_> {
                 end: Box::new(end),
             });
         }
-        if base.state == ContainerState::Running {
+        if base.state.is_up() {
             actions.push(stop(base));
         }
         actions.extend([remove(base), rename(prev, &self.names.base), start(prev)]);

@@ -7,4 +7,5 @@ mod golden;
 mod images;
 mod properties;
 mod quota;
+mod starting;
 pub mod support;

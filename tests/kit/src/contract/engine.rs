@@ -13,8 +13,8 @@ use std::time::Duration;
 
 pub use containers::*;
 use engine::{
-    AgentNetwork, Bind, ContainerDetails, ContainerFiles, ContainerSettings, Containers, Images,
-    LABEL_OWNER, LABEL_UID,
+    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, Containers, LABEL_OWNER,
+    LABEL_UID,
 };
 pub use files::*;
 pub use homes::*;
@@ -36,9 +36,10 @@ pub enum Hand<'a> {
     Tag(&'a str, &'a str),
 }
 
-/// An engine with an image, a network and a directory, and nothing of another run in sight.
+/// An engine with an image, a network and a directory, and nothing of another run in sight. Functions of the suite ask of the
+/// engine no more than they need.
 pub trait Stage {
-    type Engine: Containers + Images + AgentNetwork + ContainerFiles + Clone;
+    type Engine: Containers;
 
     fn engine(&self) -> &Self::Engine;
     /// The owner label of this run.
@@ -56,6 +57,16 @@ pub trait Stage {
     /// Lets the process write the line `config: none`, unless it has.
     async fn let_speak(&self, name: &str);
 
+    /// The directory as the source of a mount.
+    fn home_source(&self) -> String {
+        self.home().display().to_string()
+    }
+
+    /// The user of containers, who may write into the directory.
+    fn user(&self) -> &str {
+        "0:0"
+    }
+
     /// Settings of a container of this run.
     fn settings(&self, uid: &str) -> ContainerSettings {
         ContainerSettings {
@@ -65,9 +76,9 @@ pub trait Stage {
                 (LABEL_UID.to_owned(), uid.to_owned()),
             ]),
             environment: BTreeMap::from([("HOME".to_owned(), "/home/agent".to_owned())]),
-            user: Some("0:0".to_owned()),
+            user: Some(self.user().to_owned()),
             binds: vec![Bind {
-                source: self.home().display().to_string(),
+                source: self.home_source(),
                 target: "/home/agent".to_owned(),
                 read_only: false,
             }],
@@ -87,11 +98,31 @@ pub trait Stage {
             .unwrap()
     }
 
+    /// Starts a container and waits until the engine does not wait for anything.
+    async fn start(&self, id: &str) {
+        self.engine().start(id).await.unwrap();
+        self.until(id, |seen| seen.container.state != ContainerState::Starting)
+            .await;
+    }
+
     /// Creates and starts a container and returns its id.
     async fn run(&self, name: &str, uid: &str) -> String {
         let id = self.create(name, uid).await;
-        self.engine().start(&id).await.unwrap();
+        self.start(&id).await;
         id
+    }
+
+    /// Waits until the listing of all containers shows these: an engine may hear late of what nobody here has done.
+    async fn expect_listed(&self, expected: &[Container]) {
+        let mut listed = Vec::new();
+        for _ in 0..100 {
+            listed = self.engine().list(self.owner(), None).await.unwrap();
+            if listed == expected {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(listed, expected);
     }
 
     /// Reads a container that is there.

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use bytes::Bytes;
 use engine::{
     ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, LABEL_UID,
     Network, NetworkSettings,
 };
+use schema::condition::Reason;
 use schema::ids::Timestamp;
 use schema::image::ImageReference;
+use schema::live::{Loss, Waiting};
 
 use super::images::{familiar, made};
 use super::script::{Calls, Fault, HostEntry, Run, Verb};
@@ -292,6 +296,77 @@ impl FakeEngine {
     /// The kernel kills the process for want of memory.
     pub fn hand_oom_kill(&self, name: &str) -> Result<(), EngineError> {
         self.hand_end(name, 137, true)
+    }
+
+    /// A machine is found for a container that was starting.
+    pub fn hand_begin(&self, name: &str) -> Result<(), EngineError> {
+        self.change(|world| {
+            let container = world.get_mut(name)?;
+            if container.details.container.state == ContainerState::Starting {
+                let id = container.details.container.id.clone();
+                world.begin(&id, Instant::now());
+            }
+            Ok(())
+        })
+    }
+
+    /// The engine takes the container from its machine.
+    pub fn hand_evict(&self, name: &str) -> Result<(), EngineError> {
+        self.hand_lose(name, Loss::Evicted)
+    }
+
+    /// The machine of the container stops answering: it is being removed, and that does not end.
+    pub fn hand_lose_node(&self, name: &str) -> Result<(), EngineError> {
+        self.change(|world| {
+            let container = world.get_mut(name)?;
+            if container.runs() {
+                let container = &mut container.details.container;
+                container.state = ContainerState::Removing;
+                container.waiting = Some(Waiting {
+                    reason: Reason::NodeLost,
+                    message: "node n1 is not ready".to_owned(),
+                });
+            }
+            let id = container.details.container.id.clone();
+            world.notice(&id, "update");
+            Ok(())
+        })
+    }
+
+    /// The lost machine of the container is removed from the engine.
+    pub fn hand_remove_node(&self, name: &str) -> Result<(), EngineError> {
+        self.hand_lose(name, Loss::NodeLost)
+    }
+
+    /// All lost machines are removed from the engine.
+    pub fn hand_remove_lost_nodes(&self) -> Result<(), EngineError> {
+        let lost: Vec<_> = self.containers();
+        for details in lost {
+            let container = details.container;
+            if container.state == ContainerState::Removing {
+                self.hand_remove_node(&container.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_lose(&self, name: &str, loss: Loss) -> Result<(), EngineError> {
+        let now = self.now();
+        self.change(|world| {
+            let container = world.get_mut(name)?;
+            let state = &mut container.details.container.state;
+            if *state == ContainerState::Removing {
+                *state = ContainerState::Running;
+            }
+            let id = container.details.container.id.clone();
+            if container.runs() {
+                world.end(&id, now, 137, false);
+                let container = world.get_mut(&id)?;
+                container.details.exit_code = None;
+                container.details.loss = Some(loss);
+            }
+            Ok(())
+        })
     }
 
     fn hand_end(&self, name: &str, code: i64, oom: bool) -> Result<(), EngineError> {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::live::Waiting;
 /// The verbs of an engine, to aim faults and count calls.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::VariantArray,
@@ -136,6 +137,8 @@ impl fmt::Debug for Fault {
 pub struct Run {
     /// The start itself fails with these words.
     pub refused: Option<String>,
+    /// It runs only after this time, and meanwhile waits for this.
+    pub starts_after: Option<(Duration, Waiting)>,
     /// It ends by itself after this time with this code; `None` runs for ever.
     pub ends: Option<(Duration, i64)>,
     /// Ended by itself, it was killed for want of memory.
@@ -153,6 +156,7 @@ impl Default for Run {
     fn default() -> Self {
         Self {
             refused: None,
+            starts_after: None,
             ends: None,
             oom_killed: false,
             stops_after: Some(Duration::ZERO),

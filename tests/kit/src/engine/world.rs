@@ -32,7 +32,7 @@ impl FakeContainer {
     pub(super) fn runs(&self) -> bool {
         matches!(
             self.details.container.state,
-            ContainerState::Running | ContainerState::Paused
+            ContainerState::Starting | ContainerState::Running | ContainerState::Paused
         )
     }
 }
@@ -172,20 +172,46 @@ impl World {
             if entry.key().0 > now {
                 break;
             }
-            let (id, runs) = entry.remove();
+            let ((entry_at, _), (id, runs)) = entry.remove_entry();
             let Some(container) = self.containers.get(&id) else {
                 continue;
             };
             if container.runs != runs || !container.runs() {
                 continue;
             }
+            changed = true;
+            if container.details.container.state == ContainerState::Starting {
+                self.begin(&id, entry_at);
+                continue;
+            }
             let (after, code) = container.run.ends.unwrap_or_default();
             let oom = container.run.oom_killed;
             let at = container.details.started_at.unwrap_or_default().plus(after);
             self.end(&id, at, code, oom);
-            changed = true;
         }
         changed
+    }
+
+    /// Lets the process of a container that was starting run.
+    pub(super) fn begin(&mut self, id: &str, at: Instant) {
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
+        let delay = container.run.starts_after.as_ref().map(|(delay, _)| *delay);
+        let details = &mut container.details;
+        details.container.state = ContainerState::Running;
+        details.container.waiting = None;
+        let asked_at = details.started_at.unwrap_or_default();
+        details.started_at = Some(asked_at.plus(delay.unwrap_or_default()));
+        container.started = Some(at);
+        if let Some((after, _)) = container.run.ends {
+            self.due.insert(
+                (at + after, container.runs + (self.ids << 20)),
+                (id.to_owned(), container.runs),
+            );
+            self.ids += 1;
+        }
+        self.emit(id, "start");
     }
 
     // --- containers
@@ -230,6 +256,8 @@ impl World {
             image_id: settings.image.clone(),
             created_at: Timestamp::from_secs(now.as_secs()),
             networks: BTreeMap::from([(settings.network.clone(), None)]),
+            ready: None,
+            waiting: None,
         };
         let details = ContainerDetails {
             container,
@@ -237,6 +265,7 @@ impl World {
             finished_at: None,
             exit_code: None,
             oom_killed: false,
+            loss: None,
             error: String::new(),
             settings,
             deviations: Vec::new(),
@@ -296,7 +325,7 @@ impl World {
     ) -> Result<(), EngineError> {
         let container = self.get_mut(id)?;
         match container.details.container.state {
-            ContainerState::Running => return Ok(()),
+            ContainerState::Starting | ContainerState::Running => return Ok(()),
             ContainerState::Paused => {
                 return Err(EngineError::Conflict(
                     "cannot start a paused container, try unpause instead".to_owned(),
@@ -329,7 +358,13 @@ impl World {
             container.details.error = error.to_string();
             return Err(error);
         }
-        if let Some((after, _)) = run.ends {
+        let waits = run.starts_after.clone();
+        let due = match (&waits, run.ends) {
+            (Some((after, _)), _) => Some(*after),
+            (None, Some((after, _))) => Some(after),
+            (None, None) => None,
+        };
+        if let Some(after) = due {
             let key = (instant + after, container.runs + 1 + (self.ids << 20));
             self.due.insert(key, (id.clone(), container.runs + 1));
         }
@@ -338,10 +373,15 @@ impl World {
         container.started = Some(instant);
         container.answered = None;
         let details = &mut container.details;
-        details.container.state = ContainerState::Running;
+        details.container.state = match waits {
+            Some(_) => ContainerState::Starting,
+            None => ContainerState::Running,
+        };
+        details.container.waiting = waits.map(|(_, waiting)| waiting);
         details.started_at = Some(now);
         details.exit_code = None;
         details.oom_killed = false;
+        details.loss = None;
         details.error = String::new();
         self.ids += 1;
         self.emit(&id, "start");
@@ -358,6 +398,7 @@ impl World {
         details.finished_at = Some(at);
         details.exit_code = Some(code);
         details.oom_killed = oom;
+        details.container.waiting = None;
         self.release(id);
         if oom {
             self.emit(id, "oom");
@@ -369,6 +410,10 @@ impl World {
         let Some(container) = self.find(id) else {
             return;
         };
+        // Its machine does not answer: it stays until the machine is gone.
+        if container.details.container.state == ContainerState::Removing {
+            return;
+        }
         let id = container.details.container.id.clone();
         let name = container.details.container.name.clone();
         let uid = container.details.container.labels.get(LABEL_UID).cloned();

@@ -116,6 +116,27 @@ export const reasons: ReasonTexts = {
     'Look at it on the server: it has another owner or is no folder.',
   ],
   HomeMissing: ['The user’s folder is not there yet', 'Nothing to do; it is created by itself.'],
+  Unschedulable: [
+    'No machine has room for the agent',
+    'Add machines or free their memory and processors, or lower the limits; it starts by itself once there is room.',
+  ],
+  VolumePending: [
+    'The user’s folder cannot be mounted yet',
+    'Check the volume of the data directory and its storage class; the mount is tried again by itself.',
+  ],
+  Evicted: [
+    'The agent’s machine was short of something',
+    'It is started again by itself; if that happens often, give the machines more room or the agents lower limits.',
+  ],
+  NodeLost: [
+    'The agent’s machine does not answer',
+    'Bring the machine back or remove it from the engine; no second agent is started before.',
+  ],
+  EngineForbidden: ['The server lacks a right on the engine', 'Give it the right that the message names.'],
+  EngineQuota: [
+    'A quota of the engine is used up',
+    'Raise the quota that the message names, or stop or limit other agents.',
+  ],
   CrashLoop: [
     'The agent ends soon after each start',
     'Read its log, correct the image or the settings, then restart it.',

@@ -29,23 +29,17 @@ pub async fn a_container_lives_from_creation_to_removal<S: Stage>(stage: &S) {
     assert_eq!(created.container.name, name);
     assert_eq!(created.container.state, ContainerState::Created);
     assert_eq!((created.started_at, created.exit_code), (None, None));
-    assert_eq!(
-        engine.list(stage.owner(), None).await.unwrap(),
-        [created.container]
-    );
+    stage.expect_listed(&[created.container]).await;
 
     for _ in 0..2 {
-        engine.start(&id).await.unwrap();
+        stage.start(&id).await;
     }
     let running = stage.see(&id).await;
     assert_eq!(running.container.state, ContainerState::Running);
     assert!(running.started_at.is_some());
     assert_eq!(running.exit_code, None);
     assert!(running.container.networks[stage.network()].is_some());
-    assert_eq!(
-        engine.list(stage.owner(), None).await.unwrap(),
-        [running.container]
-    );
+    stage.expect_listed(&[running.container]).await;
 
     // The agent installs its handler a moment after it was started.
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -56,22 +50,22 @@ pub async fn a_container_lives_from_creation_to_removal<S: Stage>(stage: &S) {
     assert_eq!(stopped.container.state, ContainerState::Exited);
     assert_eq!(stopped.exit_code, Some(0));
     assert!(stopped.finished_at >= stopped.started_at);
-    assert_eq!(
-        engine.list(stage.owner(), None).await.unwrap(),
-        [stopped.container]
-    );
+    stage.expect_listed(&[stopped.container]).await;
 
-    engine.start(&id).await.unwrap();
+    stage.start(&id).await;
     assert_eq!(stage.see(&id).await.exit_code, None);
     for _ in 0..2 {
         engine.remove(&id).await.unwrap();
     }
     assert_eq!(engine.inspect(&id).await.unwrap(), None);
     assert_eq!(engine.inspect(&name).await.unwrap(), None);
-    assert_eq!(engine.list(stage.owner(), None).await.unwrap(), []);
+    stage.expect_listed(&[]).await;
 }
 
-pub async fn l58_settings_are_read_back_as_they_were_given<S: Stage>(stage: &S) {
+pub async fn l58_settings_are_read_back_as_they_were_given<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     let mut wanted = stage.settings("u1");
     wanted.command = Some(vec!["/bin/echo-agent".to_owned(), "--debug".to_owned()]);
@@ -119,7 +113,10 @@ pub async fn l58_settings_are_read_back_as_they_were_given<S: Stage>(stage: &S) 
     }
 }
 
-pub async fn l58_optional_settings_left_out_are_read_back_as_none<S: Stage>(stage: &S) {
+pub async fn l58_optional_settings_left_out_are_read_back_as_none<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     let mut wanted = stage.settings("u1");
     wanted.image = engine.image("echo:1").await.unwrap().unwrap().id;
@@ -326,7 +323,7 @@ pub async fn a_process_that_ignores_the_request_is_killed<S: Stage>(stage: &S) {
         .create(&stage.name("stubborn"), &settings)
         .await
         .unwrap();
-    engine.start(&id).await.unwrap();
+    stage.start(&id).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let begun = tokio::time::Instant::now();
     engine.stop(&id, Duration::from_millis(900)).await.unwrap();
@@ -385,7 +382,10 @@ pub async fn what_is_done_by_hand_is_seen<S: Stage>(stage: &S) {
     assert_eq!(engine.list(stage.owner(), None).await.unwrap(), []);
 }
 
-pub async fn verbs_on_what_is_gone_are_done_or_not_found<S: Stage>(stage: &S) {
+pub async fn verbs_on_what_is_gone_are_done_or_not_found<S>(stage: &S)
+where
+    S: Stage<Engine: AgentNetwork + ContainerFiles>,
+{
     let engine = stage.engine();
     let gone = "f".repeat(64);
     engine.stop(&gone, GRACE).await.unwrap();

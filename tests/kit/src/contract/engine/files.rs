@@ -4,7 +4,10 @@ use engine::{ContainerFiles, Containers};
 
 use super::Stage;
 
-pub async fn a_file_in_a_bound_directory_is_read_before_the_first_start<S: Stage>(stage: &S) {
+pub async fn a_file_in_a_bound_directory_is_read_before_the_first_start<S>(stage: &S)
+where
+    S: Stage<Engine: ContainerFiles>,
+{
     let engine = stage.engine();
     std::fs::create_dir_all(stage.home().join(".agent")).unwrap();
     std::fs::write(stage.home().join(".agent/probe"), "token").unwrap();
@@ -22,7 +25,10 @@ pub async fn a_file_in_a_bound_directory_is_read_before_the_first_start<S: Stage
     }
 }
 
-pub async fn what_is_no_plain_file_is_no_file<S: Stage>(stage: &S) {
+pub async fn what_is_no_plain_file_is_no_file<S>(stage: &S)
+where
+    S: Stage<Engine: ContainerFiles>,
+{
     let engine = stage.engine();
     std::fs::create_dir_all(stage.home().join("directory")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", stage.home().join("link")).unwrap();
@@ -36,7 +42,10 @@ pub async fn what_is_no_plain_file_is_no_file<S: Stage>(stage: &S) {
     }
 }
 
-pub async fn a_long_file_is_read_up_to_the_limit<S: Stage>(stage: &S) {
+pub async fn a_long_file_is_read_up_to_the_limit<S>(stage: &S)
+where
+    S: Stage<Engine: ContainerFiles>,
+{
     let engine = stage.engine();
     std::fs::write(stage.home().join("long"), vec![b'x'; 3_000_000]).unwrap();
     let id = stage.create("long", "u1").await;

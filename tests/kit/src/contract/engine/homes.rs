@@ -3,22 +3,31 @@
 use std::sync::Arc;
 
 use engine::{
-    BindHomes, Containers, EngineError, HomeMounts, ImageHome, Images, LABEL_OWNER, LABEL_UID,
-    PROBE_FILE, PROBE_FOLDER, Proof,
+    BindHomes, ContainerFiles, Containers, EngineError, HomeMounts, ImageHome, Images, LABEL_OWNER,
+    LABEL_UID, PROBE_FILE, PROBE_FOLDER, Proof,
 };
 use schema::ids::Uid;
 
 use super::Stage;
 
-fn homes<S: Stage>(stage: &S, data_dir: &str) -> BindHomes<S::Engine> {
+fn homes<S>(stage: &S, data_dir: &str) -> BindHomes<S::Engine>
+where
+    S: Stage<Engine: Containers + Images + ContainerFiles + Clone>,
+{
     BindHomes::new(Arc::new(stage.engine().clone()), stage.owner(), data_dir)
 }
 
-async fn image<S: Stage>(stage: &S) -> String {
+async fn image<S>(stage: &S) -> String
+where
+    S: Stage<Engine: Containers + Images + ContainerFiles + Clone>,
+{
     stage.engine().image("echo:1").await.unwrap().unwrap().id
 }
 
-pub async fn data_directory_is_proven_by_what_the_engine_reads<S: Stage>(stage: &S) {
+pub async fn data_directory_is_proven_by_what_the_engine_reads<S>(stage: &S)
+where
+    S: Stage<Engine: Containers + Images + ContainerFiles + Clone>,
+{
     let place = stage.home().display().to_string();
     let seen = homes(stage, &format!("{place}/"));
     let image = image(stage).await;
@@ -47,7 +56,10 @@ pub async fn data_directory_is_proven_by_what_the_engine_reads<S: Stage>(stage: 
     seen.clean_up_proof().await.unwrap();
 }
 
-pub async fn image_is_read_through_what_bears_its_users_uid<S: Stage>(stage: &S) {
+pub async fn image_is_read_through_what_bears_its_users_uid<S>(stage: &S)
+where
+    S: Stage<Engine: Containers + Images + ContainerFiles + Clone>,
+{
     let homes = homes(stage, "/data");
     let home = ImageHome {
         name: stage.name("seed"),

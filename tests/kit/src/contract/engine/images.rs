@@ -5,7 +5,10 @@ use futures::StreamExt;
 
 use super::{Hand, Stage};
 
-pub async fn an_image_is_found_by_reference_and_id<S: Stage>(stage: &S) {
+pub async fn an_image_is_found_by_reference_and_id<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     let image = engine.image("echo:1").await.unwrap().unwrap();
     assert!(image.id.starts_with("sha256:"), "{image:?}");
@@ -20,7 +23,10 @@ pub async fn an_image_is_found_by_reference_and_id<S: Stage>(stage: &S) {
     }
 }
 
-pub async fn all_images_are_listed_as_they_are_read_one_by_one<S: Stage>(stage: &S) {
+pub async fn all_images_are_listed_as_they_are_read_one_by_one<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     let reference = stage.name("listed:1");
     stage.hand(Hand::Import(&reference)).await;
@@ -35,7 +41,10 @@ pub async fn all_images_are_listed_as_they_are_read_one_by_one<S: Stage>(stage: 
     assert_eq!(engine.image(&reference).await.unwrap(), None);
 }
 
-pub async fn a_reference_is_taken_off_and_the_last_one_takes_the_image_along<S: Stage>(stage: &S) {
+pub async fn a_reference_is_taken_off_and_the_last_one_takes_the_image_along<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     let (one, other) = (stage.name("one:1"), stage.name("other:1"));
     stage.hand(Hand::Import(&one)).await;
@@ -54,7 +63,10 @@ pub async fn a_reference_is_taken_off_and_the_last_one_takes_the_image_along<S: 
     }
 }
 
-pub async fn an_image_that_a_container_is_made_from_is_not_removed<S: Stage>(stage: &S) {
+pub async fn an_image_that_a_container_is_made_from_is_not_removed<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     let (one, other) = (stage.name("used:1"), stage.name("spare:1"));
     stage.hand(Hand::Import(&one)).await;
@@ -80,7 +92,10 @@ pub async fn an_image_that_a_container_is_made_from_is_not_removed<S: Stage>(sta
     assert_eq!(engine.image(&one).await.unwrap(), None);
 }
 
-pub async fn l37_a_pull_that_fails_says_so<S: Stage>(stage: &S) {
+pub async fn l37_a_pull_that_fails_says_so<S>(stage: &S)
+where
+    S: Stage<Engine: Images>,
+{
     let engine = stage.engine();
     // Nothing listens on port 1.
     for reference in ["127.0.0.1:1/agentyard/none:1", "127.0.0.1:1/agentyard/none"] {

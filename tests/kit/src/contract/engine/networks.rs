@@ -15,7 +15,10 @@ fn tiny<S: Stage>(stage: &S) -> NetworkSettings {
     }
 }
 
-pub async fn a_network_is_made_once_and_read_back<S: Stage>(stage: &S) {
+pub async fn a_network_is_made_once_and_read_back<S>(stage: &S)
+where
+    S: Stage<Engine: AgentNetwork>,
+{
     let engine = stage.engine();
     let settings = tiny(stage);
     assert_eq!(engine.network(&settings.name).await.unwrap(), None);
@@ -50,7 +53,10 @@ pub async fn a_network_is_made_once_and_read_back<S: Stage>(stage: &S) {
     assert_eq!(engine.network(&settings.name).await.unwrap(), None);
 }
 
-pub async fn a_network_in_use_is_not_removed<S: Stage>(stage: &S) {
+pub async fn a_network_in_use_is_not_removed<S>(stage: &S)
+where
+    S: Stage<Engine: AgentNetwork>,
+{
     let engine = stage.engine();
     let id = stage.run("user", "u1").await;
     let network = engine.network(stage.network()).await.unwrap().unwrap();
@@ -62,7 +68,10 @@ pub async fn a_network_in_use_is_not_removed<S: Stage>(stage: &S) {
     );
 }
 
-pub async fn a_bad_or_overlapping_subnet_is_refused<S: Stage>(stage: &S) {
+pub async fn a_bad_or_overlapping_subnet_is_refused<S>(stage: &S)
+where
+    S: Stage<Engine: AgentNetwork>,
+{
     let engine = stage.engine();
     let taken = engine.network(stage.network()).await.unwrap().unwrap();
     for subnet in [
@@ -83,7 +92,10 @@ pub async fn a_bad_or_overlapping_subnet_is_refused<S: Stage>(stage: &S) {
     }
 }
 
-pub async fn l29_an_address_is_given_at_start_and_free_again_after_the_end<S: Stage>(stage: &S) {
+pub async fn l29_an_address_is_given_at_start_and_free_again_after_the_end<S>(stage: &S)
+where
+    S: Stage<Engine: AgentNetwork>,
+{
     let engine = stage.engine();
     let network = tiny(stage);
     engine.create_network(&network).await.unwrap();
@@ -128,7 +140,10 @@ pub async fn l29_an_address_is_given_at_start_and_free_again_after_the_end<S: St
     engine.remove_network(&network.name).await.unwrap();
 }
 
-pub async fn a_container_without_its_network_does_not_start<S: Stage>(stage: &S) {
+pub async fn a_container_without_its_network_does_not_start<S>(stage: &S)
+where
+    S: Stage<Engine: AgentNetwork>,
+{
     let engine = stage.engine();
     let mut settings = stage.settings("u1");
     settings.network = stage.name("missing");

@@ -1,0 +1,13 @@
+//! The driver against a real cluster, as a service account that has the rights of `role.yaml` and no others.
+//!
+//! Needs the test cluster; without it the tests fail, and say how to get it. They never skip.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
+mod ends;
+mod exec;
+mod outages;
+mod refusals;
+mod stage;
+mod waits;

@@ -1,0 +1,297 @@
+//! A stage in the test cluster: a namespace of its own, in which Pod Security's `restricted` is enforced.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{OpenOptionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{ContainerDetails, ContainerState, Containers};
+use engine_kubernetes::{Access, KubernetesEngine, PodDefaults};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{
+    Namespace, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, ServiceAccount,
+};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kit::contract::engine::{Hand, Stage};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use schema::clock::SystemClock;
+use schema::ids::Uid;
+use serde_json::{Value, json};
+
+/// The sentence that tells how to get a cluster.
+const HOW: &str = "AGENTYARD_TEST_CLUSTER is not set: this test needs a real cluster. Name the STATE folder of one that is up and has \
+    the image of tests/cluster/echo-image, and run the test inside its network namespace: \
+    `ip netns exec $(cat STATE/netns) env AGENTYARD_TEST_CLUSTER=STATE cargo nextest run --profile long -p engine-kubernetes`";
+/// Users of agents' processes.
+const USER: u32 = 1000;
+
+/// A namespace of one test.
+pub struct ClusterStage {
+    pub engine: Arc<KubernetesEngine>,
+    pub namespace: String,
+    admin: Client,
+    _place: tempfile::TempDir,
+    home: PathBuf,
+    following: tokio::task::JoinHandle<()>,
+}
+
+fn admin_kubeconfig() -> PathBuf {
+    let state = std::env::var("AGENTYARD_TEST_CLUSTER").expect(HOW);
+    Path::new(&state).join("conf/admin.kubeconfig")
+}
+
+fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// A namespace in which `restricted` is enforced.
+pub async fn stage() -> ClusterStage {
+    stage_with("restricted").await
+}
+
+/// A namespace in which this standard of Pod Security is enforced.
+pub async fn stage_with(standard: &str) -> ClusterStage {
+    let path = admin_kubeconfig();
+    let file = Kubeconfig::read_from(&path).unwrap();
+    let config = Config::from_custom_kubeconfig(file.clone(), &KubeConfigOptions::default()).await;
+    let admin = Client::try_from(config.unwrap()).unwrap();
+    let namespace = format!("contract-{}", &Uid::random().as_str()[..12]);
+    let place = tempfile::tempdir().unwrap();
+    let home = place.path().join("users/alice");
+    std::fs::create_dir_all(&home).unwrap();
+    chown(&home, Some(USER), Some(USER)).unwrap();
+
+    let post = PostParams::default();
+    let labels = json!({ "pod-security.kubernetes.io/enforce": standard });
+    let wanted = json!({ "metadata": { "name": namespace, "labels": labels } });
+    let namespaces: Api<Namespace> = Api::all(admin.clone());
+    namespaces.create(&post, &object(wanted)).await.unwrap();
+    make_claim(&admin, &namespace, place.path()).await;
+    let token = make_account(&admin, &namespace).await;
+
+    let server = file.clusters[0].cluster.clone().unwrap();
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x",
+        "clusters": [{ "name": "c", "cluster": {
+            "server": server.server, "certificate-authority-data": server.certificate_authority_data,
+        }}],
+        "users": [{ "name": "u", "user": { "token": token } }],
+        "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u", "namespace": namespace } }],
+    });
+    let kubeconfig = place.path().join("kubeconfig");
+    let mut options = std::fs::OpenOptions::new();
+    let file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&kubeconfig);
+    serde_json::to_writer(file.unwrap(), &config).unwrap();
+    let defaults = PodDefaults {
+        service_account: Some("agentyard-agent".to_owned()),
+        ..PodDefaults::default()
+    };
+    let clock = Arc::new(SystemClock);
+    let engine = KubernetesEngine::new(Access::Kubeconfig(kubeconfig), None, defaults, clock).await;
+    let engine = Arc::new(engine.unwrap());
+    let followed = Arc::clone(&engine);
+    #[allow(clippy::disallowed_methods)]
+    let following = tokio::spawn(async move { followed.follow().await });
+    ClusterStage {
+        engine,
+        namespace,
+        admin,
+        _place: place,
+        home,
+        following,
+    }
+}
+
+/// A volume on a folder of the node, claimed as `data`.
+async fn make_claim(admin: &Client, namespace: &str, folder: &Path) {
+    let post = PostParams::default();
+    let volumes: Api<PersistentVolume> = Api::all(admin.clone());
+    let volume = json!({ "metadata": { "name": namespace }, "spec": {
+        "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany"], "storageClassName": "",
+        "persistentVolumeReclaimPolicy": "Retain", "hostPath": { "path": folder, "type": "Directory" },
+        "claimRef": { "namespace": namespace, "name": "data" },
+    }});
+    volumes.create(&post, &object(volume)).await.unwrap();
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(admin.clone(), namespace);
+    let claim = json!({ "metadata": { "name": "data" }, "spec": {
+        "accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": namespace,
+        "resources": { "requests": { "storage": "1Gi" } },
+    }});
+    claims.create(&post, &object(claim)).await.unwrap();
+}
+
+/// The service's account, with its rights, and the agents'; returns a token of the first.
+async fn make_account(admin: &Client, namespace: &str) -> String {
+    let post = PostParams::default();
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), namespace);
+    for name in ["agentyard", "agentyard-agent"] {
+        let account = object(json!({ "metadata": { "name": name } }));
+        accounts.create(&post, &account).await.unwrap();
+    }
+    let role: Role = serde_yaml::from_str(include_str!("role.yaml")).unwrap();
+    let roles: Api<Role> = Api::namespaced(admin.clone(), namespace);
+    roles.create(&post, &role).await.unwrap();
+    let binding = json!({ "metadata": { "name": "agentyard" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "agentyard" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "agentyard", "namespace": namespace }],
+    });
+    let bindings: Api<RoleBinding> = Api::namespaced(admin.clone(), namespace);
+    bindings.create(&post, &object(binding)).await.unwrap();
+    let request = TokenRequest {
+        spec: TokenRequestSpec::default(),
+        ..TokenRequest::default()
+    };
+    let answer: TokenRequest = accounts
+        .create_subresource("token", "agentyard", &post, &request)
+        .await
+        .unwrap();
+    answer.status.unwrap().token
+}
+
+impl ClusterStage {
+    /// Removes the namespace; not waited for.
+    pub async fn strike(self) {
+        self.following.abort();
+        let namespaces: Api<Namespace> = Api::all(self.admin.clone());
+        let params = DeleteParams::default();
+        drop(namespaces.delete(&self.namespace, &params).await);
+        let volumes: Api<PersistentVolume> = Api::all(self.admin.clone());
+        drop(volumes.delete(&self.namespace, &params).await);
+    }
+
+    /// As an administrator.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.admin.clone(), &self.namespace)
+    }
+
+    /// Changes the template of a container by hand.
+    pub async fn patch_template(&self, name: &str, patch: Value) {
+        let details = self.see(name).await;
+        let (template, _) = details.container.id.split_once('.').unwrap();
+        let templates: Api<PodTemplate> = self.api();
+        let patch = Patch::Strategic(patch);
+        let params = PatchParams::default();
+        templates.patch(template, &params, &patch).await.unwrap();
+    }
+
+    /// The Pods of the namespace.
+    pub async fn pods(&self) -> Vec<Pod> {
+        let pods: Api<Pod> = self.api();
+        pods.list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// Runs a script in a container of this name until it ends; returns its end.
+    pub async fn run_script(&self, name: &str, script: &str) -> ContainerDetails {
+        let mut settings = self.settings("u1");
+        settings.command = Some(["/bin/sh", "-c", script].map(str::to_owned).to_vec());
+        let id = self
+            .engine
+            .create(&self.name(name), &settings)
+            .await
+            .unwrap();
+        self.engine.start(&id).await.unwrap();
+        self.until(&id, |seen| seen.container.state == ContainerState::Exited)
+            .await
+    }
+
+    /// Waits until something is so.
+    pub async fn wait_for(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        for _ in 0..600 {
+            if holds().await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{what} never came true");
+    }
+}
+
+impl Stage for ClusterStage {
+    type Engine = KubernetesEngine;
+
+    fn engine(&self) -> &KubernetesEngine {
+        &self.engine
+    }
+
+    fn owner(&self) -> &str {
+        &self.namespace
+    }
+
+    fn name(&self, name: &str) -> String {
+        format!("agentyard-{name}")
+    }
+
+    fn network(&self) -> &str {
+        engine::NETWORK
+    }
+
+    fn tiny_subnet(&self) -> String {
+        panic!("networks have no subnets here")
+    }
+
+    fn home(&self) -> &Path {
+        &self.home
+    }
+
+    fn home_source(&self) -> String {
+        "data:users/alice".to_owned()
+    }
+
+    fn user(&self) -> &str {
+        "1000:1000"
+    }
+
+    async fn hand(&self, hand: Hand<'_>) {
+        match hand {
+            Hand::LimitMemory(name, limit) => {
+                let limits = json!({ "limits": { "memory": limit.to_string() } });
+                let containers = json!([{ "name": "agent", "resources": limits }]);
+                let patch = json!({ "template": { "spec": { "containers": containers } } });
+                self.patch_template(name, patch).await;
+            }
+            Hand::AlwaysRestart(name) => {
+                let patch = json!({ "template": { "spec": { "restartPolicy": "Always" } } });
+                self.patch_template(name, patch).await;
+            }
+            Hand::Stop(_) => {
+                let pods: Api<Pod> = self.api();
+                pods.delete("agent-u1", &DeleteParams::default())
+                    .await
+                    .unwrap();
+            }
+            Hand::Remove(name) => {
+                let details = self.see(name).await;
+                let (template, _) = details.container.id.split_once('.').unwrap();
+                let templates: Api<PodTemplate> = self.api();
+                templates
+                    .delete(template, &DeleteParams::background())
+                    .await
+                    .unwrap();
+            }
+            Hand::Pause(_) | Hand::Disconnect(..) | Hand::Import(_) | Hand::Tag(..) => {
+                panic!("{hand:?} has no meaning here")
+            }
+        }
+    }
+
+    async fn let_speak(&self, _name: &str) {}
+}
+
+/// Labels of a container, for tests that make objects themselves.
+pub fn labels(owner: &str, uid: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        (engine::LABEL_OWNER.to_owned(), owner.to_owned()),
+        (engine::LABEL_UID.to_owned(), uid.to_owned()),
+    ])
+}
