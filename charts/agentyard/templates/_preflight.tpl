@@ -79,6 +79,9 @@
 {{- $problems = append $problems "podSecurityContext.fsGroup would open the master key to a group, and the service refuses such a key; remove it" -}}
 {{- end -}}
 {{- range $key, $value := $v.settings -}}
+{{- if and (kindIs "map" $value) (not (contains "." $key)) (not (has $key (list "agent" "security"))) -}}
+{{- $problems = append $problems (printf "settings: %s is a group of keys; give the keys in it, with --set as 'settings.%s\\.%s=…'" $key $key (keys $value | sortAlpha | first | default "KEY")) -}}
+{{- end -}}
 {{- if and (eq $key "agent") (regexMatch "(?i)\"[a-z_-]*(api_?keys?|token|secret|password)\"" (toJson $value)) -}}
 {{- $problems = append $problems "settings: agent holds secrets, and settings are not; put it into a Secret, and name that in settingsSecret" -}}
 {{- end -}}
