@@ -380,9 +380,11 @@ async fn what_is_read_while_another_call_leads_to_a_denied_page_is_not_told() {
         let selected = async {
             let selected = browser.question("browser_tab_select").await;
             browser.reply(&looked, tab(PAGE)).await;
+            let read = browser.question("browser_get_content").await;
             browser.reply(&selected, json!({"success": true})).await;
-            let balance = json!({"content": "balance: 12"});
-            browser.answer("browser_get_content", balance).await;
+            browser
+                .reply(&read, json!({"content": "balance: 12"}))
+                .await;
             browser.shows(BANK).await;
         };
         tokio::join!(select(), selected);
@@ -412,9 +414,11 @@ async fn what_is_read_while_another_call_leads_to_a_denied_page_is_not_told() {
         let selected = async {
             let selected = browser.question("browser_tab_select").await;
             browser.reply(&looked, tab(PAGE)).await;
+            let read = browser.question("browser_get_content").await;
             browser.reply(&selected, json!({"success": true})).await;
-            let old = json!({"content": "between two pages"});
-            browser.answer("browser_get_content", old).await;
+            browser
+                .reply(&read, json!({"content": "between two pages"}))
+                .await;
             browser.shows(PAGE).await;
             let new = json!({"content": "the other page"});
             browser.answer("browser_get_content", new).await;
