@@ -437,6 +437,9 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::StorageFull
         | Reason::EngineForbidden
         | Reason::EngineQuota
+        | Reason::Unschedulable
+        | Reason::VolumePending
+        | Reason::NodeLost
         | Reason::EngineUnavailable => FailureClass::Engine,
         Reason::Failed
         | Reason::Pending
@@ -454,6 +457,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::HomeMissing
         | Reason::ConfigPending
         | Reason::Exited
+        | Reason::Evicted
         | Reason::Unresponsive
         | Reason::Retrying
         | Reason::Panicked

@@ -138,9 +138,6 @@ impl Monitor {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use schema::ids::Timestamp;
 
     use super::*;
 
@@ -148,11 +145,8 @@ mod tests {
         Container {
             id: id.to_owned(),
             name: id.to_owned(),
-            image_id: String::new(),
             state,
-            labels: BTreeMap::new(),
-            networks: BTreeMap::new(),
-            created_at: Timestamp::default(),
+            ..Container::default()
         }
     }
 
