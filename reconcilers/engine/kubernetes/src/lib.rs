@@ -18,6 +18,7 @@ mod logs;
 mod names;
 mod network;
 mod objects;
+mod options;
 mod quantity;
 mod read;
 mod reason;
@@ -33,6 +34,7 @@ use tokio::sync::{Mutex, mpsc};
 
 pub use client::{Access, AccessError};
 pub use convert::PodDefaults;
+pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
 
 use cache::{Cache, Ended};
 use client::Cluster;
