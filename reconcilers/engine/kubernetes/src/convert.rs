@@ -16,36 +16,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use super::homes::ClaimPath;
-use super::names;
 use super::network::{AGENT, ROLE};
-use super::quantity;
+use super::options::Options;
+use super::{names, quantity};
 
 /// Name of the agent's container in its Pod. Others come from admission and are not ours.
 pub(crate) const CONTAINER: &str = "agent";
 /// Name of volumes of ours, with a number behind it.
 pub(crate) const VOLUME: &str = "claim-";
-
-/// Properties of all agents' Pods that no setting of a container has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PodDefaults {
-    /// Fields that apply where ours leave something open: node selector, tolerations, runtime class, pull secrets, annotations.
-    /// Containers in it are left out.
-    pub base: PodTemplateSpec,
-    /// The service account of agents, which has no rights and whose token is not mounted; `None`: the namespace's default one.
-    pub service_account: Option<String>,
-    /// Part of the limits that the scheduler sets aside, in percent.
-    pub requested_percent: u8,
-}
-
-impl Default for PodDefaults {
-    fn default() -> Self {
-        Self {
-            base: PodTemplateSpec::default(),
-            service_account: None,
-            requested_percent: 50,
-        }
-    }
-}
 
 /// Settings that a Pod cannot hold as they were given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -80,12 +58,12 @@ impl Kept {
 pub(crate) fn template(
     name: &str,
     settings: &ContainerSettings,
-    defaults: &PodDefaults,
+    options: &Options,
     attempt: u32,
 ) -> Result<PodTemplate, EngineError> {
     names::check(name)?;
     let mut labels = names::object_labels(&settings.labels);
-    let pod = pod(settings, defaults, &labels)?;
+    let pod = pod(settings, options, &labels)?;
     labels.insert(names::NAME_DIGEST.to_owned(), names::name_digest(name));
     let annotations = BTreeMap::from([
         (names::NAME.to_owned(), name.to_owned()),
@@ -109,10 +87,11 @@ fn json<T: Serialize>(value: &T) -> Result<String, EngineError> {
 
 fn pod(
     settings: &ContainerSettings,
-    defaults: &PodDefaults,
+    options: &Options,
     labels: &BTreeMap<String, String>,
 ) -> Result<PodTemplateSpec, EngineError> {
-    let base = defaults.base.clone();
+    let pods = &options.pods;
+    let base = pods.overlay.clone();
     let base_metadata = base.metadata.unwrap_or_default();
     let base_spec = base.spec.unwrap_or_default();
     let mut all_labels = base_metadata.labels.unwrap_or_default();
@@ -129,13 +108,13 @@ fn pod(
             ..ObjectMeta::default()
         }),
         spec: Some(PodSpec {
-            containers: vec![container(settings, mounts, defaults.requested_percent)?],
+            containers: vec![container(settings, mounts, pods.requested_percent)?],
             init_containers: None,
             ephemeral_containers: None,
             volumes: (!volumes.is_empty()).then_some(volumes),
             hostname: settings.hostname.as_deref().and_then(host_name),
             restart_policy: Some("Never".to_owned()),
-            service_account_name: defaults.service_account.clone(),
+            service_account_name: pods.service_account.clone(),
             service_account: None,
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),

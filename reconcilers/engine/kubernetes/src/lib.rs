@@ -32,12 +32,11 @@ use engine::EngineFacts;
 use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
-pub use client::{Access, AccessError};
-pub use convert::PodDefaults;
+pub use client::AccessError;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
 
 use cache::{Cache, Ended};
-use client::Cluster;
+use client::{Access, Cluster};
 
 /// Words for people.
 pub const FACTS: EngineFacts = EngineFacts {
@@ -52,7 +51,8 @@ const ENDS: usize = 4096;
 pub struct KubernetesEngine {
     cluster: Cluster,
     cache: Cache,
-    defaults: PodDefaults,
+    options: Options,
+    owner: String,
     clock: SharedClock,
     metrics: stats::Metrics,
     ends: mpsc::Sender<Ended>,
@@ -64,32 +64,36 @@ impl std::fmt::Debug for KubernetesEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KubernetesEngine")
             .field("namespace", &self.cluster.namespace)
+            .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
 }
 
 impl KubernetesEngine {
-    /// Agents in `namespace`, without one in that of `access` itself. Connects at the first call; to be called within a Tokio
-    /// runtime.
+    /// Agents of the instance `owner`. Connects at the first call; to be called within a Tokio runtime.
     ///
     /// # Errors
     /// The way to the cluster cannot be read, see [`AccessError`].
     pub async fn new(
-        access: Access,
-        namespace: Option<String>,
-        defaults: PodDefaults,
+        options: Options,
+        owner: &str,
         clock: SharedClock,
     ) -> Result<Self, AccessError> {
-        let cluster = Cluster::open(access, namespace).await?;
-        Ok(Self::in_cluster(cluster, defaults, clock))
+        let access = match options.kubeconfig.clone() {
+            Some(path) => Access::Kubeconfig(path),
+            None => Access::InCluster,
+        };
+        let cluster = Cluster::open(access, options.namespace.clone()).await?;
+        Ok(Self::in_cluster(cluster, options, owner, clock))
     }
 
-    fn in_cluster(cluster: Cluster, defaults: PodDefaults, clock: SharedClock) -> Self {
+    fn in_cluster(cluster: Cluster, options: Options, owner: &str, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
         Self {
             cluster,
             cache: Cache::default(),
-            defaults,
+            options,
+            owner: owner.to_owned(),
             clock,
             metrics: stats::Metrics::default(),
             ends,
