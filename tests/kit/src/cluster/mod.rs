@@ -139,10 +139,16 @@ impl ClusterDouble {
         self.shared.store.count(kind)
     }
 
-    /// Changes an object by hand, as a merge patch does.
-    pub fn patch(&self, kind: &str, namespace: &str, name: &str, patch: &serde_json::Value) {
+    /// Changes an object that is there by hand.
+    pub fn edit(
+        &self,
+        [kind, namespace, name]: [&str; 3],
+        edit: impl FnOnce(&mut serde_json::Value),
+    ) {
         let key = store::Key::of(kind, namespace, name);
-        self.shared.store.patch(&key, patch).unwrap();
+        let mut object = self.shared.store.get(&key).unwrap().value();
+        edit(&mut object);
+        self.shared.store.patch(&key, &object).unwrap();
     }
 
     /// Forgets all changes of before: a watch that would go on from one of them is expired.

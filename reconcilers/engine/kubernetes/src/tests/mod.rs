@@ -2,6 +2,7 @@
 
 mod cache;
 mod causes;
+mod double;
 mod failures;
 mod server;
 mod settings;
