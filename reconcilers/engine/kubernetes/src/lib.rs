@@ -5,6 +5,7 @@
 //! is read or written.
 
 mod cache;
+mod checked;
 mod client;
 mod containers;
 mod convert;
@@ -19,6 +20,7 @@ mod names;
 mod network;
 mod objects;
 mod options;
+mod options_file;
 mod quantity;
 mod read;
 mod reason;
@@ -34,6 +36,7 @@ use tokio::sync::{Mutex, mpsc};
 
 pub use client::AccessError;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
+pub use options_file::OptionsError;
 
 use cache::{Cache, Ended};
 use client::{Access, Cluster};
