@@ -149,6 +149,9 @@ pub struct Network {
     pub gateway: Option<String>,
     /// Whether containers on it can reach each other.
     pub inter_container_traffic: bool,
+    /// Digest of the rules that the engine itself keeps for it; empty: it keeps none.
+    #[serde(skip)]
+    pub policies: String,
     /// All labels.
     #[serde(skip)]
     pub labels: BTreeMap<String, String>,

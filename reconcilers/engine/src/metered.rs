@@ -25,7 +25,7 @@ impl<E> std::fmt::Debug for Metered<E> {
 }
 
 /// Names of all calls, as metrics have them.
-const OPERATIONS: [&str; 25] = [
+const OPERATIONS: [&str; 26] = [
     "ping",
     "info",
     "list",
@@ -37,6 +37,7 @@ const OPERATIONS: [&str; 25] = [
     "rename",
     "network",
     "create_network",
+    "mend_network",
     "remove_network",
     "image",
     "images",
@@ -199,8 +200,16 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
         measured("remove_network", self.0.remove_network(id)).await
     }
 
-    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
-        self.0.is_as_desired(network, subnet)
+    fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
+        self.0.is_as_desired(network, wanted)
+    }
+
+    fn mends_in_place(&self) -> bool {
+        self.0.mends_in_place()
+    }
+
+    async fn mend_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
+        measured("mend_network", self.0.mend_network(settings)).await
     }
 
     fn agents_reach_us(&self, network: &Network) -> Option<Reach> {

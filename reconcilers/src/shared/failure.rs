@@ -13,7 +13,9 @@ impl Classify for EngineError {
             Self::NotFound(_) => (ErrorClass::Conflict, Reason::Retrying),
             Self::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
             Self::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
-            Self::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
+            Self::Refused(_) | Self::Unsupported(_) => {
+                (ErrorClass::Terminal, Reason::InvalidSettings)
+            }
             Self::Forbidden(_) => (ErrorClass::Transient, Reason::EngineForbidden),
             Self::QuotaExceeded(_) => (ErrorClass::Transient, Reason::EngineQuota),
             Self::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),

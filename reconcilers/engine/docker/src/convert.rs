@@ -352,6 +352,7 @@ pub(super) fn network(answer: NetworkInspect) -> Result<Network, EngineError> {
         subnet: text(pool.subnet),
         gateway: text(pool.gateway),
         inter_container_traffic: icc.get(ENABLE_ICC).is_none_or(|value| value != "false"),
+        policies: String::new(),
         labels: sorted(answer.labels),
         containers,
     })

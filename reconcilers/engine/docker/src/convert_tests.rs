@@ -144,6 +144,7 @@ fn l29_the_gateway_is_the_first_address_of_the_subnet() {
             name: "agentyard".to_owned(),
             subnet: subnet.to_owned(),
             labels: BTreeMap::new(),
+            isolation: Default::default(),
         })
         .map(|body| {
             body.ipam

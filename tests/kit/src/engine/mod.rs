@@ -503,8 +503,8 @@ impl AgentNetwork for FakeEngine {
         .await
     }
 
-    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
-        network.subnet.as_deref() == Some(subnet) && !network.inter_container_traffic
+    fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
+        network.subnet.as_ref() == Some(&wanted.subnet) && !network.inter_container_traffic
     }
 
     fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
