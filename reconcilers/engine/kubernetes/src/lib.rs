@@ -13,6 +13,7 @@ mod exec;
 mod failure;
 mod homes;
 mod images;
+mod mirror;
 mod log_lines;
 mod logs;
 mod names;
@@ -43,6 +44,8 @@ use client::Cluster;
 pub const FACTS: EngineFacts = EngineFacts {
     name: "Kubernetes",
     unreachable: "check that the API server answers and accepts the service account of the service",
+    inventory: Some(INVENTORY),
+    removal: Some(REMOVAL),
 };
 
 /// Ends of runs that wait to be written down.
