@@ -13,23 +13,28 @@ mod exec;
 mod failure;
 mod homes;
 mod images;
-mod mirror;
 mod log_lines;
 mod logs;
+mod mirror;
 mod names;
 mod network;
 mod objects;
 mod options;
+mod puller;
+mod pulling;
 mod quantity;
 mod read;
 mod reason;
+mod references;
 mod run;
 mod state;
 mod stats;
 mod verbs;
 mod watch;
 
-use engine::EngineFacts;
+use std::sync::Arc;
+
+use engine::{Digests, EngineFacts};
 use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
@@ -39,7 +44,13 @@ pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
 
 use cache::{Cache, Ended};
 use client::Cluster;
+use references::ImageSource;
 
+/// Images that a listing leaves out.
+const INVENTORY: &str = "images of agents, and those pulled since the service started; other images of the nodes are not visible";
+/// What removes images.
+const REMOVAL: &str =
+    "the nodes' kubelets remove images themselves, once no Pod has them and the disk fills up";
 /// Words for people.
 pub const FACTS: EngineFacts = EngineFacts {
     name: "Kubernetes",
@@ -53,14 +64,17 @@ const ENDS: usize = 4096;
 
 /// Agents as Pods of one namespace.
 pub struct KubernetesEngine {
-    cluster: Cluster,
+    cluster: Arc<Cluster>,
     cache: Cache,
     defaults: PodDefaults,
+    images: Arc<ImageSource>,
     clock: SharedClock,
     metrics: stats::Metrics,
     ends: mpsc::Sender<Ended>,
     /// For [`follow`](Self::follow), one at a time.
     reported: Mutex<mpsc::Receiver<Ended>>,
+    /// Pulls that were called off, whose Pods are to be removed; the same.
+    called_off: Mutex<mpsc::UnboundedReceiver<String>>,
 }
 
 impl std::fmt::Debug for KubernetesEngine {
@@ -87,12 +101,24 @@ impl KubernetesEngine {
         Ok(Self::in_cluster(cluster, defaults, clock))
     }
 
+    /// The engine of an instance, which asks registries what references mean. Without it references stand for themselves.
+    #[must_use]
+    pub fn with_registries(mut self, owner: &str, digests: Arc<dyn Digests>) -> Self {
+        let (images, called_off) = ImageSource::asking(owner, digests);
+        self.images = Arc::new(images);
+        self.called_off = Mutex::new(called_off);
+        self
+    }
+
     fn in_cluster(cluster: Cluster, defaults: PodDefaults, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
+        let (images, called_off) = ImageSource::new();
         Self {
-            cluster,
+            cluster: Arc::new(cluster),
             cache: Cache::default(),
             defaults,
+            images: Arc::new(images),
+            called_off: Mutex::new(called_off),
             clock,
             metrics: stats::Metrics::default(),
             ends,
@@ -122,6 +148,7 @@ impl KubernetesEngine {
             watch::follow(templates, self),
             watch::follow(pods, self),
             note,
+            self.remove_pullers_called_off(),
         );
     }
 }
