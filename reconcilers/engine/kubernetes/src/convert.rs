@@ -134,7 +134,7 @@ fn pod(
     })
 }
 
-fn runtime_default() -> SeccompProfile {
+pub(crate) fn runtime_default() -> SeccompProfile {
     SeccompProfile {
         type_: "RuntimeDefault".to_owned(),
         ..SeccompProfile::default()
