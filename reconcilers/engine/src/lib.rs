@@ -13,6 +13,7 @@
 mod bind_homes;
 mod compute;
 mod containers;
+mod digests;
 pub mod drift;
 mod error;
 mod event;
@@ -38,13 +39,14 @@ use futures::Stream;
 pub use schema::image::PullEvent;
 pub use schema::live::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
-    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
-    Sample, Usage as Stats,
+    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, Probe,
+    RegistryCredentials, Sample, Usage as Stats,
 };
 
 pub use bind_homes::{BindHomes, ContainerFiles};
-pub use compute::{Compute, EngineFacts};
+pub use compute::{Attendance, Compute, EngineFacts};
 pub use containers::Containers;
+pub use digests::{Digests, Meaning};
 pub use error::EngineError;
 pub use event::EngineEvent;
 pub use exec::{Exec, ExecControl};

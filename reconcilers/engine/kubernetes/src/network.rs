@@ -4,3 +4,5 @@
 pub(crate) const ROLE: &str = "agentyard.io/role";
 /// Value of [`ROLE`] of an agent's Pod.
 pub(crate) const AGENT: &str = "agent";
+/// Value of [`ROLE`] of a Pod that brings an image to a node.
+pub(crate) const PULLER: &str = "puller";
