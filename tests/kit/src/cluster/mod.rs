@@ -139,6 +139,17 @@ impl ClusterDouble {
         self.shared.store.count(kind)
     }
 
+    /// Address of the server.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Puts an object there by hand; a Pod is not started.
+    pub fn put(&self, kind: &str, namespace: &str, name: &str, object: serde_json::Value) {
+        let key = store::Key::of(kind, namespace, name);
+        self.shared.store.create(key, object).unwrap();
+    }
+
     /// Changes an object that is there by hand.
     pub fn edit(
         &self,
