@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
     EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecControl, ExecSettings,
-    HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network,
+    HostFirewall, HostRules, Image, Images, Isolation, IsolationProof, Limits, LogChunk, LogOptions, Network,
     NetworkSettings, PullEvent, Reach, RegistryCredentials, Sample, Stats,
 };
 
@@ -25,7 +25,7 @@ impl<E> std::fmt::Debug for Metered<E> {
 }
 
 /// Names of all calls, as metrics have them.
-const OPERATIONS: [&str; 26] = [
+const OPERATIONS: [&str; 27] = [
     "ping",
     "info",
     "list",
@@ -38,6 +38,7 @@ const OPERATIONS: [&str; 26] = [
     "network",
     "create_network",
     "mend_network",
+    "prove_isolation",
     "remove_network",
     "image",
     "images",
@@ -222,6 +223,17 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
 
     fn firewall(&self) -> Option<&dyn HostFirewall> {
         self.0.firewall()
+    }
+
+    fn proves_isolation(&self) -> bool {
+        self.0.proves_isolation()
+    }
+
+    async fn prove_isolation(
+        &self,
+        settings: &NetworkSettings,
+    ) -> Result<IsolationProof, EngineError> {
+        measured("prove_isolation", self.0.prove_isolation(settings)).await
     }
 }
 

@@ -7,6 +7,7 @@
 mod cache;
 mod checked;
 mod client;
+mod closed;
 mod containers;
 mod convert;
 mod drift;
@@ -21,6 +22,10 @@ mod network;
 mod objects;
 mod options;
 mod options_file;
+pub mod pod;
+mod pods;
+mod policies;
+mod proof;
 mod quantity;
 mod read;
 mod reason;
