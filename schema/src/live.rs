@@ -113,10 +113,12 @@ pub struct LocalImage {
     pub repo_tags: Vec<String>,
     /// Repository digests (`name@sha256:…`).
     pub repo_digests: Vec<String>,
-    /// Size in bytes.
+    /// Size in bytes; 0: not known.
     pub size: u64,
-    /// When it was built.
+    /// When it was built; the beginning of time: not known.
     pub created_at: Timestamp,
+    /// It is wherever containers run, as far as is known; else a start waits until it is pulled.
+    pub is_local: bool,
 }
 
 /// A user name and password for a registry.

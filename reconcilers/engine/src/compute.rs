@@ -52,4 +52,8 @@ pub struct EngineFacts {
     pub name: &'static str,
     /// Remedy while it cannot be reached: an imperative without a full stop.
     pub unreachable: &'static str,
+    /// Sentence that says which images its inventory leaves out; `None`: it leaves out none.
+    pub inventory: Option<&'static str>,
+    /// Sentence that says who removes images, where the engine does not do it when asked.
+    pub removal: Option<&'static str>,
 }

@@ -13,6 +13,7 @@
 mod bind_homes;
 mod compute;
 mod containers;
+mod digests;
 pub mod drift;
 mod error;
 mod event;
@@ -45,6 +46,7 @@ pub use schema::live::{
 pub use bind_homes::{BindHomes, ContainerFiles};
 pub use compute::{Compute, EngineFacts};
 pub use containers::Containers;
+pub use digests::{Digests, Meaning};
 pub use error::EngineError;
 pub use event::EngineEvent;
 pub use exec::{Exec, ExecControl};

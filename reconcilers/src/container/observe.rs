@@ -591,9 +591,13 @@ impl ContainerReconciler {
         }
         seen.pull = self.shared.pulls.state(&row.image_ref);
         seen.want(None, engine, limits);
-        let wants_fresh = seen.pull_policy == PullPolicy::Always
-            && !self.shared.pulls.recently_done(&row.image_ref);
-        if !wants_fresh && let Some(image) = self.local_image(&row.image_ref).await? {
+        let is_fresh = self.shared.pulls.recently_done(&row.image_ref);
+        let wants_fresh = seen.pull_policy == PullPolicy::Always && !is_fresh;
+        // An agent is replaced once its next image is where it starts; one that does not run waits for its start instead.
+        let is_needed_local = !is_fresh && seen.containers.iter().any(|it| it.state.is_up());
+        if !wants_fresh
+            && let Some(image) = self.known_image(&row.image_ref, is_needed_local).await?
+        {
             seen.want(Some(settings_of(&image.image_id)), engine, limits);
             seen.pin = Some(image);
         }

@@ -12,7 +12,7 @@ mod store;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{EngineError, FirewallError, Found, HostRules, NETWORK, Network, NetworkState};
+use engine::{EngineError, FirewallError, Found, HostRules, Image, NETWORK, Network, NetworkState};
 use schema::condition::{self, Condition, Reason};
 use schema::config::{self, Config};
 use schema::error::{DbError, chain};
@@ -92,6 +92,15 @@ impl EngineReconciler {
             store,
             shared,
             warned: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// An image to give the proof with.
+    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineReconcilerError> {
+        match self.shared.compute.images.image(reference).await {
+            // Another one does as well, and the engine is not to blame.
+            Err(EngineError::RegistryFailed(_)) => Ok(None),
+            image => image.map_err(EngineReconcilerError::Engine),
         }
     }
 
@@ -195,18 +204,11 @@ impl Reconciler for EngineReconciler {
         };
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
-            let images = &self.shared.compute.images;
-            let mut image = images
-                .image(&config.image_reference())
-                .await
-                .map_err(EngineReconcilerError::Engine)?;
+            let mut image = self.image(&config.image_reference()).await?;
             if image.is_none()
                 && let Some(last) = self.shared.probe.image()
             {
-                image = images
-                    .image(&last)
-                    .await
-                    .map_err(EngineReconcilerError::Engine)?;
+                image = self.image(&last).await?;
             }
             snapshot.image = image.map(|image| image.id);
             if snapshot.image.is_none() {

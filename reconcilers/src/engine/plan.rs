@@ -210,6 +210,8 @@ mod tests {
     const FACTS: EngineFacts = EngineFacts {
         name: "an engine",
         unreachable: "start it, or correct --its-address",
+        inventory: None,
+        removal: None,
     };
 
     #[test]

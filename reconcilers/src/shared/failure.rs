@@ -20,7 +20,7 @@ impl Classify for EngineError {
             Self::QuotaExceeded(_) => (ErrorClass::Transient, Reason::EngineQuota),
             Self::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
             Self::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
-            Self::PullFailed(_) | Self::PullRefused(_) => {
+            Self::PullFailed(_) | Self::PullRefused(_) | Self::RegistryFailed(_) => {
                 (ErrorClass::Transient, Reason::ImagePullFailed)
             }
             Self::Internal(_) => (ErrorClass::Transient, Reason::Retrying),

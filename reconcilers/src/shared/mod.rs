@@ -4,6 +4,7 @@
 pub mod clones;
 mod failure;
 pub mod host_access;
+pub mod image_digests;
 pub mod load;
 pub mod network;
 pub mod probe;

@@ -368,6 +368,7 @@ pub(super) fn image(answer: ImageInspect) -> Result<Image, EngineError> {
         created_at: answer.created.map_or_else(Timestamp::default, |at| {
             Timestamp::from_secs(at.unix_timestamp())
         }),
+        is_local: true,
     })
 }
 
@@ -379,6 +380,7 @@ pub(super) fn listed_image(summary: ImageSummary) -> Image {
         repo_digests: named(summary.repo_digests),
         size: bytes(Some(summary.size)).unwrap_or(0),
         created_at: Timestamp::from_secs(summary.created),
+        is_local: true,
     }
 }
 

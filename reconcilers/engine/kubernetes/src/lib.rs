@@ -17,6 +17,7 @@ mod homes;
 mod images;
 mod log_lines;
 mod logs;
+mod mirror;
 mod names;
 mod network;
 mod objects;
@@ -26,16 +27,21 @@ pub mod pod;
 mod pods;
 mod policies;
 mod proof;
+mod puller;
+mod pulling;
 mod quantity;
 mod read;
 mod reason;
+mod references;
 mod run;
 mod state;
 mod stats;
 mod verbs;
 mod watch;
 
-use engine::EngineFacts;
+use std::sync::Arc;
+
+use engine::{Digests, EngineFacts};
 use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
@@ -45,11 +51,19 @@ pub use options_file::OptionsError;
 
 use cache::{Cache, Ended};
 use client::{Access, Cluster};
+use references::ImageSource;
 
+/// Images that a listing leaves out.
+const INVENTORY: &str = "images of agents, and those pulled since the service started; other images of the nodes are not visible";
+/// What removes images.
+const REMOVAL: &str =
+    "the nodes' kubelets remove images themselves, once no Pod has them and the disk fills up";
 /// Words for people.
 pub const FACTS: EngineFacts = EngineFacts {
     name: "Kubernetes",
     unreachable: "check that the API server answers and accepts the service account of the service",
+    inventory: Some(INVENTORY),
+    removal: Some(REMOVAL),
 };
 
 /// Ends of runs that wait to be written down.
@@ -57,15 +71,18 @@ const ENDS: usize = 4096;
 
 /// Agents as Pods of one namespace.
 pub struct KubernetesEngine {
-    cluster: Cluster,
+    cluster: Arc<Cluster>,
     cache: Cache,
     options: Options,
     owner: String,
+    images: Arc<ImageSource>,
     clock: SharedClock,
     metrics: stats::Metrics,
     ends: mpsc::Sender<Ended>,
     /// For [`follow`](Self::follow), one at a time.
     reported: Mutex<mpsc::Receiver<Ended>>,
+    /// Pulls that were called off, whose Pods are to be removed; the same.
+    called_off: Mutex<mpsc::UnboundedReceiver<String>>,
 }
 
 impl std::fmt::Debug for KubernetesEngine {
@@ -95,13 +112,25 @@ impl KubernetesEngine {
         Ok(Self::in_cluster(cluster, options, owner, clock))
     }
 
+    /// This engine, which asks registries what references mean. Without it references stand for themselves.
+    #[must_use]
+    pub fn with_registries(mut self, digests: Arc<dyn Digests>) -> Self {
+        let (images, called_off) = ImageSource::asking(&self.owner, digests);
+        self.images = Arc::new(images);
+        self.called_off = Mutex::new(called_off);
+        self
+    }
+
     fn in_cluster(cluster: Cluster, options: Options, owner: &str, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
+        let (images, called_off) = ImageSource::new();
         Self {
-            cluster,
+            cluster: Arc::new(cluster),
             cache: Cache::default(),
             options,
             owner: owner.to_owned(),
+            images: Arc::new(images),
+            called_off: Mutex::new(called_off),
             clock,
             metrics: stats::Metrics::default(),
             ends,
@@ -131,6 +160,7 @@ impl KubernetesEngine {
             watch::follow(templates, self),
             watch::follow(pods, self),
             note,
+            self.remove_pullers_called_off(),
         );
     }
 }

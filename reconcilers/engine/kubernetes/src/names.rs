@@ -16,6 +16,8 @@ pub(crate) const UID: &str = "agentyard.io/uid";
 pub(crate) const NAME_DIGEST: &str = "agentyard.io/name-digest";
 /// Label: the program that made the object.
 pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Label of Pods that bring an image to a node: the pull that they belong to.
+pub(crate) const PULL: &str = "agentyard.io/pull";
 /// Annotation: the container's name.
 pub(crate) const NAME: &str = "agentyard.io/name";
 /// Annotation: the container's labels, as JSON.

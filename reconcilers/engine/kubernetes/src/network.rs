@@ -22,6 +22,8 @@ use super::{KubernetesEngine, names, read};
 pub(crate) const ROLE: &str = "agentyard.io/role";
 /// Value of [`ROLE`] of an agent's Pod.
 pub(crate) const AGENT: &str = "agent";
+/// Value of [`ROLE`] of a Pod that brings an image to a node.
+pub(crate) const PULLER: &str = "puller";
 
 /// Ends of the policies' names: for connections to agents, and of agents.
 const ENDS: [&str; 2] = ["ingress", "egress"];

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::convert::{CONTAINER, Kept, VOLUME, unescape};
 use super::homes::ClaimPath;
-use super::{images, names, quantity};
+use super::{mirror, names, quantity};
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
@@ -72,7 +72,7 @@ pub(crate) fn settings(template: &PodTemplate, pod: Option<&Pod>) -> ContainerSe
         (name.clone(), value.clone())
     });
     ContainerSettings {
-        image: match images::is_same(&set.image, &real.image) {
+        image: match mirror::is_same(&set.image, &real.image) {
             true => set.image,
             false => real.image,
         },

@@ -75,7 +75,8 @@ fn scheduling(pod: &Pod) -> Option<Waiting> {
     })
 }
 
-fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
+/// Why a node does not get the image of a container.
+pub(crate) fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
     let reason = waiting.reason.as_deref()?;
     let failed = matches!(
         reason,
@@ -89,12 +90,32 @@ fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
     );
     failed.then(|| Waiting {
         reason: Reason::ImagePullFailed,
-        message: words(waiting, reason),
+        message: with_remedy(words(waiting, reason)),
     })
 }
 
+/// Adds to the words of a node that a registry does not let in where its credentials come from.
+fn with_remedy(message: String) -> String {
+    const REFUSALS: [&str; 8] = [
+        "401",
+        "403",
+        "unauthorized",
+        "authorization failed",
+        "authentication required",
+        "denied",
+        "no basic auth credentials",
+        "insufficient_scope",
+    ];
+    const REMEDY: &str = "; nodes log in with the pull secrets that pods.overlay.spec.imagePullSecrets of the engine's options names";
+    let words = message.to_ascii_lowercase();
+    if REFUSALS.iter().any(|refusal| words.contains(refusal)) {
+        return shorten(&message, MESSAGE_LIMIT - REMEDY.len()) + REMEDY;
+    }
+    message
+}
+
 /// The runtime's words for a container that it cannot create.
-fn creation_error(waiting: &ContainerStateWaiting) -> Option<String> {
+pub(crate) fn creation_error(waiting: &ContainerStateWaiting) -> Option<String> {
     let reason = waiting.reason.as_deref()?;
     let failed = matches!(
         reason,

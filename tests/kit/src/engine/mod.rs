@@ -44,6 +44,8 @@ use world::World;
 const FACTS: EngineFacts = EngineFacts {
     name: "double",
     unreachable: "let the double answer",
+    inventory: None,
+    removal: None,
 };
 
 /// An engine in memory. Clones are handles to the same engine.
