@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::{
     AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
     EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecControl, ExecSettings,
-    HostFirewall, HostRules, Image, Images, Isolation, IsolationProof, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, Reach, RegistryCredentials, Sample, Stats,
+    HostFirewall, HostRules, Image, Images, Isolation, IsolationProof, Limits, LogChunk,
+    LogOptions, Network, NetworkSettings, PullEvent, Reach, RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.

@@ -18,6 +18,7 @@ mod images;
 mod log_lines;
 mod logs;
 mod mirror;
+mod name_servers;
 mod names;
 mod network;
 mod objects;
@@ -108,6 +109,10 @@ impl KubernetesEngine {
             Some(path) => Access::Kubeconfig(path),
             None => Access::InCluster,
         };
+        let mut options = options;
+        if options.network.name_servers.is_empty() {
+            options.network.name_servers = name_servers::read().await;
+        }
         let cluster = Cluster::open(access, options.namespace.clone()).await?;
         Ok(Self::in_cluster(cluster, options, owner, clock))
     }

@@ -11,6 +11,7 @@ use engine::{
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::failure::found;
@@ -25,11 +26,18 @@ pub(crate) const AGENT: &str = "agent";
 /// Value of [`ROLE`] of a Pod that brings an image to a node.
 pub(crate) const PULLER: &str = "puller";
 
+/// Value of [`ROLE`] of a Pod that runs an errand of the service.
+pub(crate) const ERRAND: &str = "errand";
+
 /// Ends of the policies' names: for connections to agents, and of agents.
 const ENDS: [&str; 2] = ["ingress", "egress"];
 
 fn policy_names(network: &str) -> [String; 2] {
     ENDS.map(|end| format!("{network}-{end}"))
+}
+
+fn json(value: &impl Serialize) -> Result<Value, EngineError> {
+    serde_json::to_value(value).map_err(|error| EngineError::Internal(error.to_string()))
 }
 
 impl KubernetesEngine {
@@ -49,10 +57,6 @@ impl KubernetesEngine {
         labels: &BTreeMap<String, String>,
         spec: NetworkPolicySpec,
     ) -> Result<(), EngineError> {
-        let json = |value| {
-            let value: Result<Value, _> = value;
-            value.map_err(|error| EngineError::Internal(error.to_string()))
-        };
         let Some(policy) = self.policy(name).await? else {
             let wanted = NetworkPolicy {
                 metadata: ObjectMeta {
@@ -60,7 +64,7 @@ impl KubernetesEngine {
                     labels: Some(names::object_labels(labels)),
                     annotations: Some(BTreeMap::from([(
                         names::LABELS.to_owned(),
-                        json(serde_json::to_value(labels))?.to_string(),
+                        json(labels)?.to_string(),
                     )])),
                     ..ObjectMeta::default()
                 },
@@ -79,8 +83,8 @@ impl KubernetesEngine {
                 "a NetworkPolicy named {name} exists that Agentyard does not own"
             )));
         }
-        let found = json(serde_json::to_value(&policy.spec))?;
-        let wanted = json(serde_json::to_value(Some(&spec)))?;
+        let found = json(&policy.spec)?;
+        let wanted = json(&spec)?;
         let Some(change) = policies::change(&found, &wanted) else {
             return Ok(());
         };

@@ -108,10 +108,7 @@ fn egress(isolation: &Isolation, options: &NetworkOptions) -> Vec<NetworkPolicyE
             namespace_selector: Some(LabelSelector::default()),
             ..pods(&options.name_server_labels)
         };
-        allow(
-            vec![pods],
-            [both(NAMES), both(NAMES_UNPRIVILEGED)].concat(),
-        );
+        allow(vec![pods], [both(NAMES), both(NAMES_UNPRIVILEGED)].concat());
     }
     allow(service(options), vec![tcp(options.service_port)]);
     if let Some((name, port)) = &isolation.service

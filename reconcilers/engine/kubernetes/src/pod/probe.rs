@@ -58,45 +58,44 @@ pub fn probe(
     open: &[Target],
     name_servers: &[Target],
 ) -> Findings {
-    let stays_open = |target: &Target| {
-        (0..TRIES).all(|turn| {
-            if turn > 0 {
-                std::thread::sleep(PAUSE);
-            }
-            is_reached(&target.address)
+    let stays_open = |target: &Target| !retried(|| !is_reached(&target.address));
+    let comes_open = |target: &Target| retried(|| is_reached(&target.address));
+    let comes_to_answer = |target: &Target| {
+        retried(|| {
+            let addresses = resolve(&target.address).unwrap_or_default();
+            addresses.into_iter().any(is_answered)
         })
     };
-    let answers = |target: &Target| {
-        let addresses = resolve(&target.address).unwrap_or_default();
-        addresses.into_iter().any(is_answered)
-    };
-    let comes_open = |target: &Target| retried(|| is_reached(&target.address));
-    let comes_to_answer = |target: &Target| retried(|| answers(target));
     std::thread::scope(|scope| {
-        let begin = |targets: &[Target], test: &(dyn Fn(&Target) -> bool + Sync)| {
-            let tests: Vec<_> = targets
-                .iter()
-                .map(|target| {
-                    let target = target.clone();
-                    scope.spawn(move || (target.to_string(), test(&target)))
-                })
-                .collect();
-            tests
-        };
-        let closed = begin(closed, &stays_open);
-        let tolerated = begin(tolerated, &stays_open);
-        let open = begin(open, &comes_open);
-        let name_servers = begin(name_servers, &comes_to_answer);
-        let that_are = |wanted: bool, tests: Vec<std::thread::ScopedJoinHandle<'_, _>>| {
-            let results = tests.into_iter().filter_map(|test| test.join().ok());
-            let found = results.filter(move |(_, found)| *found == wanted);
-            found.map(|(name, _)| name).collect::<Vec<String>>()
-        };
+        let closed = scope.spawn(|| which(closed, true, &stays_open));
+        let tolerated = scope.spawn(|| which(tolerated, true, &stays_open));
+        let open = scope.spawn(|| which(open, false, &comes_open));
+        let unanswered = which(name_servers, false, &comes_to_answer);
+        // A test has no way to panic.
+        let names = |test: std::thread::ScopedJoinHandle<'_, _>| test.join().unwrap_or_default();
         Findings {
-            open: that_are(true, closed),
-            tolerated: that_are(true, tolerated),
-            unreached: [that_are(false, open), that_are(false, name_servers)].concat(),
+            open: names(closed),
+            tolerated: names(tolerated),
+            unreached: [names(open), unanswered].concat(),
         }
+    })
+}
+
+/// Targets of which a test says this. All are tested at once.
+fn which(targets: &[Target], wanted: bool, test: &(dyn Fn(&Target) -> bool + Sync)) -> Vec<String> {
+    std::thread::scope(|scope| {
+        let tests = targets.iter().map(|target| {
+            let test = scope.spawn(move || test(target));
+            (target, test)
+        });
+        let tests: Vec<_> = tests.collect();
+        let results = tests
+            .into_iter()
+            .map(|(target, test)| (target, test.join()));
+        results
+            .filter(|(_, found)| found.as_ref().is_ok_and(|found| *found == wanted))
+            .map(|(target, _)| target.to_string())
+            .collect()
     })
 }
 
