@@ -521,6 +521,8 @@ impl ContainerReconciler {
                     mount: homes.mount(&row.name, &agent.home),
                     service_user: self.shared.options.service_user,
                     home: home.as_ref(),
+                    probes: self.shared.compute.probes,
+                    overlay: self.shared.compute.overlay.as_deref(),
                 },
             )
         };

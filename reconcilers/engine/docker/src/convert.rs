@@ -273,6 +273,7 @@ fn settings(answer: &ContainerInspectResponse) -> ContainerSettings {
         pids_limit: limit(host.pids_limit),
         capabilities,
         log: log_limits(host.log_config),
+        ..ContainerSettings::default()
     }
 }
 
@@ -445,9 +446,9 @@ pub(super) fn stats(answer: ContainerStatsResponse) -> Option<Stats> {
         cpu_percent,
         memory_bytes: used_memory(&memory),
         memory_limit_bytes: memory.limit.unwrap_or(0),
-        pids,
-        network_rx_bytes: networks.values().filter_map(|n| n.rx_bytes).sum(),
-        network_tx_bytes: networks.values().filter_map(|n| n.tx_bytes).sum(),
+        pids: Some(pids),
+        network_rx_bytes: Some(networks.values().filter_map(|n| n.rx_bytes).sum()),
+        network_tx_bytes: Some(networks.values().filter_map(|n| n.tx_bytes).sum()),
     })
 }
 

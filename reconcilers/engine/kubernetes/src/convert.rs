@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 use engine::{ContainerSettings, EngineError};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EnvVar, PersistentVolumeClaimVolumeSource, PodSecurityContext,
-    PodSpec, PodTemplate, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext,
-    Volume, VolumeMount,
+    Capabilities, Container, EnvVar, HTTPGetAction, PersistentVolumeClaimVolumeSource,
+    PodSecurityContext, PodSpec, PodTemplate, PodTemplateSpec, Probe, ResourceRequirements,
+    SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
 use super::homes::ClaimPath;
@@ -25,6 +26,11 @@ pub(crate) const CONTAINER: &str = "agent";
 /// Name of volumes of ours, with a number behind it.
 pub(crate) const VOLUME: &str = "claim-";
 
+/// Seconds between two checks of an agent's readiness.
+const PROBE_SECONDS: i32 = 2;
+/// Seconds for the answer.
+const PROBE_TIMEOUT_SECONDS: i32 = 5;
+
 /// Settings that a Pod cannot hold as they were given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
@@ -35,6 +41,8 @@ pub(crate) struct Kept {
     pub(crate) pids_limit: i64,
     pub(crate) log_size: u32,
     pub(crate) log_files: u32,
+    #[serde(default)]
+    pub(crate) overlay: Option<String>,
 }
 
 impl Kept {
@@ -47,6 +55,7 @@ impl Kept {
             pids_limit: settings.pids_limit,
             log_size: settings.log.max_size_mb,
             log_files: settings.log.max_files,
+            overlay: settings.overlay.clone(),
         }
     }
 }
@@ -136,6 +145,20 @@ fn pod(
     })
 }
 
+/// The kubelet's check, from the node of the Pod.
+fn readiness(probe: &engine::Probe) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(probe.path.clone()),
+            port: IntOrString::Int(i32::from(probe.port)),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(PROBE_SECONDS),
+        timeout_seconds: Some(PROBE_TIMEOUT_SECONDS),
+        ..Probe::default()
+    }
+}
+
 pub(crate) fn runtime_default() -> SeccompProfile {
     SeccompProfile {
         type_: "RuntimeDefault".to_owned(),
@@ -163,6 +186,7 @@ fn container(
         command: command.map(|parts| parts.iter().map(|part| escape(part)).collect()),
         env: Some(environment.collect()),
         resources: resources(settings, requested_percent),
+        readiness_probe: settings.probe.as_ref().map(readiness),
         volume_mounts: Some(mounts),
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),

@@ -34,6 +34,7 @@ mod quantity;
 mod read;
 mod reason;
 mod references;
+mod rights;
 mod run;
 mod state;
 mod stats;
@@ -49,6 +50,7 @@ use tokio::sync::{Mutex, mpsc};
 pub use client::AccessError;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
 pub use options_file::OptionsError;
+pub use rights::Rights;
 
 use cache::{Cache, Ended};
 use client::{Access, Cluster};

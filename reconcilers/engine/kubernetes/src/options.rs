@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use super::checked;
 
@@ -113,6 +114,19 @@ pub struct PodOptions {
     /// Fields that apply where Agentyard's leave something open: node selector, tolerations, affinity, runtime and priority class, pull
     /// secrets, annotations, labels. A change of it replaces agents as a change of their image does.
     pub overlay: PodTemplateSpec,
+}
+
+impl PodOptions {
+    /// A digest of all that agents' Pods are made with.
+    pub(crate) fn digest(&self) -> String {
+        // Keys of these objects are sorted, and values that are not set are left out.
+        let overlay = serde_json::json!({
+            "overlay": self.overlay,
+            "requestedPercent": self.requested_percent,
+            "serviceAccount": self.service_account,
+        });
+        hex::encode(Sha256::digest(overlay.to_string()))
+    }
 }
 
 impl Default for PodOptions {

@@ -412,9 +412,9 @@ impl Containers for FakeEngine {
                 cpu_percent: 1.0,
                 memory_bytes: 8 << 20,
                 memory_limit_bytes: u64::try_from(limit).unwrap_or(0),
-                pids: 2,
-                network_rx_bytes: 0,
-                network_tx_bytes: 0,
+                pids: Some(2),
+                network_rx_bytes: Some(0),
+                network_tx_bytes: Some(0),
             }))
         })
         .await

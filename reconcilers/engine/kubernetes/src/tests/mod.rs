@@ -10,7 +10,7 @@ mod states;
 use std::collections::BTreeMap;
 
 use engine::{
-    Bind, ContainerSettings, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID, LogLimits, NETWORK,
+    Bind, ContainerSettings, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID, LogLimits, NETWORK, Probe,
 };
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
 use serde_json::{Value, json};
@@ -57,6 +57,11 @@ fn settings() -> ContainerSettings {
             max_size_mb: 2,
             max_files: 4,
         },
+        probe: Some(Probe {
+            port: 8080,
+            path: "/health".to_owned(),
+        }),
+        overlay: Some("0a".to_owned()),
     }
 }
 
