@@ -8,6 +8,7 @@ mod cache;
 mod checked;
 mod client;
 mod closed;
+mod compute;
 mod containers;
 mod convert;
 mod drift;
@@ -48,6 +49,7 @@ use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
 pub use client::AccessError;
+pub use compute::compute;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
 pub use options_file::OptionsError;
 pub use rights::Rights;
