@@ -118,6 +118,14 @@ async fn policies_of_an_administrator_are_not_written() {
     stage.strike().await;
 }
 
+/// Closes every connection to this port of the node, until the tests end. Another test may listen there already.
+fn listen(port: u16) {
+    let Ok(listener) = TcpListener::bind(("10.90.0.1", port)) else {
+        return;
+    };
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+}
+
 /// The address of an agent that runs.
 async fn address(stage: &ClusterStage, id: &str) -> String {
     let seen = stage.see(id).await;
@@ -129,8 +137,9 @@ async fn agents_reach_the_service_and_neither_each_other_nor_the_cluster() {
     let waits = json!({ "network": { "closeSeconds": 30 } });
     let stage = stage_of("restricted", waits).await;
     mend(&stage).await;
-    let listener = TcpListener::bind("10.90.0.1:8081").unwrap();
-    let other = TcpListener::bind("10.90.0.1:8080").unwrap();
+    for port in [8080, 8081] {
+        listen(port);
+    }
     let id = stage.run("other", "u2").await;
     let agent = address(&stage, &id).await;
     stage
@@ -164,7 +173,6 @@ async fn agents_reach_the_service_and_neither_each_other_nor_the_cluster() {
         .run_script("tries", &format!("{script} exit $code"))
         .await;
     assert_eq!(end.exit_code, Some(expected), "{end:?}");
-    drop((listener, other));
     stage.strike().await;
 }
 
@@ -193,7 +201,7 @@ async fn agent_waits_until_its_pod_is_closed() {
 #[tokio::test]
 async fn trial_tells_what_is_open_without_policies_and_nothing_with_them() {
     let stage = stage().await;
-    let listener = TcpListener::bind("10.90.0.1:8081");
+    listen(8081);
     let id = stage.run("other", "u2").await;
     let agent = address(&stage, &id).await;
     stage
@@ -221,6 +229,5 @@ async fn trial_tells_what_is_open_without_policies_and_nothing_with_them() {
     assert_eq!(proof.open, Vec::<String>::new());
     assert_eq!(proof.unreached, Vec::<String>::new());
     assert_eq!(stage.pods().await.len(), 1, "nothing is left over");
-    drop(listener);
     stage.strike().await;
 }
