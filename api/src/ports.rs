@@ -34,6 +34,9 @@ pub enum PortError {
     /// The engine can't be reached, as the cause says itself.
     #[error(transparent)]
     EngineUnavailable(Cause),
+    /// The engine has no such verb; the sentence says what does it instead.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// Anything else.
     #[error("a live read failed")]
     Failed(#[source] Cause),
@@ -43,6 +46,7 @@ impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
         match error {
             PortError::EngineUnavailable(_) => Self::EngineUnavailable,
+            PortError::Unsupported(why) => Self::conflict("unsupported", why),
             PortError::Failed(_) => Self::internal(error),
         }
     }
@@ -238,9 +242,23 @@ pub trait Reconcilers: Send + Sync + 'static {
     fn wake(&self, reconciler: Option<&str>);
 }
 
+/// Limits of what an engine does with images, as sentences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ImageLimits {
+    /// Images that its list leaves out; `None`: none.
+    pub inventory: Option<&'static str>,
+    /// What removes images, where the engine does not do it when asked.
+    pub removal: Option<&'static str>,
+}
+
 /// Reads which images the engine has.
 #[async_trait]
 pub trait Images: Send + Sync + 'static {
+    /// What the engine does not do; by default it does everything.
+    fn limits(&self) -> ImageLimits {
+        ImageLimits::default()
+    }
+
     /// All of them, in one question.
     ///
     /// # Errors

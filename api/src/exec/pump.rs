@@ -68,6 +68,7 @@ where
                 Some(Err(PortError::EngineUnavailable(cause) | PortError::Failed(cause))) => {
                     return End::Lost(format!("the program was lost: {cause}"));
                 }
+                Some(Err(PortError::Unsupported(why))) => return End::Lost(why.to_owned()),
                 None => return End::Finished,
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),

@@ -213,6 +213,9 @@ fn pulling(sum: PullSum) -> Condition {
             tenths(sum.bytes_total)
         );
     }
+    if sum.nodes_total > 0 {
+        message = format!("{message}, on {} of {} nodes", sum.nodes, sum.nodes_total);
+    }
     Condition {
         percent: Some(sum.percent),
         ..Condition::not_ready(Reason::ImagePulling, message)
