@@ -85,8 +85,10 @@ async fn answered_request_is_unknown_while_its_registry_is_away() {
     assert_eq!(reason(yard.settled(&uid).await), Reason::Converged);
     let pulls = yard.fake.calls().of(Verb::Pull);
     yard.fake.fail_next(Verb::Image, 1, away);
-    let failed = yard.pass(&uid).await;
-    assert!(failed.is_err(), "{failed:?}");
+    let pass = yard.pass(&uid).await.unwrap().unwrap();
+    let told = pass.condition.unwrap();
+    assert_eq!(told.status, ConditionStatus::Unknown, "{told:?}");
+    assert!(told.message.contains("can't be reached"), "{told:?}");
     assert_eq!(yard.fake.calls().of(Verb::Pull), pulls);
     assert_eq!(reason(yard.settled(&uid).await), Reason::Converged);
 }

@@ -3,6 +3,8 @@
 mod cache;
 mod causes;
 mod failures;
+mod images;
+mod pulls;
 mod server;
 mod settings;
 mod states;
