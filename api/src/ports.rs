@@ -34,7 +34,7 @@ pub enum PortError {
     /// The engine can't be reached, as the cause says itself.
     #[error(transparent)]
     EngineUnavailable(Cause),
-    /// The engine has no such verb; the sentence says what does it instead.
+    /// The engine does not do this, as the sentence says.
     #[error("{0}")]
     Unsupported(&'static str),
     /// Anything else.
@@ -46,7 +46,7 @@ impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
         match error {
             PortError::EngineUnavailable(_) => Self::EngineUnavailable,
-            PortError::Unsupported(why) => Self::conflict("unsupported", why),
+            PortError::Unsupported(sentence) => Self::conflict("not_supported", sentence),
             PortError::Failed(_) => Self::internal(error),
         }
     }

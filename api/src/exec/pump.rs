@@ -65,10 +65,13 @@ where
                     marked.put(bytes);
                     Message::Binary(marked.freeze())
                 }
-                Some(Err(PortError::EngineUnavailable(cause) | PortError::Failed(cause))) => {
-                    return End::Lost(format!("the program was lost: {cause}"));
+                Some(Err(error)) => {
+                    let why: &dyn std::fmt::Display = match &error {
+                        PortError::EngineUnavailable(cause) | PortError::Failed(cause) => cause,
+                        PortError::Unsupported(sentence) => sentence,
+                    };
+                    return End::Lost(format!("the program was lost: {why}"));
                 }
-                Some(Err(PortError::Unsupported(why))) => return End::Lost(why.to_owned()),
                 None => return End::Finished,
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),

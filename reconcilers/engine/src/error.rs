@@ -45,7 +45,7 @@ pub enum EngineError {
     /// The registry did not say what an image is, so nothing is known of it. The engine itself is there.
     #[error("{0}")]
     RegistryFailed(String),
-    /// The engine has no such verb; the sentence says who does it instead.
+    /// The engine has no such verb, or not for this; the text is a sentence without a full stop.
     #[error("{0}")]
     Unsupported(&'static str),
     /// The engine failed by itself.

@@ -39,12 +39,12 @@ use futures::Stream;
 pub use schema::image::PullEvent;
 pub use schema::live::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
-    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
-    Sample, Usage as Stats,
+    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, Probe,
+    RegistryCredentials, Sample, Usage as Stats,
 };
 
 pub use bind_homes::{BindHomes, ContainerFiles};
-pub use compute::{Compute, EngineFacts};
+pub use compute::{Attendance, Compute, EngineFacts};
 pub use containers::Containers;
 pub use digests::{Digests, Meaning};
 pub use error::EngineError;

@@ -521,6 +521,8 @@ impl ContainerReconciler {
                     mount: homes.mount(&row.name, &agent.home),
                     service_user: self.shared.options.service_user,
                     home: home.as_ref(),
+                    probes: self.shared.compute.probes,
+                    overlay: self.shared.compute.overlay.as_deref(),
                 },
             )
         };
@@ -555,8 +557,8 @@ impl ContainerReconciler {
         // The network's own configuration is no input of containers, so theirs may be older.
         let newest = self.shared.config.newest().await?;
         let network = self.shared.view.network();
-        let subnet = newest.get(&keys::container::NETWORK_SUBNET);
-        seen.network = self.shared.network_state(network.as_ref(), &subnet);
+        let wanted = self.shared.wanted_network(&newest).await?;
+        seen.network = self.shared.network_state(network.as_ref(), &wanted);
         self.see_restriction(seen, &newest);
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);

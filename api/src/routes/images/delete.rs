@@ -49,7 +49,7 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
                 Failure(
                     409,
-                    "unsupported",
+                    "not_supported",
                     "the engine does not delete images; the request of one that was pulled is withdrawn instead",
                 ),
                 Failure::ENGINE,
@@ -158,7 +158,7 @@ async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answe
 /// Withdraws the requests of an image, where the engine does not remove images: it is not pulled again.
 ///
 /// # Errors
-/// 409 `unsupported` when nobody has requested it; `image_in_use`.
+/// 409 `not_supported` when nobody has requested it; `image_in_use`.
 async fn withdraw(
     input: Input<Doomed>,
     deps: &Deps,
@@ -169,7 +169,7 @@ async fn withdraw(
         let is_named = row.reference == target.name || target.takes_along(row);
         row.deleted_at.is_none() && is_named
     };
-    let refused = || ApiError::conflict("unsupported", why);
+    let refused = || ApiError::conflict("not_supported", why);
     if input.params.dry_run {
         let mut snapshot = deps.db.snapshot().await?;
         let rows = image::all(&mut snapshot).await?;

@@ -36,7 +36,7 @@ const ANSWER_AGE: Duration = Duration::from_secs(10);
 
 /// Way to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// The cluster in which the service itself runs, as the service account of its Pod.
     InCluster,
     /// A file as kubectl has it, with its current context.

@@ -5,6 +5,7 @@
 //! is read or written.
 
 mod cache;
+mod checked;
 mod client;
 mod containers;
 mod convert;
@@ -20,12 +21,14 @@ mod names;
 mod network;
 mod objects;
 mod options;
+mod options_file;
 mod puller;
 mod pulling;
 mod quantity;
 mod read;
 mod reason;
 mod references;
+mod rights;
 mod run;
 mod state;
 mod stats;
@@ -38,12 +41,13 @@ use engine::{Digests, EngineFacts};
 use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
-pub use client::{Access, AccessError};
-pub use convert::PodDefaults;
+pub use client::AccessError;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
+pub use options_file::OptionsError;
+pub use rights::Rights;
 
 use cache::{Cache, Ended};
-use client::Cluster;
+use client::{Access, Cluster};
 use references::ImageSource;
 
 /// Images that a listing leaves out.
@@ -66,7 +70,8 @@ const ENDS: usize = 4096;
 pub struct KubernetesEngine {
     cluster: Arc<Cluster>,
     cache: Cache,
-    defaults: PodDefaults,
+    options: Options,
+    owner: String,
     images: Arc<ImageSource>,
     clock: SharedClock,
     metrics: stats::Metrics,
@@ -81,42 +86,46 @@ impl std::fmt::Debug for KubernetesEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KubernetesEngine")
             .field("namespace", &self.cluster.namespace)
+            .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
 }
 
 impl KubernetesEngine {
-    /// Agents in `namespace`, without one in that of `access` itself. Connects at the first call; to be called within a Tokio
-    /// runtime.
+    /// Agents of the instance `owner`. Connects at the first call; to be called within a Tokio runtime.
     ///
     /// # Errors
     /// The way to the cluster cannot be read, see [`AccessError`].
     pub async fn new(
-        access: Access,
-        namespace: Option<String>,
-        defaults: PodDefaults,
+        options: Options,
+        owner: &str,
         clock: SharedClock,
     ) -> Result<Self, AccessError> {
-        let cluster = Cluster::open(access, namespace).await?;
-        Ok(Self::in_cluster(cluster, defaults, clock))
+        let access = match options.kubeconfig.clone() {
+            Some(path) => Access::Kubeconfig(path),
+            None => Access::InCluster,
+        };
+        let cluster = Cluster::open(access, options.namespace.clone()).await?;
+        Ok(Self::in_cluster(cluster, options, owner, clock))
     }
 
-    /// The engine of an instance, which asks registries what references mean. Without it references stand for themselves.
+    /// This engine, which asks registries what references mean. Without it references stand for themselves.
     #[must_use]
-    pub fn with_registries(mut self, owner: &str, digests: Arc<dyn Digests>) -> Self {
-        let (images, called_off) = ImageSource::asking(owner, digests);
+    pub fn with_registries(mut self, digests: Arc<dyn Digests>) -> Self {
+        let (images, called_off) = ImageSource::asking(&self.owner, digests);
         self.images = Arc::new(images);
         self.called_off = Mutex::new(called_off);
         self
     }
 
-    fn in_cluster(cluster: Cluster, defaults: PodDefaults, clock: SharedClock) -> Self {
+    fn in_cluster(cluster: Cluster, options: Options, owner: &str, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
-        let (images, called_off) = ImageSource::new();
+        let (images, called_off) = ImageSource::new(owner);
         Self {
             cluster: Arc::new(cluster),
             cache: Cache::default(),
-            defaults,
+            options,
+            owner: owner.to_owned(),
             images: Arc::new(images),
             called_off: Mutex::new(called_off),
             clock,

@@ -9,9 +9,10 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::convert::{PodDefaults, runtime_default};
+use super::convert::runtime_default;
 use super::names::{MANAGED_BY, OWNER, PULL, label_value};
 use super::network::{PULLER, ROLE};
+use super::options::PodOptions;
 use super::reason::{self, MESSAGE_LIMIT, shorten};
 use super::references::Resolved;
 
@@ -52,9 +53,9 @@ pub(crate) fn pod(
     image: &Resolved,
     node: &str,
     (owner, pull, number): (&str, &str, usize),
-    defaults: &PodDefaults,
+    pods: &PodOptions,
 ) -> Pod {
-    let base = defaults.base.clone();
+    let base = pods.overlay.clone();
     let base_metadata = base.metadata.unwrap_or_default();
     let base_spec = base.spec.unwrap_or_default();
     let mut labels = base_metadata.labels.unwrap_or_default();
@@ -79,7 +80,7 @@ pub(crate) fn pod(
             termination_grace_period_seconds: Some(0),
             restart_policy: Some("Never".to_owned()),
             // Pull secrets may be the service account's.
-            service_account_name: defaults.service_account.clone(),
+            service_account_name: pods.service_account.clone(),
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),
             image_pull_secrets: base_spec.image_pull_secrets,

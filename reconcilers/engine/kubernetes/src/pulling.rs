@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::client::Cluster;
-use super::convert::PodDefaults;
 use super::failure::found;
 use super::names::{OWNER, PULL, label_value};
 use super::network::{PULLER, ROLE};
+use super::options::PodOptions;
 use super::puller::{self, LONGEST_SECONDS, State};
 use super::references::{ImageSource, PullTurn, Resolved};
 use super::{KubernetesEngine, objects};
@@ -54,7 +54,7 @@ struct Puller {
 pub(crate) struct Pulling {
     cluster: Arc<Cluster>,
     images: Arc<ImageSource>,
-    defaults: PodDefaults,
+    pods: PodOptions,
     reference: ImageReference,
     image: Resolved,
     /// Dropped with the rest: what is left is removed then.
@@ -90,7 +90,7 @@ impl Pulling {
         let mut pulling = Self {
             cluster: Arc::clone(&engine.cluster),
             images: Arc::clone(&engine.images),
-            defaults: engine.defaults.clone(),
+            pods: engine.options.pods.clone(),
             turn: engine.images.begin(),
             reference,
             image,
@@ -214,7 +214,7 @@ impl Pulling {
             self.turn.id.as_str(),
             self.created,
         );
-        let pod = puller::pod(&self.image, &node, names, &self.defaults);
+        let pod = puller::pod(&self.image, &node, names, &self.pods);
         self.created += 1;
         let params = PostParams::default();
         let creating = self.cluster.pods.create(&params, &pod);

@@ -37,7 +37,7 @@ impl KubernetesEngine {
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<String, EngineError> {
-        let mut wanted = convert::template(name, settings, &self.defaults, 0)?;
+        let mut wanted = convert::template(name, settings, &self.options, 0)?;
         if self.bearer(name).await?.is_some() {
             return Err(taken(name));
         }

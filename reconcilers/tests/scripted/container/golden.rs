@@ -79,6 +79,8 @@ fn labels(row: &ContainerRow, agent: &Agent, config: &Config, home: Option<&str>
         mount: homes.mount(&row.name, &agent.home),
         service_user: (998, 997),
         home: home.as_ref(),
+        probes: false,
+        overlay: None,
     };
     let settings = container_settings(row, IMAGE, &inputs);
     let labels = settings.labels.into_iter();

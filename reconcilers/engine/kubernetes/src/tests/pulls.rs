@@ -17,7 +17,7 @@ use tower::service_fn;
 
 use super::images::{Says, TAG, id};
 use super::server::{Reply, answer, failure, list};
-use super::{defaults, merge, pod, settings, template_of};
+use super::{merge, options, pod, settings, template_of};
 use crate::KubernetesEngine;
 use crate::client::{Cluster, patient};
 use crate::names::{OWNER, PULL};
@@ -182,8 +182,9 @@ impl Yard {
             ClientBuilder::new(service, "test")
         };
         let cluster = Cluster::new(patient(builder()).unwrap(), builder().build(), "test");
-        let engine = KubernetesEngine::in_cluster(cluster, defaults(), Arc::new(SystemClock));
-        let engine = engine.with_registries("instance", digests);
+        let engine =
+            KubernetesEngine::in_cluster(cluster, options(), "instance", Arc::new(SystemClock));
+        let engine = engine.with_registries(digests);
         Self { engine, world }
     }
 
@@ -385,7 +386,7 @@ async fn pods_of_a_killed_service_are_removed_by_the_next_pull() {
     let image = id('b');
     let yard = Yard::new(&[image.as_str()], Says::digest_of('a'));
     let resolved = Resolved::Fixed(id('c'));
-    let old = puller::pod(&resolved, "n00", ("instance", "old", 0), &defaults());
+    let old = puller::pod(&resolved, "n00", ("instance", "old", 0), &options().pods);
     let mut old = serde_json::to_value(old).unwrap();
     old["metadata"]["uid"] = json!("old");
     let entry = ("agentyard-pull-old-0".to_owned(), (old, Instant::now()));
@@ -397,8 +398,8 @@ async fn pods_of_a_killed_service_are_removed_by_the_next_pull() {
 
 #[test]
 fn puller_has_what_the_overlay_says_and_no_rights() {
-    let mut defaults = defaults();
-    defaults.base = serde_json::from_value(json!({
+    let mut pods = options().pods;
+    pods.overlay = serde_json::from_value(json!({
         "metadata": { "annotations": { "sidecar": "no" } },
         "spec": {
             "containers": [], "imagePullSecrets": [{ "name": "registry" }], "nodeSelector": { "pool": "agents" },
@@ -411,7 +412,7 @@ fn puller_has_what_the_overlay_says_and_no_rights() {
         &resolved,
         "n1",
         ("Instance/1", "0123456789abcdef", 7),
-        &defaults,
+        &pods,
     );
     let pod = serde_json::to_value(pod).unwrap();
     assert_eq!(pod["metadata"]["name"], "agentyard-pull-0123456789ab-7");
@@ -456,7 +457,7 @@ fn puller_has_what_the_overlay_says_and_no_rights() {
 #[case(json!({ "phase": "Failed", "reason": "Evicted" }), State::Refused("Evicted".to_owned()))]
 fn node_has_the_image_once_the_command_is_missing(#[case] status: Value, #[case] expected: State) {
     let resolved = Resolved::Fixed(id('a'));
-    let pod = puller::pod(&resolved, "n1", ("i", "p", 0), &defaults());
+    let pod = puller::pod(&resolved, "n1", ("i", "p", 0), &options().pods);
     let mut pod = serde_json::to_value(pod).unwrap();
     pod["status"] = status;
     assert_eq!(
