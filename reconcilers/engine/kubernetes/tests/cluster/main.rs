@@ -7,6 +7,7 @@
 mod contract;
 mod ends;
 mod exec;
+mod images;
 mod outages;
 mod refusals;
 mod stage;
