@@ -13,7 +13,7 @@ use schema::image::ImageReference;
 use crate::stage::{ClusterStage, stage_of_registry};
 
 /// An image that `tests/cluster/registry` has pushed.
-const ECHO: &str = "10.90.0.1:5000/agents/echo:1";
+const ECHO: &str = "10.90.0.1:5000/agents/echo:2";
 
 /// The registry of the test cluster, which speaks no TLS.
 struct Plain(OciRegistry);
