@@ -37,3 +37,14 @@ pub struct Isolation {
     /// Ports of agents to which the service connects.
     pub agent_ports: BTreeSet<u16>,
 }
+
+/// What a trial of the agents' isolation has shown; each text names what was reached or not, with its address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IsolationProof {
+    /// Reached by agents, which must not.
+    pub open: Vec<String>,
+    /// Reached by agents, which should not, and no rule of the engine can prevent.
+    pub tolerated: Vec<String>,
+    /// Not reached by agents, which must.
+    pub unreached: Vec<String>,
+}

@@ -55,7 +55,7 @@ pub use foreign::ForeignOwner;
 pub use homes::{HomeMounts, ImageHome, PROBE_FILE, PROBE_FOLDER, Proof};
 pub use images::Images;
 pub use info::{EngineInfo, Limits};
-pub use isolation::{AgentAddress, Isolation, Reach};
+pub use isolation::{AgentAddress, Isolation, IsolationProof, Reach};
 pub use labels::{LABEL_GENERATION, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID};
 pub use log::LogChunk;
 pub use metered::Metered;

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use super::{
     AgentNetwork, Bind, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
     EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecControl, ExecSettings,
-    HomeMounts, HostFirewall, HostRules, Image, ImageHome, Images, Isolation, Limits, LogChunk,
-    LogOptions, Network, NetworkSettings, Proof, PullEvent, Reach, RegistryCredentials, Sample,
-    Stats,
+    HomeMounts, HostFirewall, HostRules, Image, ImageHome, Images, Isolation, IsolationProof,
+    Limits, LogChunk, LogOptions, Network, NetworkSettings, Proof, PullEvent, Reach,
+    RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.
@@ -27,7 +27,7 @@ impl<E> std::fmt::Debug for Metered<E> {
 }
 
 /// Names of all calls, as metrics have them.
-const OPERATIONS: [&str; 26] = [
+const OPERATIONS: [&str; 27] = [
     "ping",
     "info",
     "list",
@@ -40,6 +40,7 @@ const OPERATIONS: [&str; 26] = [
     "network",
     "create_network",
     "mend_network",
+    "prove_isolation",
     "remove_network",
     "image",
     "images",
@@ -229,6 +230,17 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
 
     fn firewall(&self) -> Option<&dyn HostFirewall> {
         self.0.firewall()
+    }
+
+    fn proves_isolation(&self) -> bool {
+        self.0.proves_isolation()
+    }
+
+    async fn prove_isolation(
+        &self,
+        settings: &NetworkSettings,
+    ) -> Result<IsolationProof, EngineError> {
+        measured("prove_isolation", self.0.prove_isolation(settings)).await
     }
 }
 

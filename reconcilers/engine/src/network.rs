@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{
-    EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, LABEL_OWNER, Network, Reach,
+    EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, IsolationProof, LABEL_OWNER,
+    Network, Reach,
 };
 
 /// Name of the agents' network: one on which they reach neither each other nor, as configured, what is around them.
@@ -94,4 +95,20 @@ pub trait AgentNetwork: Send + Sync + 'static {
 
     /// The packet filter that takes these rules; `None` for an engine that needs none.
     fn firewall(&self) -> Option<&dyn HostFirewall>;
+
+    /// Returns true if [`prove_isolation`](Self::prove_isolation) tells whether the engine enforces its rules. Pure.
+    fn proves_isolation(&self) -> bool {
+        false
+    }
+
+    /// Tries from within the network what agents must and must not reach. Takes up to a few minutes.
+    /// [`EngineError::Unsupported`] where the service makes the rules itself and sees them.
+    async fn prove_isolation(
+        &self,
+        _settings: &NetworkSettings,
+    ) -> Result<IsolationProof, EngineError> {
+        Err(EngineError::Unsupported(
+            "the engine cannot try what agents reach",
+        ))
+    }
 }

@@ -209,6 +209,9 @@ pub(super) fn host_access(service: Option<&Service>) -> Finding {
     match (text(found, "status").as_str(), wanted) {
         ("True", _) => Finding::ok(message),
         ("False", "enforce") => Finding::failed(message, remedy),
+        ("False", _) if text(found, "reason") == "IsolationNotEnforced" => {
+            Finding::failed(message, remedy)
+        }
         _ => Finding::warning(message, remedy),
     }
 }

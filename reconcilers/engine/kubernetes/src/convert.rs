@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::homes::ClaimPath;
 use super::network::{AGENT, ROLE};
 use super::options::Options;
-use super::{names, quantity};
+use super::{closed, names, quantity};
 
 /// Name of the agent's container in its Pod. Others come from admission and are not ours.
 pub(crate) const CONTAINER: &str = "agent";
@@ -110,6 +110,8 @@ fn pod(
     let own = base_spec.volumes.into_iter().flatten();
     let volumes: Vec<Volume> = volumes.into_iter().chain(own).collect();
     let context = base_spec.security_context.unwrap_or_default();
+    let limits = resources(settings, pods.requested_percent);
+    let closed = closed::container(options, user(settings.user.as_deref())?, limits);
     Ok(PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(all_labels),
@@ -118,7 +120,7 @@ fn pod(
         }),
         spec: Some(PodSpec {
             containers: vec![container(settings, mounts, pods.requested_percent)?],
-            init_containers: None,
+            init_containers: closed.map(|container| vec![container]),
             ephemeral_containers: None,
             volumes: (!volumes.is_empty()).then_some(volumes),
             hostname: settings.hostname.as_deref().and_then(host_name),

@@ -7,6 +7,8 @@
 mod cache;
 mod checked;
 mod client;
+mod closed;
+mod compute;
 mod containers;
 mod convert;
 mod drift;
@@ -17,11 +19,16 @@ mod images;
 mod log_lines;
 mod logs;
 mod mirror;
+mod name_servers;
 mod names;
 mod network;
 mod objects;
 mod options;
 mod options_file;
+pub mod pod;
+mod pods;
+mod policies;
+mod proof;
 mod puller;
 mod pulling;
 mod quantity;
@@ -42,6 +49,7 @@ use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
 pub use client::AccessError;
+pub use compute::compute;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
 pub use options_file::OptionsError;
 pub use rights::Rights;
@@ -105,6 +113,10 @@ impl KubernetesEngine {
             Some(path) => Access::Kubeconfig(path),
             None => Access::InCluster,
         };
+        let mut options = options;
+        if options.network.name_servers.is_empty() {
+            options.network.name_servers = name_servers::read().await;
+        }
         let cluster = Cluster::open(access, options.namespace.clone()).await?;
         Ok(Self::in_cluster(cluster, options, owner, clock))
     }

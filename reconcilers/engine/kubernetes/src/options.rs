@@ -71,13 +71,17 @@ pub struct NetworkOptions {
     /// Name servers; without any those of the service's own `resolv.conf`.
     #[serde(default)]
     pub name_servers: Vec<IpAddr>,
+    /// Labels of the Pods, in whichever namespace, that serve names where that is a service of the cluster; empty: none.
+    #[serde(default = "name_server_labels")]
+    pub name_server_labels: BTreeMap<String, String>,
     /// Networks of the cluster, in CIDR form, which agents do not reach in addition to private and link-local ones.
     #[serde(default, deserialize_with = "checked::networks")]
     pub closed: Vec<String>,
     /// The proxy by which agents reach the internet; without one they reach it directly.
     #[serde(default)]
     pub proxy: Option<SocketAddr>,
-    /// Seconds until an agent's Pod must find a forbidden address closed.
+    /// Seconds after which an agent's Pod that still reaches a forbidden address is said to be open; it waits on, and its agent does
+    /// not start before. 0: agents start without waiting.
     #[serde(default = "close_seconds")]
     pub close_seconds: u32,
 }
@@ -88,6 +92,10 @@ fn yes() -> bool {
 
 fn agent_port() -> u16 {
     8081
+}
+
+fn name_server_labels() -> BTreeMap<String, String> {
+    BTreeMap::from([("k8s-app".to_owned(), "kube-dns".to_owned())])
 }
 
 fn close_seconds() -> u32 {

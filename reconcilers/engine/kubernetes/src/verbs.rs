@@ -234,7 +234,7 @@ impl KubernetesEngine {
     }
 
     /// Ends a Pod and waits until its node has confirmed it; returns the Pod as it was last. Success when it is gone.
-    async fn end_pod(&self, pod: &Pod, grace: Duration) -> Result<Pod, EngineError> {
+    pub(crate) async fn end_pod(&self, pod: &Pod, grace: Duration) -> Result<Pod, EngineError> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let mut params = exactly(&uid);
