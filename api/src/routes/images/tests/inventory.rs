@@ -255,7 +255,7 @@ async fn images_of_agents_bear_the_names_by_which_users_got_them() {
     yard.user("alice").await;
     let tag = format!("{OURS}:v1");
     give(&yard, "alice", &tag, Some(format!("{OURS}@{}", id('1')))).await;
-    let list = yard.get("/api/admin/images").await.ok();
+    let list = yard.get("/api/admin/images").await.is(200);
     assert_eq!(list["note"], "images of agents");
     assert_eq!(list["removal"], "kubelets remove images");
     let images = list["images"].as_array().unwrap();
@@ -277,7 +277,7 @@ async fn images_of_agents_bear_the_names_by_which_users_got_them() {
         format!("{OURS}@{}", id('1')),
     ] {
         let body = format!("image={named}&target=v2&dry_run=1");
-        let plan = yard.post("/api/admin/images/migrate", &body).await.ok();
+        let plan = yard.post("/api/admin/images/migrate", &body).await.is(200);
         assert_eq!(plan["users"], json!(["alice"]), "{named}");
     }
 }
