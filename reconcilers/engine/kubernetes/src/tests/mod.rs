@@ -2,8 +2,12 @@
 
 mod cache;
 mod causes;
+mod closed;
 mod double;
 mod failures;
+mod images;
+mod policies;
+mod pulls;
 mod server;
 mod settings;
 mod states;
