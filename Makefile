@@ -190,8 +190,8 @@ tools:
 	@tests/services/install tools
 
 bench: services-up
-	$(CARGO) bench --no-run --profile dist
-	trap 'tests/services/sets down' EXIT; $(IN_NETNS) $(CARGO) bench --offline --profile dist
+	$(CARGO) bench --no-run --profile dist --features kubernetes
+	trap 'tests/services/sets down' EXIT; $(IN_NETNS) $(CARGO) bench --offline --profile dist --features kubernetes
 
 # The sets of services in which the tests run. Needs root.
 services-up:
