@@ -25,7 +25,7 @@ pub async fn compute(
     let attended = Arc::clone(&engine);
     let attendance: Attendance = Arc::new(move || {
         let engine = Arc::clone(&attended);
-        async move { Box::pin(engine.get().follow()).await }.boxed()
+        async move { engine.get().follow().await }.boxed()
     });
     Ok(Compute {
         containers: engine.clone(),

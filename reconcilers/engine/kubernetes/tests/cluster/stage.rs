@@ -115,7 +115,7 @@ pub async fn stage_of(standard: &str, changes: Value) -> ClusterStage {
     let engine = Arc::new(engine.unwrap());
     let followed = Arc::clone(&engine);
     #[allow(clippy::disallowed_methods)]
-    let following = tokio::spawn(async move { Box::pin(followed.follow()).await });
+    let following = tokio::spawn(async move { followed.follow().await });
     ClusterStage {
         engine,
         namespace,
