@@ -169,7 +169,7 @@ impl KubernetesEngine {
             watch::follow(templates, self),
             watch::follow(pods, self),
             note,
-            self.remove_pullers_called_off(),
+            Box::pin(self.remove_pullers_called_off()),
         );
     }
 }
