@@ -2,8 +2,10 @@
 
 mod cache;
 mod causes;
+mod closed;
 mod failures;
 mod images;
+mod policies;
 mod pulls;
 mod server;
 mod settings;

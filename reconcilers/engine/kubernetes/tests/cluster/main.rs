@@ -7,7 +7,9 @@
 mod contract;
 mod ends;
 mod exec;
+mod homes;
 mod images;
+mod isolation;
 mod outages;
 mod refusals;
 mod stage;
