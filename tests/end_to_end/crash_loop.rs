@@ -56,7 +56,8 @@ async fn engine_l32_crash_loop_slows_down_and_a_restart_begins_anew() {
     let since = engine.now();
     let restart = admin.post("/api/admin/container/restart", &form).await;
     assert!(restart.status.is_success(), "{}", restart.text());
-    let seen = eventually("it was started twice", seconds(12), async || {
+    let limit = seconds(if engine.is_cluster() { 20 } else { 12 });
+    let seen = eventually("it was started twice", limit, async || {
         let starts = starts(&engine.happened("bob", &since));
         if starts.len() >= 2 {
             Ok(())
