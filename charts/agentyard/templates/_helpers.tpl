@@ -200,6 +200,9 @@ app.kubernetes.io/component: agent
 {{- with .Values.agents.network.nameServers -}}
 {{- $_ := set $network "nameServers" . -}}
 {{- end -}}
+{{- with .Values.agents.network.nameServerLabels -}}
+{{- $_ := set $network "nameServerLabels" . -}}
+{{- end -}}
 {{- with .Values.agents.network.closed -}}
 {{- $_ := set $network "closed" . -}}
 {{- end -}}

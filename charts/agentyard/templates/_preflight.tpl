@@ -102,7 +102,7 @@
 {{- $problems = append $problems "agents.pod: agents of engine.kind docker are no Pods; remove it" -}}
 {{- end -}}
 {{- with $v.agents.network -}}
-{{- if or (not .managePolicies) .closed .nameServers .proxy -}}
+{{- if or (not .managePolicies) .closed .nameServers .nameServerLabels .proxy -}}
 {{- $problems = append $problems "agents.network: agents of engine.kind docker share the service's Pod, and networkPolicy is for both; remove it" -}}
 {{- end -}}
 {{- end -}}
