@@ -16,7 +16,8 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 export CARGO_PROFILE_DEV_DEBUG = false
 endif
-NEXTEST_PROGRAM = target/tools/bin/cargo-nextest nextest run --workspace
+# Another set of features for each crate would compile it several times.
+NEXTEST_PROGRAM = target/tools/bin/cargo-nextest nextest run --workspace --features kubernetes
 PROFILE ?= default
 # Tests run in the network of the services.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
@@ -73,8 +74,8 @@ test-long:
 # What checks look at once in a while: private docs, the program without support for tests, each crate alone.
 long-lints:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
-	$(CARGO) clippy --workspace --lib --bins -- -D warnings
-	for crate in schema engine engine-docker reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
+	$(CARGO) clippy --workspace --lib --bins --features kubernetes -- -D warnings
+	for crate in schema engine engine-docker engine-kubernetes reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
 
 # The engine's contract and the main job with the newer engine of Debian 13, which is installed beside this system.
 DEBIAN_13 = target/debian-13
@@ -136,7 +137,7 @@ fuzz:
 # Everything that needs no service. The program of `make run` is checked by itself: it has no support for tests.
 check: tools deny typos
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features kubernetes -- -D warnings
 	$(CARGO) check --quiet --bin agentyard --no-default-features --features console
 	@$(MAKE) --no-print-directory check-console check-chart check-docs check-packaging
 

@@ -99,10 +99,16 @@ pub struct ServeArgs {
     /// URL at which other replicas reach --replica-listen [default: made of its address]
     #[arg(long, env = "AGENTYARD_REPLICA_ADDRESS", value_name = "URL")]
     pub replica_address: Option<String>,
+    /// Container engine [default: docker]
+    #[arg(long, env = "AGENTYARD_ENGINE", value_name = "ENGINE")]
+    pub engine: Option<EngineName>,
+    /// File with the properties of the cluster (YAML), for --engine kubernetes
+    #[arg(long, env = "AGENTYARD_ENGINE_OPTIONS", value_name = "FILE")]
+    pub engine_options: Option<PathBuf>,
     /// Path of the data directory on the engine's host [default: the data directory]
     #[arg(long, env = "AGENTYARD_ENGINE_DATA_DIR", value_name = "DIR")]
     pub engine_data_dir: Option<String>,
-    /// URL of the container engine: unix://, tcp:// or ssh:// [default: unix:///var/run/docker.sock]
+    /// URL of the Docker Engine: unix://, tcp:// or ssh:// [default: unix:///var/run/docker.sock]
     #[arg(long, env = "AGENTYARD_DOCKER_HOST", value_name = "URL")]
     pub docker_host: Option<String>,
     /// Folder with ca.pem, cert.pem and key.pem for a tcp:// engine with TLS
@@ -123,6 +129,97 @@ pub struct ServeArgs {
     /// Time between samples of what agents use; for tests and diagnosis
     #[arg(long, env = "AGENTYARD_SAMPLE", value_name = "DURATION", hide = true, value_parser = humantime::parse_duration)]
     pub sample: Option<Duration>,
+}
+
+/// Kind of container engine. Never guessed: another engine beside the one in use would get all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum EngineName {
+    /// Docker Engine
+    #[default]
+    Docker,
+    /// A namespace of a Kubernetes cluster
+    Kubernetes,
+}
+
+/// The container engine and the way to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineSettings {
+    /// Docker Engine.
+    Docker {
+        /// Its URL.
+        host: String,
+        /// Folder of client certificates for it.
+        cert_path: Option<PathBuf>,
+        /// Path of the data directory on its host.
+        data_dir: String,
+    },
+    /// A namespace of a Kubernetes cluster.
+    Kubernetes {
+        /// File with the properties of the cluster.
+        options: PathBuf,
+    },
+}
+
+impl EngineSettings {
+    /// # Errors
+    /// When a setting of one engine is given with the other, or the file of the cluster is missing.
+    fn resolve(
+        serve: &ServeArgs,
+        file: &ServeArgs,
+        data_dir: &Path,
+    ) -> Result<Self, SettingsError> {
+        let wrong = |name, rule: &str| {
+            Err(SettingsError::Value {
+                name,
+                rule: rule.to_owned(),
+            })
+        };
+        let options = serve
+            .engine_options
+            .as_ref()
+            .or(file.engine_options.as_ref());
+        let host = serve.docker_host.as_ref().or(file.docker_host.as_ref());
+        let cert_path = serve.docker_cert_path.as_ref();
+        let cert_path = cert_path.or(file.docker_cert_path.as_ref());
+        let engine_data_dir = serve.engine_data_dir.as_ref();
+        let engine_data_dir = engine_data_dir.or(file.engine_data_dir.as_ref());
+        match serve.engine.or(file.engine).unwrap_or_default() {
+            EngineName::Docker if options.is_some() => wrong(
+                "engine-options",
+                "only --engine kubernetes has options; give that, too, or leave this out",
+            ),
+            EngineName::Docker => Ok(Self::Docker {
+                host: host
+                    .cloned()
+                    .unwrap_or_else(|| "unix:///var/run/docker.sock".to_owned()),
+                cert_path: cert_path.cloned(),
+                data_dir: engine_data_dir
+                    .cloned()
+                    .unwrap_or_else(|| data_dir.display().to_string()),
+            }),
+            EngineName::Kubernetes => {
+                let others = [
+                    ("docker-host", host.is_some()),
+                    ("docker-cert-path", cert_path.is_some()),
+                    ("engine-data-dir", engine_data_dir.is_some()),
+                ];
+                let other = others.into_iter().find(|(_, given)| *given);
+                if let Some((name, _)) = other {
+                    let rule = "this is for Docker only; leave it out with --engine kubernetes";
+                    return wrong(name, rule);
+                }
+                match options {
+                    Some(options) => Ok(Self::Kubernetes {
+                        options: options.clone(),
+                    }),
+                    None => wrong(
+                        "engine-options",
+                        "name the file with the properties of the cluster",
+                    ),
+                }
+            }
+        }
+    }
 }
 
 /// The port of the agent listener on the gateway of the agent network.
@@ -324,12 +421,8 @@ pub struct Settings {
     pub metrics_listen: MetricsListen,
     /// The listener for other replicas, if there may be any.
     pub replicas: Option<ReplicaListen>,
-    /// Path of the data directory on the engine's host.
-    pub engine_data_dir: String,
     /// The container engine.
-    pub docker_host: String,
-    /// Client certificates for it.
-    pub docker_cert_path: Option<PathBuf>,
+    pub engine: EngineSettings,
     /// Certificate and key for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Time between full passes, if not the reconcilers' own.
@@ -368,6 +461,7 @@ impl Settings {
             })?,
             None => Backend::Sqlite(data_dir.join("agentyard.db")),
         };
+        let engine = EngineSettings::resolve(serve, &file.serve, &data_dir)?;
         let tls_cert = serve.tls_cert.clone().or(file.serve.tls_cert);
         let tls_key = serve.tls_key.clone().or(file.serve.tls_key);
         let tls = match (tls_cert, tls_key) {
@@ -413,11 +507,7 @@ impl Settings {
                 .clone()
                 .or(file.common.admin_socket)
                 .unwrap_or_else(|| data_dir.join("admin.sock")),
-            engine_data_dir: serve
-                .engine_data_dir
-                .clone()
-                .or(file.serve.engine_data_dir)
-                .unwrap_or_else(|| data_dir.display().to_string()),
+            engine,
             data_dir,
             database,
             log_format: common
@@ -441,15 +531,6 @@ impl Settings {
                 .or(file.serve.metrics_listen)
                 .unwrap_or_default(),
             replicas,
-            docker_host: serve
-                .docker_host
-                .clone()
-                .or(file.serve.docker_host)
-                .unwrap_or_else(|| "unix:///var/run/docker.sock".to_owned()),
-            docker_cert_path: serve
-                .docker_cert_path
-                .clone()
-                .or(file.serve.docker_cert_path),
             tls,
             resync: serve.resync.or(file.serve.resync),
             verify: serve.verify.or(file.serve.verify),
@@ -528,8 +609,12 @@ mod tests {
         assert_eq!(settings.listen.port(), 1);
         assert_eq!(settings.agent_listen, AgentListen::Off);
         assert_eq!(settings.admin_socket, Path::new("/srv/a/admin.sock"));
-        assert_eq!(settings.engine_data_dir, "/srv/a");
-        assert_eq!(settings.docker_host, "unix:///var/run/docker.sock");
+        let engine = EngineSettings::Docker {
+            host: "unix:///var/run/docker.sock".to_owned(),
+            cert_path: None,
+            data_dir: "/srv/a".to_owned(),
+        };
+        assert_eq!(settings.engine, engine);
     }
 
     #[test]
@@ -582,20 +667,37 @@ mod tests {
 
     #[test]
     fn every_flag_is_a_line_of_the_file_and_sets_add_up() {
+        let docker =
+            "engine: docker\nengine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\n";
+        let kubernetes = "engine: kubernetes\nengine-options: /o\n";
         let lines = "data-dir: /srv/a\ndatabase-url: postgres://b/c\nadmin-socket: /srv/s\nlog-format: json\n\
             set: [image.tag=1]\nadapter: echo\nadmin-password-file: /h\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
-            engine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\ntls-cert: /f\ntls-key: /g\n\
+            tls-cert: /f\ntls-key: /g\n\
             resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n\
             replica-listen: 127.0.0.1:4\nreplica-address: http://a:4\n";
-        let (_dir, common) = with_file(lines);
         let flags: Vec<_> = File::command()
             .get_arguments()
             .filter_map(|arg| arg.get_long().filter(|name| *name != "config"))
             .map(str::to_owned)
             .collect();
         for flag in flags {
-            assert!(lines.contains(&format!("{flag}: ")), "{flag}");
+            let line = format!("{flag}: ");
+            let known = [lines, docker, kubernetes].map(|lines| lines.contains(&line));
+            assert!(known.contains(&true), "{flag}");
         }
+        let of = |engine: &str| {
+            let (_dir, common) = with_file(&format!("{lines}{engine}"));
+            resolve(common, ServeArgs::default()).unwrap().engine
+        };
+        let expected = EngineSettings::Docker {
+            host: "tcp://d".to_owned(),
+            cert_path: Some("/e".into()),
+            data_dir: "/c".to_owned(),
+        };
+        assert_eq!(of(docker), expected);
+        let options = "/o".into();
+        assert_eq!(of(kubernetes), EngineSettings::Kubernetes { options });
+        let (_dir, common) = with_file(lines);
         let init = InitArgs {
             set: vec!["image.tag=2".to_owned()],
             ..InitArgs::default()
@@ -636,6 +738,17 @@ mod tests {
             ("listen: nowhere", "'--listen <ADDRESS>'"),
             ("config: other.yaml", "--config"),
             ("listen: 0.0.0.0:8081", "agent listener"),
+            ("engine: podman", "--engine <ENGINE>"),
+            ("engine: kubernetes", "engine-options: name the file"),
+            ("engine-options: /o", "--engine kubernetes"),
+            (
+                "engine: kubernetes\nengine-options: /o\ndocker-host: tcp://d",
+                "docker-host: this is for Docker only",
+            ),
+            (
+                "engine: kubernetes\nengine-options: /o\nengine-data-dir: /d",
+                "engine-data-dir: this is for Docker only",
+            ),
             ("replica-listen: 10.0.0.7:8082", "PostgreSQL"),
             ("replica-address: http://10.0.0.7:8082", "--replica-listen"),
             (

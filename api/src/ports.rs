@@ -34,6 +34,9 @@ pub enum PortError {
     /// The engine can't be reached, as the cause says itself.
     #[error(transparent)]
     EngineUnavailable(Cause),
+    /// The engine does not do this, as the sentence says.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// Anything else.
     #[error("a live read failed")]
     Failed(#[source] Cause),
@@ -43,6 +46,7 @@ impl From<PortError> for ApiError {
     fn from(error: PortError) -> Self {
         match error {
             PortError::EngineUnavailable(_) => Self::EngineUnavailable,
+            PortError::Unsupported(sentence) => Self::conflict("not_supported", sentence),
             PortError::Failed(_) => Self::internal(error),
         }
     }

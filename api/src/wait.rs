@@ -405,6 +405,7 @@ fn class(reason: Reason) -> FailureClass {
         Reason::ImageMissing
         | Reason::NeedsRoot
         | Reason::HostOpen
+        | Reason::IsolationNotEnforced
         | Reason::InvalidSettings
         | Reason::NoMigrationPath
         | Reason::InvalidGlobalConfig

@@ -264,6 +264,9 @@ reasons! {
     /// The rules that keep agents from the host and the networks behind it cannot be made.
     HostOpen => MANUAL, "Run the service as root on the engine's host and install iptables. Or accept it: container.host_access=service starts agents all the same, and open (with container.lan_access=open) ends the warning.",
         "the rules are tried again";
+    /// Agents reach addresses that the cluster's network policies close.
+    IsolationNotEnforced => MANUAL, "Use a network plug-in that enforces network policies, and name the addresses of the message in network.closed of the engine's options if they are the cluster's own.",
+        "the addresses are tried again";
     /// The engine refused the container's settings.
     InvalidSettings => MANUAL, "Correct the settings named in the message.", "the same settings are tried again";
     /// The user's directory takes more than the quota.

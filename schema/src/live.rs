@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 pub use container::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_DEBUG,
-    LABEL_RESTART_TOKEN, LogLimits, Loss, Waiting,
+    LABEL_RESTART_TOKEN, LogLimits, Loss, Probe, Waiting,
 };
 
 pub use directory::{
@@ -67,12 +67,15 @@ pub struct Usage {
     pub memory_bytes: u64,
     /// Memory limit in bytes.
     pub memory_limit_bytes: u64,
-    /// Number of processes.
-    pub pids: u64,
-    /// Bytes received on all networks.
-    pub network_rx_bytes: u64,
-    /// Bytes sent on all networks.
-    pub network_tx_bytes: u64,
+    /// Number of processes; null where the engine does not count them.
+    #[schema(required = true)]
+    pub pids: Option<u64>,
+    /// Bytes received on all networks; null where the engine does not count them.
+    #[schema(required = true)]
+    pub network_rx_bytes: Option<u64>,
+    /// Bytes sent on all networks; null where the engine does not count them.
+    #[schema(required = true)]
+    pub network_tx_bytes: Option<u64>,
 }
 
 /// Use of one container so far, as a cheap sample reports it.
@@ -113,10 +116,12 @@ pub struct LocalImage {
     pub repo_tags: Vec<String>,
     /// Repository digests (`name@sha256:…`).
     pub repo_digests: Vec<String>,
-    /// Size in bytes.
+    /// Size in bytes; 0: not known.
     pub size: u64,
-    /// When it was built.
+    /// When it was built; the beginning of time: not known.
     pub created_at: Timestamp,
+    /// It is wherever containers run, as far as is known; else a start waits until it is pulled.
+    pub is_local: bool,
 }
 
 /// A user name and password for a registry.
@@ -149,6 +154,9 @@ pub struct Network {
     pub gateway: Option<String>,
     /// Whether containers on it can reach each other.
     pub inter_container_traffic: bool,
+    /// Digest of the rules that the engine itself keeps for it; empty: it keeps none.
+    #[serde(skip)]
+    pub policies: String,
     /// All labels.
     #[serde(skip)]
     pub labels: BTreeMap<String, String>,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use cidr::Ipv4Cidr;
+use cidr::{Ipv4Cidr, Ipv6Cidr};
 
 /// The machines that an address can be reached from, nearest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +101,15 @@ impl Zone {
     pub fn networks_v4(self) -> impl Iterator<Item = Ipv4Cidr> {
         let networks = V4.iter().filter(move |(_, _, zone)| *zone == self);
         networks.filter_map(|(network, length, _)| Ipv4Cidr::new(*network, *length).ok())
+    }
+
+    /// The same of IPv6.
+    pub fn networks_v6(self) -> impl Iterator<Item = Ipv6Cidr> {
+        let networks = V6.iter().filter(move |(_, _, zone)| *zone == self);
+        networks.filter_map(|(network, length, _)| {
+            let length = u8::try_from(*length).ok()?;
+            Ipv6Cidr::new(*network, length).ok()
+        })
     }
 
     /// The zone of an address. An address of IPv6 that stands for one of IPv4 has the zone of that.

@@ -36,6 +36,8 @@ mod model;
 mod new_password;
 mod output;
 mod pages;
+#[cfg(feature = "kubernetes")]
+mod pod;
 #[cfg(test)]
 mod remedies;
 mod reset_password;
@@ -171,6 +173,10 @@ enum Command {
         after_help = "Examples:\n  agentyard man | man -l -\n  agentyard man --dir /usr/local/share/man/man1"
     )]
     Man(manual::ManArgs),
+    /// What the program does in Pods beside agents
+    #[cfg(feature = "kubernetes")]
+    #[command(subcommand, hide = true)]
+    Pod(pod::PodCommand),
 }
 
 /// How a command ends when it fails. The codes follow sysexits, and timeout(1).
@@ -328,6 +334,8 @@ fn try_run(cli: Cli) -> Result {
         }
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
+        #[cfg(feature = "kubernetes")]
+        Command::Pod(command) => command.run(),
         Command::Ask(ask) => {
             if let Some(command) = ask.on_machine() {
                 context::refuse(command, &common, &server)?;

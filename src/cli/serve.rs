@@ -42,7 +42,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     };
     // Whatever may keep the service from starting comes before the first superadmin is created: the
     // password is printed this once.
-    let engine = EngineAddress::from_settings(&settings).map_err(failed)?;
+    let engine = EngineAddress::from_settings(&settings)?;
     let listeners = Listeners::bind(&settings).await.map_err(failed)?;
     let prepared = prepare::prepare(&settings).await?;
     prepare::say_password(&prepared);
@@ -53,7 +53,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
         hangup,
     };
     let shutdown = CancellationToken::new();
-    let compute = engine.compute(&prepared.instance_id, &settings.engine_data_dir);
+    let compute = engine.compute(&prepared).await.map_err(failed)?;
     let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
         .await
         .map_err(failed)?;

@@ -209,7 +209,7 @@ fn add_texts(row: &mut Value) {
         0 => String::new(),
         _ => size(limit),
     };
-    let of = |key: &str| size(number(&stats, key));
+    let of = |key: &str| at(&stats, key).as_u64().map(size);
     row["cpu"] = json!(format!("{cpu:.1}%"));
     row["memory"] = json!(size(memory));
     row["limit"] = json!(limit);

@@ -1,6 +1,7 @@
-//! The agents' listener on the gateway of their network, which may come, go and change.
+//! The agents' listener on the gateway of their network, which may come, go and change. Where the engine has a URL for agents, it is
+//! on all addresses.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,10 +73,11 @@ async fn pause(shutdown: &CancellationToken, time: Duration) {
 }
 
 fn gateway(view: &EngineView) -> Option<SocketAddr> {
-    match view.compute().network.agents_reach_us(&view.network()?)? {
-        Reach::Gateway(ip) => Some(SocketAddr::new(ip, AGENT_PORT)),
-        Reach::Url(_) => None,
-    }
+    let ip = match view.compute().network.agents_reach_us(&view.network()?)? {
+        Reach::Gateway(ip) => ip,
+        Reach::Url(_) => Ipv4Addr::UNSPECIFIED.into(),
+    };
+    Some(SocketAddr::new(ip, AGENT_PORT))
 }
 
 /// Waits until the gateway is elsewhere. A lost engine moves nothing.

@@ -139,6 +139,7 @@ pub async fn build(
     } = held;
     let clock: SharedClock = Arc::new(SystemClock);
     let mut supervisor = Supervisor::new(shutdown.clone());
+    attend(&mut supervisor, &compute);
     let tasks = TaskTracker::new();
     let process = if lock.is_some() {
         health::process_name()
@@ -396,6 +397,18 @@ pub async fn build(
         health,
         metrics,
     })
+}
+
+/// Runs what the engine needs while it is used.
+fn attend(supervisor: &mut Supervisor, compute: &Compute) {
+    let Some(attendance) = compute.attendance.clone() else {
+        return;
+    };
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("engine", async move {
+        let _ = shutdown.run_until_cancelled(attendance()).await;
+        Ok(())
+    });
 }
 
 /// Joins the other replicas, if there may be any.

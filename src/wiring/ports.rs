@@ -47,6 +47,7 @@ pub(super) fn port_error(error: EngineError) -> PortError {
         EngineError::Unavailable(_) | EngineError::Timeout(_) => {
             PortError::EngineUnavailable(Box::new(error))
         }
+        EngineError::Unsupported(sentence) => PortError::Unsupported(sentence),
         other => PortError::Failed(Box::new(other)),
     }
 }

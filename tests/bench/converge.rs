@@ -98,6 +98,7 @@ async fn raw(engine: &Arc<DockerEngine>, users: usize, lanes: usize) -> Duration
         name: RUN.to_owned(),
         subnet: "10.87.0.0/16".to_owned(),
         labels: labels.clone().into(),
+        isolation: Default::default(),
     };
     if engine.network(RUN).await.unwrap().is_none() {
         engine.create_network(&network).await.unwrap();

@@ -171,6 +171,7 @@ impl Raw {
             name: RUN.to_owned(),
             subnet: "10.87.0.0/16".to_owned(),
             labels: [(LABEL_OWNER.to_owned(), RUN.to_owned())].into(),
+            isolation: Default::default(),
         };
         if engine.network(RUN).await.unwrap().is_none() {
             engine.create_network(&network).await.unwrap();

@@ -103,7 +103,8 @@ impl InProcess {
             lock: Some(lock),
             log: LogFilter::default(),
         };
-        let compute = engine.compute(&prepared.instance_id, &settings.engine_data_dir);
+        let data_dir = settings.data_dir.display().to_string();
+        let compute = engine.compute(&prepared.instance_id, &data_dir);
         let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
             .await
             .unwrap();

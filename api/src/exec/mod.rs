@@ -215,6 +215,7 @@ fn settings(request: Request) -> ExecSettings {
 fn describe(error: &PortError) -> String {
     match error {
         PortError::EngineUnavailable(_) => "the container engine is unavailable".to_owned(),
+        PortError::Unsupported(sentence) => (*sentence).to_owned(),
         PortError::Failed(cause) => cause.to_string(),
     }
 }

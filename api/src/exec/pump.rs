@@ -65,8 +65,12 @@ where
                     marked.put(bytes);
                     Message::Binary(marked.freeze())
                 }
-                Some(Err(PortError::EngineUnavailable(cause) | PortError::Failed(cause))) => {
-                    return End::Lost(format!("the program was lost: {cause}"));
+                Some(Err(error)) => {
+                    let why: &dyn std::fmt::Display = match &error {
+                        PortError::EngineUnavailable(cause) | PortError::Failed(cause) => cause,
+                        PortError::Unsupported(sentence) => sentence,
+                    };
+                    return End::Lost(format!("the program was lost: {why}"));
                 }
                 None => return End::Finished,
             },

@@ -156,6 +156,7 @@ fn every_failure_has_a_status_and_a_code() {
             Reason::ImageMissing
             | Reason::NeedsRoot
             | Reason::HostOpen
+            | Reason::IsolationNotEnforced
             | Reason::InvalidSettings
             | Reason::NoMigrationPath
             | Reason::InvalidGlobalConfig

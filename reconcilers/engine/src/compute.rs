@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+
 use super::{AgentNetwork, BindHomes, ContainerFiles, Containers, HomeMounts, Images, Metered};
 
 /// One engine. Several parts may be the same object.
@@ -17,7 +19,16 @@ pub struct Compute {
     pub homes: Arc<dyn HomeMounts>,
     /// Words of this engine, for texts only.
     pub facts: EngineFacts,
+    /// Returns true for an engine that checks the readiness of containers itself.
+    pub probes: bool,
+    /// Digest of what the engine's own configuration adds to each container; another one replaces them. `None`: it adds nothing.
+    pub overlay: Option<String>,
+    /// Makes a task that runs for as long as the engine is used; `None`: it needs none.
+    pub attendance: Option<Attendance>,
 }
+
+/// Maker of a task that never ends by itself.
+pub type Attendance = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl std::fmt::Debug for Compute {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,6 +52,9 @@ impl Compute {
             images: engine.clone(),
             network: engine,
             facts,
+            probes: false,
+            overlay: None,
+            attendance: None,
         }
     }
 }
@@ -52,4 +66,8 @@ pub struct EngineFacts {
     pub name: &'static str,
     /// Remedy while it cannot be reached: an imperative without a full stop.
     pub unreachable: &'static str,
+    /// Sentence that says which images its inventory leaves out; `None`: it leaves out none.
+    pub inventory: Option<&'static str>,
+    /// Sentence that says who removes images, where the engine does not do it when asked.
+    pub removal: Option<&'static str>,
 }

@@ -68,7 +68,8 @@ pub trait Containers: Send + Sync + 'static {
     /// so, and it ends with code 126 or 127. Dropping the result does not end it.
     async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError>;
 
-    /// One sample of a running container's resource use; `None` when it does not run.
+    /// One sample of a running container's resource use; `None` when it does not run, or was not measured yet.
+    /// [`EngineError::Unsupported`] on an engine that measures nothing.
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
 
     /// Reads what a running container has used so far, in one short call; `None` when it does not run.

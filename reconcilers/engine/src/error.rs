@@ -42,6 +42,12 @@ pub enum EngineError {
     /// does not give it to us.
     #[error("the image could not be pulled: {0}")]
     PullRefused(String),
+    /// The registry did not say what an image is, so nothing is known of it. The engine itself is there.
+    #[error("{0}")]
+    RegistryFailed(String),
+    /// The engine has no such verb, or not for this; the text is a sentence without a full stop.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// The engine failed by itself.
     #[error("the engine failed: {0}")]
     Internal(String),

@@ -1,5 +1,6 @@
 //! Desired reach of agents.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use schema::config::{HostAccess, LanAccess};
@@ -22,8 +23,8 @@ pub enum Reach {
     Url(String),
 }
 
-/// The hosts and networks that agents are to reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The hosts and networks that agents are to reach, and what of agents the service reaches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
     /// The services of the host that agents reach.
     pub host_access: HostAccess,
@@ -33,4 +34,17 @@ pub struct Isolation {
     pub agents: Option<AgentAddress>,
     /// Host name or address and port of the service as agents get it, when an administrator has set it.
     pub service: Option<(String, u16)>,
+    /// Ports of agents to which the service connects.
+    pub agent_ports: BTreeSet<u16>,
+}
+
+/// What a trial of the agents' isolation has shown; each text names what was reached or not, with its address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IsolationProof {
+    /// Reached by agents, which must not.
+    pub open: Vec<String>,
+    /// Reached by agents, which should not, and no rule of the engine can prevent.
+    pub tolerated: Vec<String>,
+    /// Not reached by agents, which must.
+    pub unreached: Vec<String>,
 }

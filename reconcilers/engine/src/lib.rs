@@ -13,6 +13,7 @@
 mod bind_homes;
 mod compute;
 mod containers;
+mod digests;
 pub mod drift;
 mod error;
 mod event;
@@ -38,13 +39,14 @@ use futures::Stream;
 pub use schema::image::PullEvent;
 pub use schema::live::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, ExecSettings,
-    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials,
-    Sample, Usage as Stats,
+    LABEL_RESTART_TOKEN, LocalImage as Image, LogLimits, LogOptions, Network, Probe,
+    RegistryCredentials, Sample, Usage as Stats,
 };
 
 pub use bind_homes::{BindHomes, ContainerFiles};
-pub use compute::{Compute, EngineFacts};
+pub use compute::{Attendance, Compute, EngineFacts};
 pub use containers::Containers;
+pub use digests::{Digests, Meaning};
 pub use error::EngineError;
 pub use event::EngineEvent;
 pub use exec::{Exec, ExecControl};
@@ -53,7 +55,7 @@ pub use foreign::ForeignOwner;
 pub use homes::{HomeMounts, ImageHome, PROBE_FILE, PROBE_FOLDER, Proof};
 pub use images::Images;
 pub use info::{EngineInfo, Limits};
-pub use isolation::{AgentAddress, Isolation, Reach};
+pub use isolation::{AgentAddress, Isolation, IsolationProof, Reach};
 pub use labels::{LABEL_GENERATION, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID};
 pub use log::LogChunk;
 pub use metered::Metered;

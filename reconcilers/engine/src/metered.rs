@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use schema::ids::UserName;
 use schema::metric;
 use tokio::time::Instant;
 
 use super::{
-    AgentNetwork, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
+    AgentNetwork, Bind, Container, ContainerDetails, ContainerFiles, ContainerSettings, Containers,
     EngineError, EngineEvent, EngineInfo, EngineStream, Exec, ExecControl, ExecSettings,
-    HostFirewall, HostRules, Image, Images, Isolation, Limits, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, Reach, RegistryCredentials, Sample, Stats,
+    HomeMounts, HostFirewall, HostRules, Image, ImageHome, Images, Isolation, IsolationProof,
+    Limits, LogChunk, LogOptions, Network, NetworkSettings, Proof, PullEvent, Reach,
+    RegistryCredentials, Sample, Stats,
 };
 
 /// Counts the calls of the engine behind it.
@@ -25,7 +27,7 @@ impl<E> std::fmt::Debug for Metered<E> {
 }
 
 /// Names of all calls, as metrics have them.
-const OPERATIONS: [&str; 25] = [
+const OPERATIONS: [&str; 27] = [
     "ping",
     "info",
     "list",
@@ -37,6 +39,8 @@ const OPERATIONS: [&str; 25] = [
     "rename",
     "network",
     "create_network",
+    "mend_network",
+    "prove_isolation",
     "remove_network",
     "image",
     "images",
@@ -54,6 +58,11 @@ const OPERATIONS: [&str; 25] = [
 ];
 
 impl<E> Metered<E> {
+    /// The engine whose calls are counted.
+    pub fn get(&self) -> &E {
+        &self.0
+    }
+
     /// Counts the calls of `engine` from now on.
     pub fn new(engine: E) -> Self {
         for operation in OPERATIONS {
@@ -199,8 +208,16 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
         measured("remove_network", self.0.remove_network(id)).await
     }
 
-    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
-        self.0.is_as_desired(network, subnet)
+    fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
+        self.0.is_as_desired(network, wanted)
+    }
+
+    fn mends_in_place(&self) -> bool {
+        self.0.mends_in_place()
+    }
+
+    async fn mend_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
+        measured("mend_network", self.0.mend_network(settings)).await
     }
 
     fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
@@ -213,6 +230,17 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
 
     fn firewall(&self) -> Option<&dyn HostFirewall> {
         self.0.firewall()
+    }
+
+    fn proves_isolation(&self) -> bool {
+        self.0.proves_isolation()
+    }
+
+    async fn prove_isolation(
+        &self,
+        settings: &NetworkSettings,
+    ) -> Result<IsolationProof, EngineError> {
+        measured("prove_isolation", self.0.prove_isolation(settings)).await
     }
 }
 
@@ -233,6 +261,41 @@ impl<E: ContainerFiles> ContainerFiles for Metered<E> {
         path: &str,
     ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
         measured("read_tree", self.0.read_tree(id, path)).await
+    }
+}
+
+#[async_trait]
+impl<E: HomeMounts> HomeMounts for Metered<E> {
+    fn mount(&self, user: &UserName, target: &str) -> Bind {
+        self.0.mount(user, target)
+    }
+
+    async fn prove(&self, image: &str, nonce: &str) -> Result<Proof, EngineError> {
+        measured("prove", self.0.prove(image, nonce)).await
+    }
+
+    async fn is_proof_left_over(&self) -> Result<bool, EngineError> {
+        measured("is_proof_left_over", self.0.is_proof_left_over()).await
+    }
+
+    async fn clean_up_proof(&self) -> Result<(), EngineError> {
+        measured("clean_up_proof", self.0.clean_up_proof()).await
+    }
+
+    async fn open_image(&self, image: &ImageHome) -> Result<String, EngineError> {
+        measured("open_image", self.0.open_image(image)).await
+    }
+
+    async fn read_image(
+        &self,
+        opened: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
+        measured("read_image", self.0.read_image(opened, path)).await
+    }
+
+    async fn close_image(&self, opened: &str) -> Result<(), EngineError> {
+        measured("close_image", self.0.close_image(opened)).await
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{
-    EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, LABEL_OWNER, Network, Reach,
+    EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, IsolationProof, LABEL_OWNER,
+    Network, Reach,
 };
 
 /// Name of the agents' network: one on which they reach neither each other nor, as configured, what is around them.
@@ -20,6 +21,8 @@ pub struct NetworkSettings {
     pub subnet: String,
     /// Labels. Never a secret.
     pub labels: BTreeMap<String, String>,
+    /// What is reached on it, for engines that see to it themselves.
+    pub isolation: Isolation,
 }
 
 /// State of the agents' network, compared with the desired one.
@@ -31,25 +34,25 @@ pub enum NetworkState {
     Foreign(ForeignOwner),
     /// It is ours, and has to be recreated.
     Outdated,
+    /// It is ours, and is mended in place, while agents are on it.
+    Drifted,
     /// It is ours and as configured.
     AsDesired,
 }
 
 impl NetworkState {
-    /// Compares a network of our name with the one that `owner` desires; `is_as_desired` is the engine's judgement of one that
-    /// is ours.
+    /// Compares a network of our name with the one that `owner` desires; `judge` is asked about one that is ours.
     pub fn of(
         network: Option<&Network>,
         owner: &str,
-        is_as_desired: impl FnOnce(&Network) -> bool,
+        judge: impl FnOnce(&Network) -> Self,
     ) -> Self {
         match network {
             None => Self::Missing,
             Some(network) if network.labels.get(LABEL_OWNER).map(String::as_str) != Some(owner) => {
                 Self::Foreign(ForeignOwner::of(&network.labels, owner))
             }
-            Some(network) if is_as_desired(network) => Self::AsDesired,
-            Some(_) => Self::Outdated,
+            Some(network) => judge(network),
         }
     }
 }
@@ -60,11 +63,25 @@ pub trait AgentNetwork: Send + Sync + 'static {
     /// Reads a network by name; `None` when there is none.
     async fn network(&self, name: &str) -> Result<Option<Network>, EngineError>;
 
-    /// Returns true for a network that keeps agents apart and has this subnet. Pure.
-    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool;
+    /// Returns true for a network that keeps agents apart and is as wanted. Pure.
+    fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool;
 
     /// Creates a network. A taken name is [`EngineError::NameTaken`].
     async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError>;
+
+    /// Returns true if a network is made and changed with [`mend_network`](Self::mend_network), whether agents are on it or not.
+    /// Pure.
+    fn mends_in_place(&self) -> bool {
+        false
+    }
+
+    /// Makes what is missing of a network, and changes what is not as wanted. Something of the same name that is not ours is
+    /// [`EngineError::NameTaken`]; [`EngineError::Unsupported`] where a network is recreated instead.
+    async fn mend_network(&self, _settings: &NetworkSettings) -> Result<(), EngineError> {
+        Err(EngineError::Unsupported(
+            "the engine recreates networks instead of changing them",
+        ))
+    }
 
     /// Removes a network; success when it is gone; [`EngineError::Conflict`] while containers use it.
     async fn remove_network(&self, id: &str) -> Result<(), EngineError>;
@@ -78,4 +95,20 @@ pub trait AgentNetwork: Send + Sync + 'static {
 
     /// The packet filter that takes these rules; `None` for an engine that needs none.
     fn firewall(&self) -> Option<&dyn HostFirewall>;
+
+    /// Returns true if [`prove_isolation`](Self::prove_isolation) tells whether the engine enforces its rules. Pure.
+    fn proves_isolation(&self) -> bool {
+        false
+    }
+
+    /// Tries from within the network what agents must and must not reach. Takes up to a few minutes.
+    /// [`EngineError::Unsupported`] where the service makes the rules itself and sees them.
+    async fn prove_isolation(
+        &self,
+        _settings: &NetworkSettings,
+    ) -> Result<IsolationProof, EngineError> {
+        Err(EngineError::Unsupported(
+            "the engine cannot try what agents reach",
+        ))
+    }
 }

@@ -11,6 +11,7 @@ use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::Reason;
 use schema::config::{Config, keys};
+use schema::error::DbError;
 use schema::home::{FoundFile, HomeError, HomeId, HomeLook, HomeState};
 use schema::ids::Uid;
 use secrecy::SecretString;
@@ -168,7 +169,7 @@ impl AgentConfigReconciler {
         home: Option<&HomeLook>,
     ) -> Result<World, ConfigError> {
         let config = self.shared.config.at(row.config_generation).await?;
-        let base_url = match self.base_url(&config) {
+        let base_url = match self.base_url(&config).await? {
             Ok(base_url) => base_url,
             // That is said of the engine already, and for these files nothing follows from it.
             Err(_) if !has_news(row) && self.is_unmoved(row, home) => {
@@ -244,25 +245,30 @@ impl AgentConfigReconciler {
     }
 
     /// Where agents reach the service; `None`: nowhere.
-    fn base_url(&self, config: &Config) -> Result<Option<String>, NoAddress> {
+    async fn base_url(
+        &self,
+        config: &Config,
+    ) -> Result<Result<Option<String>, NoAddress>, DbError> {
         if let Some(url) = config.get(&keys::container::SERVICE_URL) {
-            return Ok(Some(url));
+            return Ok(Ok(Some(url)));
         }
         let Some(agents) = self.shared.options.agents else {
-            return Ok(None);
+            return Ok(Ok(None));
         };
         let at = |ip| Ok(Some(format!("http://{}", SocketAddr::new(ip, agents.port))));
         if let Some(ip) = agents.ip {
-            return at(ip);
+            return Ok(at(ip));
         }
         let network = self.shared.view.network();
-        let subnet = config.get(&keys::container::NETWORK_SUBNET);
-        let state = self.shared.network_state(network.as_ref(), &subnet);
+        let wanted = self.shared.wanted_network(config).await?;
+        let state = self.shared.network_state(network.as_ref(), &wanted);
         let engine = &self.shared.compute.network;
         let reach = network.and_then(|network| engine.agents_reach_us(&network));
-        match (state, reach) {
+        Ok(match (state, reach) {
             (NetworkState::AsDesired, Some(Reach::Gateway(ip))) => at(ip),
-            (NetworkState::AsDesired, Some(Reach::Url(url))) => Ok(Some(url)),
+            (NetworkState::AsDesired | NetworkState::Drifted, Some(Reach::Url(url))) => {
+                Ok(Some(url))
+            }
             (state, _) => Err(match (self.shared.view.connection(), state) {
                 (Connection::Unusable(Reason::Pending, _), _) => NoAddress::NotConnected,
                 (Connection::Unavailable(_) | Connection::Unusable(..), _) => {
@@ -273,7 +279,7 @@ impl AgentConfigReconciler {
                 }
                 (Connection::Up, state) => NoAddress::Network(state),
             }),
-        }
+        })
     }
 }
 

@@ -60,7 +60,7 @@ impl ContainerReconciler {
         if self.absent.has(reference, now) && !pulled {
             return Ok(());
         }
-        seen.pin = match self.local_image(reference).await {
+        seen.pin = match self.known_image(reference, false).await {
             Err(ContainerError::Engine(error)) if !matches!(error, EngineError::Unavailable(_)) => {
                 tracing::debug!(%error, reference, "the engine does not say whether it has an image");
                 None
@@ -73,9 +73,18 @@ impl ContainerReconciler {
         Ok(())
     }
 
-    /// What a reference means on the engine now.
-    pub(super) async fn local_image(&self, reference: &str) -> Result<Option<Pin>, ContainerError> {
-        let image = self.shared.compute.images.image(reference).await?;
+    /// What a reference means on the engine now. With `is_needed_local`, only if a container can start from it without a pull.
+    pub(super) async fn known_image(
+        &self,
+        reference: &str,
+        is_needed_local: bool,
+    ) -> Result<Option<Pin>, ContainerError> {
+        let image = match self.shared.compute.images.image(reference).await {
+            // The pull asks the registry again, once for all users, and says why it fails.
+            Err(EngineError::RegistryFailed(_)) => None,
+            image => image?,
+        };
+        let image = image.filter(|image| image.is_local || !is_needed_local);
         Ok(image.map(|image| Pin {
             digest: image.repo_digests.first().cloned(),
             image_id: image.id,

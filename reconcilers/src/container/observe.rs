@@ -521,6 +521,8 @@ impl ContainerReconciler {
                     mount: homes.mount(&row.name, &agent.home),
                     service_user: self.shared.options.service_user,
                     home: home.as_ref(),
+                    probes: self.shared.compute.probes,
+                    overlay: self.shared.compute.overlay.as_deref(),
                 },
             )
         };
@@ -555,8 +557,8 @@ impl ContainerReconciler {
         // The network's own configuration is no input of containers, so theirs may be older.
         let newest = self.shared.config.newest().await?;
         let network = self.shared.view.network();
-        let subnet = newest.get(&keys::container::NETWORK_SUBNET);
-        seen.network = self.shared.network_state(network.as_ref(), &subnet);
+        let wanted = self.shared.wanted_network(&newest).await?;
+        seen.network = self.shared.network_state(network.as_ref(), &wanted);
         self.see_restriction(seen, &newest);
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);
@@ -591,9 +593,13 @@ impl ContainerReconciler {
         }
         seen.pull = self.shared.pulls.state(&row.image_ref);
         seen.want(None, engine, limits);
-        let wants_fresh = seen.pull_policy == PullPolicy::Always
-            && !self.shared.pulls.recently_done(&row.image_ref);
-        if !wants_fresh && let Some(image) = self.local_image(&row.image_ref).await? {
+        let is_fresh = self.shared.pulls.recently_done(&row.image_ref);
+        let wants_fresh = seen.pull_policy == PullPolicy::Always && !is_fresh;
+        // An agent is replaced once its next image is where it starts; one that does not run waits for its start instead.
+        let is_needed_local = !is_fresh && seen.containers.iter().any(|it| it.state.is_up());
+        if !wants_fresh
+            && let Some(image) = self.known_image(&row.image_ref, is_needed_local).await?
+        {
             seen.want(Some(settings_of(&image.image_id)), engine, limits);
             seen.pin = Some(image);
         }

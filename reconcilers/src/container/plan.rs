@@ -468,6 +468,10 @@ impl Running<'_> {
                 let message = "the agent network has to be recreated first";
                 return for_engine(wait(Reason::NetworkMissing, message));
             }
+            NetworkState::Drifted => {
+                let message = "the rules of the agent network have to be mended first";
+                return for_engine(wait(Reason::NetworkMissing, message));
+            }
             NetworkState::Foreign(owner) => {
                 let message = describe_foreign_network(owner);
                 return for_engine(wait(Reason::NameConflict, &message));

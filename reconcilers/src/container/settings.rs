@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use engine::{
     Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
-    LABEL_UID, LogLimits, NETWORK,
+    LABEL_UID, LogLimits, NETWORK, Probe,
 };
-use schema::adapter::{Agent, RunAs};
+use schema::adapter::{Agent, Readiness, RunAs};
 use schema::config::{Config, keys};
 use schema::container::ContainerRow;
 use schema::home::HomeId;
@@ -35,6 +35,10 @@ pub struct Inputs<'a> {
     pub service_user: (u32, u32),
     /// The user's directory, as far as it is known.
     pub home: Option<&'a HomeId>,
+    /// The engine checks the agent's readiness itself.
+    pub probes: bool,
+    /// Digest of what the engine adds, see [`Compute::overlay`](engine::Compute::overlay).
+    pub overlay: Option<&'a str>,
 }
 
 /// The settings of a user's container made from `image_id`, labels and digest included.
@@ -99,6 +103,8 @@ pub fn container_settings(
         pids_limit: saturating(config.get(&keys::container::PIDS_LIMIT)),
         capabilities,
         log: LogLimits::default(),
+        probe: inputs.probes.then(|| probe(agent)).flatten(),
+        overlay: inputs.overlay.map(str::to_owned),
     };
     let digest = digest(&settings);
     settings.labels = labels(row, inputs, &digest);
@@ -126,6 +132,17 @@ fn labels(row: &ContainerRow, inputs: &Inputs<'_>, digest: &str) -> BTreeMap<Str
         labels.insert(LABEL_DEBUG.to_owned(), "1".to_owned());
     }
     labels
+}
+
+/// The check that an engine can make of an agent's readiness.
+fn probe(agent: &Agent) -> Option<Probe> {
+    match &agent.readiness {
+        Readiness::Http { port, path } => Some(Probe {
+            port: *port,
+            path: path.clone(),
+        }),
+        Readiness::Running | Readiness::File(_) => None,
+    }
 }
 
 /// A core is a thousand million of the engine's units.
@@ -191,6 +208,14 @@ pub fn digest(settings: &ContainerSettings) -> String {
     }
     field("log_size", &settings.log.max_size_mb.to_string());
     field("log_files", &settings.log.max_files.to_string());
+    // Not there on engines that do without, whose containers are to stay.
+    if let Some(probe) = &settings.probe {
+        field("probe_port", &probe.port.to_string());
+        field("probe_path", &probe.path);
+    }
+    if let Some(overlay) = &settings.overlay {
+        field("overlay", overlay);
+    }
     hex::encode(hash.finalize())
 }
 

@@ -12,9 +12,9 @@ mod store;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{EngineError, FirewallError, Found, HostRules, NETWORK, Network, NetworkState};
+use engine::{EngineError, FirewallError, Found, HostRules, Image, NETWORK, Network, NetworkState};
 use schema::condition::{self, Condition, Reason};
-use schema::config::{self, Config, keys};
+use schema::config::{self, Config};
 use schema::error::{DbError, chain};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
@@ -95,6 +95,15 @@ impl EngineReconciler {
         }
     }
 
+    /// An image to give the proof with.
+    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineReconcilerError> {
+        match self.shared.compute.images.image(reference).await {
+            // Another one does as well, and the engine is not to blame.
+            Err(EngineError::RegistryFailed(_)) => Ok(None),
+            image => image.map_err(EngineReconcilerError::Engine),
+        }
+    }
+
     /// Returns the rules for agents; `None`: they may reach everything.
     fn host_rules(&self, config: &Config, network: Option<&Network>) -> Option<HostRules> {
         self.shared.host_rules(config, network)
@@ -140,12 +149,14 @@ impl Reconciler for EngineReconciler {
             return Ok(None);
         };
         let config = self.shared.config.newest().await?;
+        // The ports of its agents are part of the network.
+        self.shared.adapters.newest().await?;
         let mut snapshot = Snapshot {
             generation: engine.generation,
-            owner: self.shared.view.owner().to_owned(),
             connection: self.shared.view.connection(),
             facts: self.shared.compute.facts,
-            subnet: config.get(&keys::container::NETWORK_SUBNET),
+            wanted: self.shared.wanted_network(&config).await?,
+            in_place: self.shared.compute.network.mends_in_place(),
             network: None,
             network_state: NetworkState::Missing,
             containers: self.shared.view.container_count(),
@@ -173,7 +184,7 @@ impl Reconciler for EngineReconciler {
             Ok(network) => {
                 snapshot.network_state = self
                     .shared
-                    .network_state(network.as_ref(), &snapshot.subnet);
+                    .network_state(network.as_ref(), &snapshot.wanted);
                 snapshot.network = network;
             }
             Err(EngineError::Unavailable(_)) => {
@@ -193,18 +204,11 @@ impl Reconciler for EngineReconciler {
         };
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
-            let images = &self.shared.compute.images;
-            let mut image = images
-                .image(&config.image_reference())
-                .await
-                .map_err(EngineReconcilerError::Engine)?;
+            let mut image = self.image(&config.image_reference()).await?;
             if image.is_none()
                 && let Some(last) = self.shared.probe.image()
             {
-                image = images
-                    .image(&last)
-                    .await
-                    .map_err(EngineReconcilerError::Engine)?;
+                image = self.image(&last).await?;
             }
             snapshot.image = image.map(|image| image.id);
             if snapshot.image.is_none() {
@@ -243,6 +247,9 @@ impl Reconciler for EngineReconciler {
                     settings.name, settings.subnet
                 )
             }
+            Action::MendNetwork(settings) => {
+                format!("make the rules of the network {} as desired", settings.name)
+            }
             Action::RemoveNetwork { .. } => "remove the network, to recreate it".to_owned(),
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
             Action::CleanUpProbe => "remove what a probe has left".to_owned(),
@@ -266,12 +273,8 @@ impl Reconciler for EngineReconciler {
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), EngineReconcilerError> {
         let engine = &self.shared.compute.network;
         let result = match action {
-            Action::CreateNetwork(settings) => match engine.create_network(settings).await {
-                Err(EngineError::NameTaken(_)) => {
-                    return Err(EngineReconcilerError::NameConflict(NETWORK));
-                }
-                other => other,
-            },
+            Action::CreateNetwork(settings) => engine.create_network(settings).await,
+            Action::MendNetwork(settings) => engine.mend_network(settings).await,
             Action::RemoveNetwork { id } => engine.remove_network(id).await,
             Action::ProbeDataDir { image } => return Ok(self.shared.probe.run(image).await?),
             Action::RestrictHost(rules) => {
@@ -280,6 +283,11 @@ impl Reconciler for EngineReconciler {
             Action::OpenHost => return self.open_host().await,
             Action::CleanUpProbe => return Ok(self.shared.probe.clean_up().await?),
         };
-        result.map_err(EngineReconcilerError::Engine)
+        result.map_err(|error| match (action, error) {
+            (Action::CreateNetwork(_) | Action::MendNetwork(_), EngineError::NameTaken(_)) => {
+                EngineReconcilerError::NameConflict(NETWORK)
+            }
+            (_, error) => EngineReconcilerError::Engine(error),
+        })
     }
 }

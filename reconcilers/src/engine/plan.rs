@@ -1,8 +1,7 @@
 //! Decides what to do next on the engine. Pure.
 
 use engine::{
-    EngineFacts, FirewallError, Found, HostRules, LABEL_OWNER, NETWORK, Network, NetworkSettings,
-    NetworkState,
+    EngineFacts, FirewallError, Found, HostRules, Network, NetworkSettings, NetworkState,
 };
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
@@ -17,14 +16,14 @@ use crate::shared::view::{Connection, describe_absence};
 pub struct Snapshot {
     /// Generation of the engine object.
     pub generation: Generation,
-    /// The instance id.
-    pub owner: String,
     /// Whether the engine can be used.
     pub connection: Connection,
     /// Words of the engine.
     pub facts: EngineFacts,
-    /// The subnet that is wanted.
-    pub subnet: String,
+    /// The network that is wanted.
+    pub wanted: NetworkSettings,
+    /// The engine makes and changes networks in place.
+    pub in_place: bool,
     /// The network of our name, as it is.
     pub network: Option<Network>,
     /// The same, compared with the desired one.
@@ -57,6 +56,8 @@ pub struct Host {
 pub enum Action {
     /// Creates the agents' network.
     CreateNetwork(NetworkSettings),
+    /// Makes what is missing of it, and changes what is not as desired.
+    MendNetwork(NetworkSettings),
     /// Removes it, to be recreated.
     RemoveNetwork {
         /// Id.
@@ -99,12 +100,12 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
         Connection::Unusable(reason, why) => return say(describe_absence(*reason, why)),
     }
     let Some(network) = &snapshot.network else {
-        let settings = NetworkSettings {
-            name: NETWORK.to_owned(),
-            subnet: snapshot.subnet.clone(),
-            labels: [(LABEL_OWNER.to_owned(), snapshot.owner.clone())].into(),
+        let settings = snapshot.wanted.clone();
+        let action = match snapshot.in_place {
+            true => Action::MendNetwork(settings),
+            false => Action::CreateNetwork(settings),
         };
-        return act(Action::CreateNetwork(settings), "creating the network");
+        return act(action, "creating the network");
     };
     if let NetworkState::Foreign(owner) = snapshot.network_state {
         return say(Condition::not_ready(
@@ -115,6 +116,10 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
     if let Some(action) = host_access(&snapshot.host) {
         return act(action, "restricting what agents reach");
     }
+    if snapshot.network_state == NetworkState::Drifted {
+        let settings = snapshot.wanted.clone();
+        return act(Action::MendNetwork(settings), "mending the network");
+    }
     if snapshot.network_state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
@@ -122,7 +127,7 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
                 format!(
                     "the network has subnet {} and should have {}, but containers use it",
                     network.subnet.as_deref().unwrap_or("none"),
-                    snapshot.subnet
+                    snapshot.wanted.subnet
                 ),
             ));
         }
@@ -197,6 +202,7 @@ fn host_restricted(snapshot: &Snapshot) -> Option<Condition> {
 
 #[cfg(test)]
 mod tests {
+    use engine::{Isolation, LABEL_OWNER, NETWORK};
     use schema::config::{HostAccess, LanAccess};
 
     use super::*;
@@ -204,6 +210,8 @@ mod tests {
     const FACTS: EngineFacts = EngineFacts {
         name: "an engine",
         unreachable: "start it, or correct --its-address",
+        inventory: None,
+        removal: None,
     };
 
     #[test]
@@ -235,10 +243,15 @@ mod tests {
     fn snapshot(found: Result<Found, FirewallError>, rules: Option<HostRules>) -> Snapshot {
         Snapshot {
             generation: Generation(1),
-            owner: "me".to_owned(),
             connection: Connection::Up,
             facts: FACTS,
-            subnet: "10.88.0.0/16".to_owned(),
+            wanted: NetworkSettings {
+                name: NETWORK.to_owned(),
+                subnet: "10.88.0.0/16".to_owned(),
+                labels: [(LABEL_OWNER.to_owned(), "me".to_owned())].into(),
+                isolation: Isolation::default(),
+            },
+            in_place: false,
             network: Some(Network {
                 id: "0123456789abcdef".to_owned(),
                 name: NETWORK.to_owned(),
@@ -246,6 +259,7 @@ mod tests {
                 gateway: Some("10.88.0.1".to_owned()),
                 driver: "bridge".to_owned(),
                 inter_container_traffic: false,
+                policies: String::new(),
                 labels: [(LABEL_OWNER.to_owned(), "me".to_owned())].into(),
                 containers: Vec::new(),
             }),
@@ -259,6 +273,25 @@ mod tests {
                 in_use: true,
                 found,
             },
+        }
+    }
+
+    #[test]
+    fn network_that_is_mended_in_place_waits_for_no_container() {
+        let wanted = snapshot(Ok(Found::Nothing), None);
+        let mend = Action::MendNetwork(wanted.wanted.clone());
+        for (network, state) in [
+            (None, NetworkState::Missing),
+            (wanted.network.clone(), NetworkState::Drifted),
+        ] {
+            let snapshot = Snapshot {
+                network,
+                network_state: state,
+                in_place: true,
+                containers: 3,
+                ..wanted.clone()
+            };
+            assert_eq!(plan(&snapshot).actions, [mend.clone()], "{state:?}");
         }
     }
 

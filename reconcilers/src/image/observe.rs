@@ -74,6 +74,8 @@ impl ImageReconciler {
         }
         let image = match self.shared.compute.images.image(&row.reference).await {
             Ok(image) => image,
+            // A request is answered by its pull, which asks the registry itself.
+            Err(EngineError::RegistryFailed(_)) if !row.is_answered() => None,
             Err(error) => {
                 self.shared.view.note_error(&error);
                 return match error {

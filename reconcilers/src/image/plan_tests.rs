@@ -45,6 +45,7 @@ impl Snapshot {
                 repo_digests: Vec::new(),
                 size: 1,
                 created_at: START,
+                is_local: true,
             }),
             users: Vec::new(),
         };

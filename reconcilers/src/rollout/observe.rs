@@ -58,6 +58,8 @@ pub struct Found {
     pub id: String,
     /// Its digest in the repository of the reference, or any other.
     pub digest: Option<String>,
+    /// It is wherever containers run.
+    pub is_local: bool,
 }
 
 impl Found {
@@ -74,6 +76,7 @@ impl Found {
         Self {
             digest: digest.cloned(),
             id: image.id,
+            is_local: image.is_local,
         }
     }
 }
@@ -204,6 +207,8 @@ impl RolloutReconciler {
         let pull = self.shared.pulls.state(reference);
         let there = match self.shared.compute.images.image(reference).await {
             Ok(image) => Ok(image.map(|image| Found::of(image, reference))),
+            // The pull asks the registry again, says why it fails, and is not tried for ever.
+            Err(EngineError::RegistryFailed(_)) => Ok(None),
             Err(error @ EngineError::Unavailable(_)) => {
                 self.shared.view.note_error(&error);
                 Err(error.to_string())

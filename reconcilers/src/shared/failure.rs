@@ -13,12 +13,14 @@ impl Classify for EngineError {
             Self::NotFound(_) => (ErrorClass::Conflict, Reason::Retrying),
             Self::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
             Self::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
-            Self::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
+            Self::Refused(_) | Self::Unsupported(_) => {
+                (ErrorClass::Terminal, Reason::InvalidSettings)
+            }
             Self::Forbidden(_) => (ErrorClass::Transient, Reason::EngineForbidden),
             Self::QuotaExceeded(_) => (ErrorClass::Transient, Reason::EngineQuota),
             Self::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
             Self::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
-            Self::PullFailed(_) | Self::PullRefused(_) => {
+            Self::PullFailed(_) | Self::PullRefused(_) | Self::RegistryFailed(_) => {
                 (ErrorClass::Transient, Reason::ImagePullFailed)
             }
             Self::Internal(_) => (ErrorClass::Transient, Reason::Retrying),

@@ -51,6 +51,7 @@ pub fn isolation(config: &Config, agents: Option<AgentAddress>) -> Isolation {
         lan_access: config.get(&keys::container::LAN_ACCESS),
         agents,
         service,
+        ..Isolation::default()
     }
 }
 
@@ -201,7 +202,7 @@ mod tests {
             Ok(None)
         }
 
-        fn is_as_desired(&self, _: &Network, _: &str) -> bool {
+        fn is_as_desired(&self, _: &Network, _: &NetworkSettings) -> bool {
             true
         }
 

@@ -4,6 +4,7 @@
 pub mod clones;
 mod failure;
 pub mod host_access;
+pub mod image_digests;
 pub mod load;
 pub mod network;
 pub mod probe;
@@ -14,9 +15,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{AgentAddress, Compute, HostRules, Network, NetworkState};
+use engine::{
+    AgentAddress, Compute, HostRules, Isolation, LABEL_OWNER, NETWORK, Network, NetworkSettings,
+    NetworkState,
+};
 use schema::clock::SharedClock;
-use schema::config::Config;
+use schema::config::{Config, keys};
 use schema::error::DbError;
 use schema::image::ImageReference;
 use tokio_util::sync::CancellationToken;
@@ -126,11 +130,36 @@ impl Shared {
         self.config.is_newer(config) || self.adapters.is_newer(adapter).await
     }
 
+    /// The agents' network as desired, with the ports of the newest adapter that was read.
+    ///
+    /// # Errors
+    /// When the database cannot be read, which is asked before the first adapter is known.
+    pub async fn wanted_network(&self, config: &Config) -> Result<NetworkSettings, DbError> {
+        let adapter = self.adapters.at(0).await?;
+        Ok(NetworkSettings {
+            name: NETWORK.to_owned(),
+            subnet: config.get(&keys::container::NETWORK_SUBNET),
+            labels: [(LABEL_OWNER.to_owned(), self.options.owner.clone())].into(),
+            isolation: Isolation {
+                agent_ports: adapter.agent_ports(),
+                ..isolation(config, self.options.agents)
+            },
+        })
+    }
+
     /// Compares the agents' network with the desired one.
-    pub fn network_state(&self, network: Option<&Network>, subnet: &str) -> NetworkState {
+    pub fn network_state(
+        &self,
+        network: Option<&Network>,
+        wanted: &NetworkSettings,
+    ) -> NetworkState {
         let engine = &self.compute.network;
         NetworkState::of(network, &self.options.owner, |network| {
-            engine.is_as_desired(network, subnet)
+            match engine.is_as_desired(network, wanted) {
+                true => NetworkState::AsDesired,
+                false if engine.mends_in_place() => NetworkState::Drifted,
+                false => NetworkState::Outdated,
+            }
         })
     }
 

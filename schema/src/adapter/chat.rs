@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config_schema::ConfigSchema;
-use super::model::{Agent, AgentVersion};
+use super::model::{Agent, AgentVersion, Readiness};
 use super::path::SettingPath;
 use super::render::Desired;
 use super::{Adapter, Problem};
@@ -126,6 +126,17 @@ impl Adapter {
     pub fn is_chat_channel(&self, tag: &str, channel: &str) -> bool {
         self.chat_of(self.resolve_agent_version(tag))
             .is_some_and(|chat| chat.channel.as_deref() == Some(channel))
+    }
+
+    /// Ports of agents to which the service connects, whatever their version.
+    pub fn agent_ports(&self) -> BTreeSet<u16> {
+        let chats = self.config_schemas.values();
+        let chats = chats.filter_map(|schema| schema.chat.as_ref().map(|chat| chat.port));
+        let readiness = match self.index.agent.readiness {
+            Readiness::Http { port, .. } => Some(port),
+            Readiness::Running | Readiness::File(_) => None,
+        };
+        chats.chain(readiness).collect()
     }
 
     /// The chat of an agent version.

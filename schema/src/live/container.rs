@@ -196,6 +196,21 @@ pub struct ContainerSettings {
     /// Log limits.
     #[serde(skip)]
     pub log: LogLimits,
+    /// Check of the agent's readiness that the engine makes itself; none where the service asks the agent.
+    #[serde(skip)]
+    pub probe: Option<Probe>,
+    /// Digest of what the engine adds to the settings by its own configuration, if it adds anything.
+    #[serde(skip)]
+    pub overlay: Option<String>,
+}
+
+/// A check of an agent's readiness: an HTTP GET that answers 2xx.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Probe {
+    /// Port in the container.
+    pub port: u16,
+    /// Path, with a slash in front.
+    pub path: String,
 }
 
 fn names<S: Serializer>(

@@ -7,7 +7,7 @@ use schema::clock::{Clock, SystemClock};
 use x509_parser::pem::Pem;
 
 use super::finding::Finding;
-use crate::settings::Settings;
+use crate::settings::{EngineSettings, Settings};
 
 /// Days before its end in which a certificate should be renewed.
 const RENEW: i64 = 14;
@@ -32,7 +32,11 @@ fn check(settings: &Settings) -> Finding {
         }
         files.push(certificate.clone());
     }
-    if let Some(folder) = &settings.docker_cert_path {
+    if let EngineSettings::Docker {
+        cert_path: Some(folder),
+        ..
+    } = &settings.engine
+    {
         files.extend(["ca.pem", "cert.pem"].map(|name| folder.join(name)));
     }
     let mut soonest: Option<(i64, PathBuf)> = None;

@@ -13,7 +13,7 @@ use crate::cli::output::cell::{at, text};
 use crate::cli::server::Server;
 use crate::cli::{Failure, Result};
 use crate::settings::Settings;
-use crate::wiring::engine_address::{EngineAddress, FACTS};
+use crate::wiring::engine_address::EngineAddress;
 
 /// Longest time of an answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -142,26 +142,46 @@ pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> 
 
 /// The container engine: through the server, or else directly.
 pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Finding {
-    let remedy = FACTS.unreachable;
-    if let Some(service) = service {
+    let address = match EngineAddress::from_settings(settings) {
+        Ok(address) => address,
+        Err(error) => {
+            let remedy = "correct the setting; `agentyard serve --help` lists all";
+            return Finding::failed(error.to_string(), remedy);
+        }
+    };
+    let remedy = address.facts().unreachable;
+    let said = service.map(|service| {
         let engine = at(&service.overview, "engine");
-        return match (service.line("engine"), engine["available"] == true) {
-            (Some("ok"), true) => Finding::ok(text(engine, "message")),
-            (Some("ok"), false) => Finding::ok("available"),
-            (Some(why), _) => Finding::failed(why, remedy),
-            (None, _) => Finding::failed("the server does not report it", remedy),
-        };
+        match (service.line("engine"), engine["available"] == true) {
+            (Some("ok"), true) => Ok(text(engine, "message")),
+            (Some("ok"), false) => Ok("available".to_owned()),
+            (Some(why), _) => Err(why.to_owned()),
+            (None, _) => Err("the server does not report it".to_owned()),
+        }
+    });
+    let said = match said {
+        Some(Err(why)) => return Finding::failed(why, remedy),
+        // The server has asked this engine for all that matters.
+        Some(Ok(said)) if !address.has_rights() => return Finding::ok(said),
+        Some(Ok(said)) => Some(said),
+        None => None,
+    };
+    let found = match address.check().await {
+        Ok(found) => found,
+        Err(error) => return Finding::failed(schema::error::chain(&error), remedy),
+    };
+    if let Some(why) = found.info.too_old {
+        return Finding::failed(why, Reason::EngineTooOld.remedy());
     }
-    match EngineAddress::from_settings(settings) {
-        Ok(engine) => match engine.info().await {
-            Ok(info) => match info.too_old {
-                Some(why) => Finding::failed(why, Reason::EngineTooOld.remedy()),
-                None => Finding::ok(format!("version {}", info.version)),
-            },
-            Err(error) => Finding::failed(schema::error::chain(&error), remedy),
-        },
-        Err(error) => Finding::failed(error.to_string(), remedy),
+    if !found.lacking.is_empty() {
+        return Finding::failed(
+            format!("the service may not: {}", found.lacking.join(", ")),
+            "give the service account the rights of the chart's role",
+        );
     }
+    let said = said.unwrap_or_else(|| format!("version {}", found.info.version));
+    let parts = std::iter::once(said.as_str()).chain(found.absent);
+    Finding::ok(parts.collect::<Vec<_>>().join("; "))
 }
 
 /// Checks that containers reach what they must of the host, and no more.
@@ -189,6 +209,9 @@ pub(super) fn host_access(service: Option<&Service>) -> Finding {
     match (text(found, "status").as_str(), wanted) {
         ("True", _) => Finding::ok(message),
         ("False", "enforce") => Finding::failed(message, remedy),
+        ("False", _) if text(found, "reason") == "IsolationNotEnforced" => {
+            Finding::failed(message, remedy)
+        }
         _ => Finding::warning(message, remedy),
     }
 }

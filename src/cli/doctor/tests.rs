@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::finding::{Finding, Outcome};
 use super::service::Service;
 use super::*;
+use crate::settings::EngineSettings;
 
 /// A command that a remedy names must exist.
 fn assert_remedy(found: &Finding) {
@@ -220,7 +221,11 @@ fn certificate_of_a_file_has_an_end() {
 async fn without_a_server_the_machine_is_checked() {
     let place = tempfile::tempdir().unwrap();
     let mut settings = settings(place.path());
-    settings.docker_host = format!("unix://{}/none.sock", place.path().display());
+    settings.engine = EngineSettings::Docker {
+        host: format!("unix://{}/none.sock", place.path().display()),
+        cert_path: None,
+        data_dir: String::new(),
+    };
     let server = Server::new(&settings).unwrap();
     let findings = check(&settings, &server).await;
     let names: Vec<_> = findings.iter().map(|found| found.check).collect();

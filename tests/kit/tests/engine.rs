@@ -28,6 +28,7 @@ async fn stage() -> FakeStage {
             name: "contract".to_owned(),
             subnet: "10.100.0.0/24".to_owned(),
             labels: BTreeMap::new(),
+            isolation: Default::default(),
         })
         .unwrap();
     let crash = home.path().join(".agent/crash");

@@ -40,6 +40,7 @@ export const MANUAL: ReadonlySet<Reason> = new Set<Reason>([
   'ReplacementFailed',
   'NeedsRoot',
   'HostOpen',
+  'IsolationNotEnforced',
   'InvalidSettings',
   'QuotaExceeded',
   'StorageFull',

@@ -68,9 +68,9 @@ impl ContainerStats for Engine {
             cpu_percent: 12.5,
             memory_bytes: 1,
             memory_limit_bytes: 2,
-            pids: 3,
-            network_rx_bytes: 4,
-            network_tx_bytes: 5,
+            pids: Some(3),
+            network_rx_bytes: Some(4),
+            network_tx_bytes: None,
         };
         self.check(user, usage)
     }

@@ -273,6 +273,7 @@ fn settings(answer: &ContainerInspectResponse) -> ContainerSettings {
         pids_limit: limit(host.pids_limit),
         capabilities,
         log: log_limits(host.log_config),
+        ..ContainerSettings::default()
     }
 }
 
@@ -352,6 +353,7 @@ pub(super) fn network(answer: NetworkInspect) -> Result<Network, EngineError> {
         subnet: text(pool.subnet),
         gateway: text(pool.gateway),
         inter_container_traffic: icc.get(ENABLE_ICC).is_none_or(|value| value != "false"),
+        policies: String::new(),
         labels: sorted(answer.labels),
         containers,
     })
@@ -367,6 +369,7 @@ pub(super) fn image(answer: ImageInspect) -> Result<Image, EngineError> {
         created_at: answer.created.map_or_else(Timestamp::default, |at| {
             Timestamp::from_secs(at.unix_timestamp())
         }),
+        is_local: true,
     })
 }
 
@@ -378,6 +381,7 @@ pub(super) fn listed_image(summary: ImageSummary) -> Image {
         repo_digests: named(summary.repo_digests),
         size: bytes(Some(summary.size)).unwrap_or(0),
         created_at: Timestamp::from_secs(summary.created),
+        is_local: true,
     }
 }
 
@@ -442,9 +446,9 @@ pub(super) fn stats(answer: ContainerStatsResponse) -> Option<Stats> {
         cpu_percent,
         memory_bytes: used_memory(&memory),
         memory_limit_bytes: memory.limit.unwrap_or(0),
-        pids,
-        network_rx_bytes: networks.values().filter_map(|n| n.rx_bytes).sum(),
-        network_tx_bytes: networks.values().filter_map(|n| n.tx_bytes).sum(),
+        pids: Some(pids),
+        network_rx_bytes: Some(networks.values().filter_map(|n| n.rx_bytes).sum()),
+        network_tx_bytes: Some(networks.values().filter_map(|n| n.tx_bytes).sum()),
     })
 }
 

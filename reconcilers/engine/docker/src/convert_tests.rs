@@ -20,6 +20,8 @@ fn requested() -> ContainerSettings {
         pids_limit: 100,
         capabilities: vec!["CHOWN".to_owned()],
         log: LogLimits::default(),
+        probe: None,
+        overlay: None,
     }
 }
 
@@ -144,6 +146,7 @@ fn l29_the_gateway_is_the_first_address_of_the_subnet() {
             name: "agentyard".to_owned(),
             subnet: subnet.to_owned(),
             labels: BTreeMap::new(),
+            isolation: Default::default(),
         })
         .map(|body| {
             body.ipam
@@ -196,9 +199,9 @@ fn cpu_use_is_in_percent_of_one_core_and_memory_without_page_cache() {
             cpu_percent: 40.0,
             memory_bytes: 4_000,
             memory_limit_bytes: 9_000,
-            pids: 3,
-            network_rx_bytes: 11,
-            network_tx_bytes: 22,
+            pids: Some(3),
+            network_rx_bytes: Some(11),
+            network_tx_bytes: Some(22),
         })
     );
     assert_eq!(

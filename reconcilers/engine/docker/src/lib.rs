@@ -25,6 +25,8 @@ pub use real::{DockerEngine, PULL_IDLE_TIMEOUT};
 pub const FACTS: EngineFacts = EngineFacts {
     name: "Docker Engine",
     unreachable: "start the engine, or correct --docker-host; the server's user needs access to its socket",
+    inventory: None,
+    removal: None,
 };
 
 /// The engine at `host`, behind TLS when certificates are given, with the packet filter of this host. `owner` is the instance

@@ -40,8 +40,8 @@ impl AgentNetwork for DockerEngine {
         found(removed).map(|_| ())
     }
 
-    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
-        network.subnet.as_deref() == Some(subnet)
+    fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
+        network.subnet.as_ref() == Some(&wanted.subnet)
             && network.driver == "bridge"
             && !network.inter_container_traffic
     }

@@ -366,6 +366,7 @@ async fn a_network_is_asked_for_with_a_look_for_its_name() {
         name: "agentyard".to_owned(),
         subnet: "10.88.0.0/16".to_owned(),
         labels: BTreeMap::new(),
+        isolation: Default::default(),
     };
     engine.create_network(&settings).await.unwrap();
     let body: serde_json::Value =

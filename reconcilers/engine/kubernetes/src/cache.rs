@@ -3,7 +3,7 @@
 //! Whole objects are never kept: of each a thousandth of a MiB remains. Every change of a container is told to readers of
 //! [`Cache::subscribe`]; nothing is lost when a watch breaks, since what a new listing shows is compared with what was known.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use schema::ids::Timestamp;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
+use super::reason::Progress;
 use super::run::Run;
 use super::state::{self, PodState, Template};
 
@@ -99,8 +100,7 @@ impl Cache {
     /// All containers; `None` while the watches have not listed everything, or have been silent for too long.
     pub(crate) fn containers(&self, now: Timestamp) -> Option<Vec<Container>> {
         let world = self.world();
-        let fresh = |heard: &Option<Instant>| heard.is_some_and(|at| at.elapsed() < STALE);
-        if !world.heard.iter().all(fresh) {
+        if !world.is_fresh() {
             return None;
         }
         let containers = world
@@ -108,6 +108,41 @@ impl Cache {
             .iter()
             .map(|(uid, template)| state::container(template, world.pods.get(uid), now));
         Some(containers.collect())
+    }
+
+    /// Images that containers of an owner are made from, and the nodes whose Pods have them; an image may be on none.
+    pub(crate) fn images(&self, owner: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let world = self.world();
+        let mut images: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (uid, template) in &world.templates {
+            if template.labels.get(LABEL_OWNER).map(String::as_str) != Some(owner) {
+                continue;
+            }
+            let nodes = images.entry(template.image.clone()).or_default();
+            // What runs, or has run, was pulled before.
+            let pod = world
+                .pods
+                .get(uid)
+                .filter(|pod| matches!(pod.progress, Progress::Running) || pod.by_itself);
+            nodes.extend(pod.map(|pod| pod.node.clone()));
+        }
+        images
+    }
+
+    /// Nodes on which agents of an owner run, or are about to; `None` under the same conditions as of
+    /// [`containers`](Self::containers).
+    pub(crate) fn nodes(&self, owner: &str) -> Option<BTreeSet<String>> {
+        let world = self.world();
+        if !world.is_fresh() {
+            return None;
+        }
+        let nodes = world.templates.iter().filter_map(|(uid, template)| {
+            let is_owned = template.labels.get(LABEL_OWNER).map(String::as_str) == Some(owner);
+            let pod = world.pods.get(uid).filter(|_| is_owned)?;
+            let is_up = !pod.is_ended() && pod.gone_by.is_none() && !pod.node.is_empty();
+            is_up.then(|| pod.node.clone())
+        });
+        Some(nodes.collect())
     }
 
     /// The Pod of a template, as last reported.
@@ -278,6 +313,12 @@ impl Cache {
 }
 
 impl World {
+    /// Whether both watches have listed everything, and have not been silent for too long.
+    fn is_fresh(&self) -> bool {
+        let fresh = |heard: &Option<Instant>| heard.is_some_and(|at| at.elapsed() < STALE);
+        self.heard.iter().all(fresh)
+    }
+
     fn container(&self, uid: &str, now: Timestamp) -> Option<Container> {
         let template = self.templates.get(uid)?;
         Some(state::container(template, self.pods.get(uid), now))

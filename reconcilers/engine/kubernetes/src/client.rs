@@ -11,6 +11,7 @@ use bytes::Bytes;
 use engine::{CALL_TIMEOUT, EngineError};
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::{Event, Pod, PodTemplate};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::client::retry::{InvalidBackoff, RetryPolicy};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -36,7 +37,7 @@ const ANSWER_AGE: Duration = Duration::from_secs(10);
 
 /// Way to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// The cluster in which the service itself runs, as the service account of its Pod.
     InCluster,
     /// A file as kubectl has it, with its current context.
@@ -67,6 +68,7 @@ pub(crate) struct Cluster {
     pub(crate) templates: Api<PodTemplate>,
     pub(crate) pods: Api<Pod>,
     pub(crate) events: Api<Event>,
+    pub(crate) policies: Api<NetworkPolicy>,
     /// For watches, which take a connection each for as long as they last. Nothing is repeated on it.
     pub(crate) watched_templates: Api<PodTemplate>,
     pub(crate) watched_pods: Api<Pod>,
@@ -110,6 +112,7 @@ impl Cluster {
             templates: Api::namespaced(client.clone(), namespace),
             pods: Api::namespaced(client.clone(), namespace),
             events: Api::namespaced(client.clone(), namespace),
+            policies: Api::namespaced(client.clone(), namespace),
             watched_templates: Api::namespaced(watches.clone(), namespace),
             watched_pods: Api::namespaced(watches, namespace),
             client,

@@ -22,7 +22,7 @@ const OLDEST: u32 = 33;
 /// The watches of the cluster have been silent for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the watch of the cluster reports nothing")]
-struct Silent;
+pub(crate) struct Silent;
 
 /// A reader of events was too slow.
 #[derive(Debug, thiserror::Error)]

@@ -7,45 +7,29 @@ use std::collections::BTreeMap;
 
 use engine::{ContainerSettings, EngineError};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EnvVar, PersistentVolumeClaimVolumeSource, PodSecurityContext,
-    PodSpec, PodTemplate, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext,
-    Volume, VolumeMount,
+    Capabilities, Container, EnvVar, HTTPGetAction, PersistentVolumeClaimVolumeSource,
+    PodSecurityContext, PodSpec, PodTemplate, PodTemplateSpec, Probe, ResourceRequirements,
+    SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
 use super::homes::ClaimPath;
-use super::names;
 use super::network::{AGENT, ROLE};
-use super::quantity;
+use super::options::Options;
+use super::{closed, names, quantity};
 
 /// Name of the agent's container in its Pod. Others come from admission and are not ours.
 pub(crate) const CONTAINER: &str = "agent";
 /// Name of volumes of ours, with a number behind it.
 pub(crate) const VOLUME: &str = "claim-";
 
-/// Properties of all agents' Pods that no setting of a container has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PodDefaults {
-    /// Fields that apply where ours leave something open: node selector, tolerations, runtime class, pull secrets, annotations.
-    /// Containers in it are left out.
-    pub base: PodTemplateSpec,
-    /// The service account of agents, which has no rights and whose token is not mounted; `None`: the namespace's default one.
-    pub service_account: Option<String>,
-    /// Part of the limits that the scheduler sets aside, in percent.
-    pub requested_percent: u8,
-}
-
-impl Default for PodDefaults {
-    fn default() -> Self {
-        Self {
-            base: PodTemplateSpec::default(),
-            service_account: None,
-            requested_percent: 50,
-        }
-    }
-}
+/// Seconds between two checks of an agent's readiness.
+const PROBE_SECONDS: i32 = 2;
+/// Seconds for the answer.
+const PROBE_TIMEOUT_SECONDS: i32 = 5;
 
 /// Settings that a Pod cannot hold as they were given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -57,6 +41,8 @@ pub(crate) struct Kept {
     pub(crate) pids_limit: i64,
     pub(crate) log_size: u32,
     pub(crate) log_files: u32,
+    #[serde(default)]
+    pub(crate) overlay: Option<String>,
 }
 
 impl Kept {
@@ -69,6 +55,7 @@ impl Kept {
             pids_limit: settings.pids_limit,
             log_size: settings.log.max_size_mb,
             log_files: settings.log.max_files,
+            overlay: settings.overlay.clone(),
         }
     }
 }
@@ -80,12 +67,12 @@ impl Kept {
 pub(crate) fn template(
     name: &str,
     settings: &ContainerSettings,
-    defaults: &PodDefaults,
+    options: &Options,
     attempt: u32,
 ) -> Result<PodTemplate, EngineError> {
     names::check(name)?;
     let mut labels = names::object_labels(&settings.labels);
-    let pod = pod(settings, defaults, &labels)?;
+    let pod = pod(settings, options, &labels)?;
     labels.insert(names::NAME_DIGEST.to_owned(), names::name_digest(name));
     let annotations = BTreeMap::from([
         (names::NAME.to_owned(), name.to_owned()),
@@ -109,10 +96,11 @@ fn json<T: Serialize>(value: &T) -> Result<String, EngineError> {
 
 fn pod(
     settings: &ContainerSettings,
-    defaults: &PodDefaults,
+    options: &Options,
     labels: &BTreeMap<String, String>,
 ) -> Result<PodTemplateSpec, EngineError> {
-    let base = defaults.base.clone();
+    let pods = &options.pods;
+    let base = pods.overlay.clone();
     let base_metadata = base.metadata.unwrap_or_default();
     let base_spec = base.spec.unwrap_or_default();
     let mut all_labels = base_metadata.labels.unwrap_or_default();
@@ -122,6 +110,8 @@ fn pod(
     let own = base_spec.volumes.into_iter().flatten();
     let volumes: Vec<Volume> = volumes.into_iter().chain(own).collect();
     let context = base_spec.security_context.unwrap_or_default();
+    let limits = resources(settings, pods.requested_percent);
+    let closed = closed::container(options, user(settings.user.as_deref())?, limits);
     Ok(PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(all_labels),
@@ -129,13 +119,13 @@ fn pod(
             ..ObjectMeta::default()
         }),
         spec: Some(PodSpec {
-            containers: vec![container(settings, mounts, defaults.requested_percent)?],
-            init_containers: None,
+            containers: vec![container(settings, mounts, pods.requested_percent)?],
+            init_containers: closed.map(|container| vec![container]),
             ephemeral_containers: None,
             volumes: (!volumes.is_empty()).then_some(volumes),
             hostname: settings.hostname.as_deref().and_then(host_name),
             restart_policy: Some("Never".to_owned()),
-            service_account_name: defaults.service_account.clone(),
+            service_account_name: pods.service_account.clone(),
             service_account: None,
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),
@@ -155,7 +145,21 @@ fn pod(
     })
 }
 
-fn runtime_default() -> SeccompProfile {
+/// The kubelet's check, from the node of the Pod.
+fn readiness(probe: &engine::Probe) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(probe.path.clone()),
+            port: IntOrString::Int(i32::from(probe.port)),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(PROBE_SECONDS),
+        timeout_seconds: Some(PROBE_TIMEOUT_SECONDS),
+        ..Probe::default()
+    }
+}
+
+pub(crate) fn runtime_default() -> SeccompProfile {
     SeccompProfile {
         type_: "RuntimeDefault".to_owned(),
         ..SeccompProfile::default()
@@ -182,6 +186,7 @@ fn container(
         command: command.map(|parts| parts.iter().map(|part| escape(part)).collect()),
         env: Some(environment.collect()),
         resources: resources(settings, requested_percent),
+        readiness_probe: settings.probe.as_ref().map(readiness),
         volume_mounts: Some(mounts),
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),

@@ -38,6 +38,7 @@ fn difference(wanted: &ContainerSettings, real: &ContainerSettings) -> Option<&'
         (wanted.nano_cpus == real.nano_cpus, "cpu limit"),
         (wanted.memory_bytes == real.memory_bytes, "memory limit"),
         (wanted.capabilities == real.capabilities, "capabilities"),
+        (wanted.probe == real.probe, "readiness check"),
     ];
     checks
         .into_iter()

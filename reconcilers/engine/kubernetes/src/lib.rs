@@ -5,7 +5,10 @@
 //! is read or written.
 
 mod cache;
+mod checked;
 mod client;
+mod closed;
+mod compute;
 mod containers;
 mod convert;
 mod drift;
@@ -15,34 +18,57 @@ mod homes;
 mod images;
 mod log_lines;
 mod logs;
+mod mirror;
+mod name_servers;
 mod names;
 mod network;
 mod objects;
 mod options;
+mod options_file;
+pub mod pod;
+mod pods;
+mod policies;
+mod proof;
+mod puller;
+mod pulling;
 mod quantity;
 mod read;
 mod reason;
+mod references;
+mod rights;
 mod run;
 mod state;
 mod stats;
 mod verbs;
 mod watch;
 
-use engine::EngineFacts;
+use std::sync::Arc;
+
+use engine::{Digests, EngineFacts};
 use schema::clock::SharedClock;
 use tokio::sync::{Mutex, mpsc};
 
-pub use client::{Access, AccessError};
-pub use convert::PodDefaults;
+pub use client::AccessError;
+pub use compute::compute;
 pub use options::{DataOptions, NetworkOptions, Options, PodOptions};
+pub use options_file::OptionsError;
+pub use rights::Rights;
 
 use cache::{Cache, Ended};
-use client::Cluster;
+use client::{Access, Cluster};
+use references::ImageSource;
 
+/// Images that a listing leaves out.
+const INVENTORY: &str = "images of agents, and those pulled since the service started; other images of the nodes are not visible";
+/// What removes images.
+const REMOVAL: &str =
+    "the nodes' kubelets remove images themselves, once no Pod has them and the disk fills up";
 /// Words for people.
 pub const FACTS: EngineFacts = EngineFacts {
     name: "Kubernetes",
     unreachable: "check that the API server answers and accepts the service account of the service",
+    inventory: Some(INVENTORY),
+    removal: Some(REMOVAL),
 };
 
 /// Ends of runs that wait to be written down.
@@ -50,46 +76,70 @@ const ENDS: usize = 4096;
 
 /// Agents as Pods of one namespace.
 pub struct KubernetesEngine {
-    cluster: Cluster,
+    cluster: Arc<Cluster>,
     cache: Cache,
-    defaults: PodDefaults,
+    options: Options,
+    owner: String,
+    images: Arc<ImageSource>,
     clock: SharedClock,
     metrics: stats::Metrics,
     ends: mpsc::Sender<Ended>,
     /// For [`follow`](Self::follow), one at a time.
     reported: Mutex<mpsc::Receiver<Ended>>,
+    /// Pulls that were called off, whose Pods are to be removed; the same.
+    called_off: Mutex<mpsc::UnboundedReceiver<String>>,
 }
 
 impl std::fmt::Debug for KubernetesEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KubernetesEngine")
             .field("namespace", &self.cluster.namespace)
+            .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
 }
 
 impl KubernetesEngine {
-    /// Agents in `namespace`, without one in that of `access` itself. Connects at the first call; to be called within a Tokio
-    /// runtime.
+    /// Agents of the instance `owner`. Connects at the first call; to be called within a Tokio runtime.
     ///
     /// # Errors
     /// The way to the cluster cannot be read, see [`AccessError`].
     pub async fn new(
-        access: Access,
-        namespace: Option<String>,
-        defaults: PodDefaults,
+        options: Options,
+        owner: &str,
         clock: SharedClock,
     ) -> Result<Self, AccessError> {
-        let cluster = Cluster::open(access, namespace).await?;
-        Ok(Self::in_cluster(cluster, defaults, clock))
+        let access = match options.kubeconfig.clone() {
+            Some(path) => Access::Kubeconfig(path),
+            None => Access::InCluster,
+        };
+        let mut options = options;
+        if options.network.name_servers.is_empty() {
+            options.network.name_servers = name_servers::read().await;
+        }
+        let cluster = Cluster::open(access, options.namespace.clone()).await?;
+        Ok(Self::in_cluster(cluster, options, owner, clock))
     }
 
-    fn in_cluster(cluster: Cluster, defaults: PodDefaults, clock: SharedClock) -> Self {
+    /// This engine, which asks registries what references mean. Without it references stand for themselves.
+    #[must_use]
+    pub fn with_registries(mut self, digests: Arc<dyn Digests>) -> Self {
+        let (images, called_off) = ImageSource::asking(&self.owner, digests);
+        self.images = Arc::new(images);
+        self.called_off = Mutex::new(called_off);
+        self
+    }
+
+    fn in_cluster(cluster: Cluster, options: Options, owner: &str, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
+        let (images, called_off) = ImageSource::new();
         Self {
-            cluster,
+            cluster: Arc::new(cluster),
             cache: Cache::default(),
-            defaults,
+            options,
+            owner: owner.to_owned(),
+            images: Arc::new(images),
+            called_off: Mutex::new(called_off),
             clock,
             metrics: stats::Metrics::default(),
             ends,
@@ -119,6 +169,7 @@ impl KubernetesEngine {
             watch::follow(templates, self),
             watch::follow(pods, self),
             note,
+            self.remove_pullers_called_off(),
         );
     }
 }

@@ -14,8 +14,12 @@ pub(crate) const OWNER: &str = "agentyard.io/owner";
 pub(crate) const UID: &str = "agentyard.io/uid";
 /// Label of templates: a digest of the container's name.
 pub(crate) const NAME_DIGEST: &str = "agentyard.io/name-digest";
+/// Label of Pods that run an errand of the service: which one.
+pub(crate) const ERRAND: &str = "agentyard.io/errand";
 /// Label: the program that made the object.
 pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Label of Pods that bring an image to a node: the pull that they belong to.
+pub(crate) const PULL: &str = "agentyard.io/pull";
 /// Annotation: the container's name.
 pub(crate) const NAME: &str = "agentyard.io/name";
 /// Annotation: the container's labels, as JSON.

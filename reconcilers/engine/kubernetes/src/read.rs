@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use engine::{Bind, ContainerSettings, LogLimits};
 use k8s_openapi::api::core::v1::{
-    Container, Pod, PodSpec, PodTemplate, ResourceRequirements, SecurityContext, Volume,
+    Container, Pod, PodSpec, PodTemplate, Probe, ResourceRequirements, SecurityContext, Volume,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::convert::{CONTAINER, Kept, VOLUME, unescape};
 use super::homes::ClaimPath;
-use super::{images, names, quantity};
+use super::{mirror, names, quantity};
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
@@ -57,6 +58,7 @@ pub(crate) fn template_settings(template: &PodTemplate) -> ContainerSettings {
         max_size_mb: kept.log_size,
         max_files: kept.log_files,
     };
+    settings.overlay = kept.overlay;
     settings
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn settings(template: &PodTemplate, pod: Option<&Pod>) -> ContainerSe
         (name.clone(), value.clone())
     });
     ContainerSettings {
-        image: match images::is_same(&set.image, &real.image) {
+        image: match mirror::is_same(&set.image, &real.image) {
             true => set.image,
             false => real.image,
         },
@@ -94,6 +96,7 @@ pub(crate) fn settings(template: &PodTemplate, pod: Option<&Pod>) -> ContainerSe
             real.memory_bytes
         },
         capabilities: real.capabilities,
+        probe: set.probe.and(real.probe),
         ..set
     }
 }
@@ -163,8 +166,20 @@ fn spec_settings(spec: &PodSpec) -> ContainerSettings {
         nano_cpus: limit(agent.resources.as_ref(), "cpu"),
         memory_bytes: limit(agent.resources.as_ref(), "memory"),
         capabilities: capabilities(context),
+        probe: agent.readiness_probe.as_ref().and_then(probe),
         ..ContainerSettings::default()
     }
+}
+
+fn probe(probe: &Probe) -> Option<engine::Probe> {
+    let request = probe.http_get.as_ref()?;
+    let IntOrString::Int(port) = request.port else {
+        return None;
+    };
+    Some(engine::Probe {
+        port: u16::try_from(port).ok()?,
+        path: request.path.clone().unwrap_or_default(),
+    })
 }
 
 fn user(context: &SecurityContext) -> Option<String> {

@@ -5,6 +5,7 @@ use schema::condition::Reason;
 use schema::ids::Timestamp;
 use schema::live::Waiting;
 
+use super::closed;
 use super::state::{Loss, moment, status};
 
 /// Longest text taken over from the cluster, in bytes; it ends up in conditions and events.
@@ -43,7 +44,8 @@ pub(crate) fn progress(pod: &Pod) -> Progress {
     let waiting = state.waiting.unwrap_or_default();
     match (creation_error(&waiting), image_error(&waiting)) {
         (Some(why), _) => Progress::NotStarted(why),
-        (None, waiting) => Progress::Waiting(waiting.or_else(|| init_waiting(pod))),
+        (None, Some(waiting)) => Progress::Waiting(Some(waiting)),
+        (None, None) => before(pod),
     }
 }
 
@@ -75,7 +77,8 @@ fn scheduling(pod: &Pod) -> Option<Waiting> {
     })
 }
 
-fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
+/// Why a node does not get the image of a container.
+pub(crate) fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
     let reason = waiting.reason.as_deref()?;
     let failed = matches!(
         reason,
@@ -89,12 +92,32 @@ fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
     );
     failed.then(|| Waiting {
         reason: Reason::ImagePullFailed,
-        message: words(waiting, reason),
+        message: with_remedy(words(waiting, reason)),
     })
 }
 
+/// Adds to the words of a node that a registry does not let in where its credentials come from.
+fn with_remedy(message: String) -> String {
+    const REFUSALS: [&str; 8] = [
+        "401",
+        "403",
+        "unauthorized",
+        "authorization failed",
+        "authentication required",
+        "denied",
+        "no basic auth credentials",
+        "insufficient_scope",
+    ];
+    const REMEDY: &str = "; nodes log in with the pull secrets that pods.overlay.spec.imagePullSecrets of the engine's options names";
+    let words = message.to_ascii_lowercase();
+    if REFUSALS.iter().any(|refusal| words.contains(refusal)) {
+        return shorten(&message, MESSAGE_LIMIT - REMEDY.len()) + REMEDY;
+    }
+    message
+}
+
 /// The runtime's words for a container that it cannot create.
-fn creation_error(waiting: &ContainerStateWaiting) -> Option<String> {
+pub(crate) fn creation_error(waiting: &ContainerStateWaiting) -> Option<String> {
     let reason = waiting.reason.as_deref()?;
     let failed = matches!(
         reason,
@@ -118,13 +141,15 @@ fn words(waiting: &ContainerStateWaiting, reason: &str) -> String {
     }
 }
 
-/// Why a container that runs before the agent's does not go on.
-fn init_waiting(pod: &Pod) -> Option<Waiting> {
-    let statuses = pod.status.as_ref()?.init_container_statuses.as_ref()?;
-    statuses
-        .iter()
-        .filter_map(|status| status.state.as_ref()?.waiting.as_ref())
-        .find_map(image_error)
+/// How far the containers are that run before the agent's.
+fn before(pod: &Pod) -> Progress {
+    let states = closed::statuses(pod).filter_map(|status| status.state.as_ref());
+    let waiting: Vec<_> = states.filter_map(|state| state.waiting.as_ref()).collect();
+    let mut waiting = waiting.into_iter();
+    if let Some(why) = waiting.clone().find_map(creation_error) {
+        return Progress::NotStarted(why);
+    }
+    Progress::Waiting(waiting.find_map(image_error))
 }
 
 /// The cause that the newest event of a Pod tells, if it tells one.

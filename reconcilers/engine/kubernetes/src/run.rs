@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use schema::ids::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::closed;
 use super::reason::{self, MESSAGE_LIMIT, shorten};
 use super::state::{Loss, moment, status};
 
@@ -70,10 +71,33 @@ pub(crate) fn of(pod: &Pod) -> Run {
         let begun = running.and_then(|running| running.started_at.as_ref());
         run.started_at = begun.map(moment);
     }
+    if ended.is_none()
+        && loss.is_none()
+        && let Some((name, failed)) = init_failure(pod)
+    {
+        run.finished_at = failed.finished_at.as_ref().map(moment).filter(is_set);
+        let message = failed.message.as_deref().or(failed.reason.as_deref());
+        let text = format!(
+            "the container {name}, which runs before the agent, ended with exit code {}: {}",
+            failed.exit_code,
+            message.unwrap_or("it says nothing").trim()
+        );
+        run.error = shorten(&text, MESSAGE_LIMIT);
+    }
     if run.finished_at.is_none() && loss.is_some() {
         run.finished_at = reason::lost_at(pod);
     }
     run
+}
+
+/// The container before the agent's that has failed, so that the agent never ran.
+fn init_failure(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
+    let phase = pod.status.as_ref()?.phase.as_deref();
+    let mut ended = closed::statuses(pod).filter_map(|status| {
+        let ended = status.state.as_ref()?.terminated.as_ref()?;
+        (ended.exit_code != 0).then_some((status.name.as_str(), ended))
+    });
+    ended.next().filter(|_| phase == Some("Failed"))
 }
 
 /// A container that never ran has the beginning of time in the place of its own.

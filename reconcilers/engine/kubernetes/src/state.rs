@@ -18,7 +18,7 @@ use super::convert::CONTAINER;
 use super::names::{self, Id};
 use super::reason::{self, Progress};
 use super::run::Run;
-use super::{objects, read, run};
+use super::{closed, objects, read, run};
 
 /// Time after which a Pod that should have ended is said to be on a lost node.
 const OVERDUE: Duration = Duration::from_secs(60);
@@ -61,6 +61,8 @@ pub(crate) struct PodState {
     pub(crate) ready: Option<bool>,
     /// The time by which it should be gone, once its end was asked for.
     pub(crate) gone_by: Option<Timestamp>,
+    /// The time from which on a Pod that still waits for the cluster's policies is open.
+    pub(crate) closes_by: Option<Timestamp>,
     /// It had ended before its end was asked for.
     pub(crate) by_itself: bool,
 }
@@ -123,6 +125,7 @@ impl PodState {
             by_itself: progress == Progress::Ended && metadata.deletion_timestamp.is_none(),
             progress,
             ready: ready(pod),
+            closes_by: closed::closes_by(pod),
             gone_by: metadata.deletion_timestamp.as_ref().map(moment),
         })
     }
@@ -184,7 +187,11 @@ fn state(
         Some(pod) if pod.gone_by.is_some() => removing(pod),
         _ if template.removing => (ContainerState::Removing, None),
         Some(pod) => match &pod.progress {
-            Progress::Waiting(waiting) => (ContainerState::Starting, waiting.clone()),
+            Progress::Waiting(waiting) => {
+                let is_open = pod.closes_by.is_some_and(|by| by < now);
+                let open = || is_open.then(closed::open);
+                (ContainerState::Starting, waiting.clone().or_else(open))
+            }
             Progress::NotStarted(_) => (ContainerState::Created, None),
             Progress::Running => (ContainerState::Running, None),
             Progress::Ended => (ContainerState::Exited, None),

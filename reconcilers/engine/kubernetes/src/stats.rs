@@ -23,6 +23,7 @@ use super::convert::CONTAINER;
 use super::names::{Id, SELECTOR};
 use super::quantity;
 use super::reason::Progress;
+use super::rights::NO_METRICS;
 use super::state::{PodState, moment};
 
 /// Age of an answer that is not used any more. The cluster measures each quarter of a minute.
@@ -37,7 +38,7 @@ struct List {
 
 /// Use of one Pod.
 #[derive(Debug, Clone, Deserialize)]
-struct PodMetrics {
+pub(crate) struct PodMetrics {
     metadata: ObjectMeta,
     timestamp: Option<Time>,
     containers: Vec<ContainerMetrics>,
@@ -89,13 +90,17 @@ impl KubernetesEngine {
         let limit =
             limit.and_then(|agent| agent.resources.as_ref()?.limits.as_ref()?.get("memory"));
         let limit = limit.and_then(quantity::units).unwrap_or(0);
-        Ok(self.measured(name).await?.map(|measured| Stats {
+        let measured = self.measured(name).await?;
+        if self.metrics.absent.load(Ordering::Relaxed) {
+            return Err(EngineError::Unsupported(NO_METRICS));
+        }
+        Ok(measured.map(|measured| Stats {
             cpu_percent: percent(measured.nano_cores),
             memory_bytes: measured.memory_bytes,
             memory_limit_bytes: u64::try_from(limit).unwrap_or(0),
-            pids: 0,
-            network_rx_bytes: 0,
-            network_tx_bytes: 0,
+            pids: None,
+            network_rx_bytes: None,
+            network_tx_bytes: None,
         }))
     }
 
@@ -125,7 +130,7 @@ impl KubernetesEngine {
                 Err(EngineError::NotFound(why) | EngineError::Forbidden(why)) => {
                     answers.by_pod.clear();
                     if !self.metrics.absent.swap(true, Ordering::Relaxed) {
-                        tracing::info!(why, "the cluster tells no use of processors and memory");
+                        tracing::info!(why, "{NO_METRICS}");
                     }
                 }
                 Err(error) => return Err(error),
@@ -135,7 +140,7 @@ impl KubernetesEngine {
         Ok(answers.by_pod.get(name).copied())
     }
 
-    async fn ask_metrics(&self) -> Result<Vec<PodMetrics>, EngineError> {
+    pub(crate) async fn ask_metrics(&self) -> Result<Vec<PodMetrics>, EngineError> {
         let path = format!(
             "/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods",
             self.cluster.namespace

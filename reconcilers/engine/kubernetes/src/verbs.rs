@@ -37,7 +37,7 @@ impl KubernetesEngine {
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<String, EngineError> {
-        let mut wanted = convert::template(name, settings, &self.defaults, 0)?;
+        let mut wanted = convert::template(name, settings, &self.options, 0)?;
         if self.bearer(name).await?.is_some() {
             return Err(taken(name));
         }
@@ -234,7 +234,7 @@ impl KubernetesEngine {
     }
 
     /// Ends a Pod and waits until its node has confirmed it; returns the Pod as it was last. Success when it is gone.
-    async fn end_pod(&self, pod: &Pod, grace: Duration) -> Result<Pod, EngineError> {
+    pub(crate) async fn end_pod(&self, pod: &Pod, grace: Duration) -> Result<Pod, EngineError> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let mut params = exactly(&uid);

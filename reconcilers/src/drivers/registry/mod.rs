@@ -1,10 +1,11 @@
-//! Registries: which tags a repository has, by the OCI distribution API.
+//! Registries: which tags a repository has and what they mean, by the OCI distribution API.
 //!
 //! What a registry answers is not trusted: times, sizes and numbers are bounded, links and redirects
 //! lead to no other place, and credentials go to no one but the registry and whom it names for tokens.
 
 mod auth;
 mod link;
+mod manifest;
 mod page;
 mod real;
 
@@ -27,9 +28,21 @@ pub trait Registry: Send + Sync + 'static {
         credentials: Option<&RegistryCredentials>,
         plain_http: bool,
     ) -> Result<Vec<String>, RegistryError>;
+
+    /// Digest (`sha256:…`) of the manifest that the tag of `image` names now; `None`: the registry has no such tag or repository,
+    /// or does not show it to this account.
+    ///
+    /// # Errors
+    /// [`RegistryError`], with a sentence for people.
+    async fn digest(
+        &self,
+        image: &ImageReference,
+        credentials: Option<&RegistryCredentials>,
+        plain_http: bool,
+    ) -> Result<Option<String>, RegistryError>;
 }
 
-/// Why a registry did not list its tags, and what to do.
+/// Why a registry did not list its tags or say what one means, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("the registry {registry} {problem}")]
 pub struct RegistryError {
@@ -55,6 +68,11 @@ pub enum Problem {
         "refuses to list the tags; check image.registry_username and image.registry_password, which are sent to the registry of image.name only"
     )]
     Unauthorized,
+    /// The same, of a manifest.
+    #[error(
+        "refuses to say what {0} is; check image.registry_username and image.registry_password, which are sent to the registry of image.name only"
+    )]
+    Refused(String),
     /// It has no such repository, or does not show it to strangers.
     #[error(
         "has no such repository, or does not show it to this account; check image.name and image.registry_username"

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::RegistryCredentials;
+use reqwest::header::ACCEPT;
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url};
 use schema::image::ImageReference;
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
@@ -88,7 +89,7 @@ pub(super) fn stays(from: &Url, to: &Url) -> bool {
 /// One question and its follow-ups.
 pub(super) struct Asking<'a> {
     pub(super) client: &'a Client,
-    /// The first page.
+    /// The first address that is asked.
     pub(super) registry: &'a Url,
     pub(super) limits: Limits,
     pub(super) credentials: Option<&'a RegistryCredentials>,
@@ -103,26 +104,55 @@ impl Registry for OciRegistry {
         credentials: Option<&RegistryCredentials>,
         plain_http: bool,
     ) -> Result<Vec<String>, RegistryError> {
-        let registry = first_page(image, plain_http).map_err(|problem| problem.of(image))?;
-        let asking = Asking {
-            client: &self.client,
-            registry: &registry,
-            limits: self.limits,
-            credentials,
-            authorization: None,
-        };
+        let registry = address(image, "tags/list?n=1000", plain_http);
+        let registry = registry.map_err(|problem| problem.of(image))?;
+        let asking = self.asking(&registry, credentials);
         let pages = Box::pin(asking.pages(image));
         match timeout(self.limits.whole, pages).await {
             Ok(result) => result.map_err(|problem| problem.of(image)),
             Err(_) => Err(Problem::Timeout.of(image)),
         }
     }
+
+    async fn digest(
+        &self,
+        image: &ImageReference,
+        credentials: Option<&RegistryCredentials>,
+        plain_http: bool,
+    ) -> Result<Option<String>, RegistryError> {
+        let tag = image.tag().unwrap_or("latest");
+        let manifest = address(image, &format!("manifests/{tag}"), plain_http);
+        let manifest = manifest.map_err(|problem| problem.of(image))?;
+        let asking = self.asking(&manifest, credentials);
+        let digest = Box::pin(asking.digest(image));
+        match timeout(self.limits.whole, digest).await {
+            Ok(result) => result.map_err(|problem| problem.of(image)),
+            Err(_) => Err(Problem::Timeout.of(image)),
+        }
+    }
 }
 
-fn first_page(image: &ImageReference, plain_http: bool) -> Result<Url, Problem> {
+impl OciRegistry {
+    fn asking<'a>(
+        &'a self,
+        registry: &'a Url,
+        credentials: Option<&'a RegistryCredentials>,
+    ) -> Asking<'a> {
+        Asking {
+            client: &self.client,
+            registry,
+            limits: self.limits,
+            credentials,
+            authorization: None,
+        }
+    }
+}
+
+/// An address below the repository of an image.
+fn address(image: &ImageReference, what: &str, plain_http: bool) -> Result<Url, Problem> {
     let scheme = if plain_http { "http" } else { "https" };
     let host = image.as_oci().resolve_registry();
-    let path = format!("v2/{}/tags/list?n=1000", image.repository());
+    let path = format!("v2/{}/{what}", image.repository());
     Url::parse(&format!("{scheme}://{host}/{path}"))
         .map_err(|_| Problem::Unreadable("a name that is no host"))
 }
@@ -158,14 +188,7 @@ impl Asking<'_> {
         url: &Url,
         most: usize,
     ) -> Result<(Page, Option<Url>), Problem> {
-        let mut response = self.get(url).await?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            // Never asked before, or the token has become too old.
-            let (headers, from) = (response.headers(), response.remote_addr());
-            let answer = auth::answer(self, image, headers, from).await?;
-            self.authorization = Some(answer);
-            response = self.get(url).await?;
-        }
+        let response = self.ask(image, Method::GET, url, None).await?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Problem::Unauthorized),
@@ -183,8 +206,36 @@ impl Asking<'_> {
         Ok((page, next))
     }
 
-    async fn get(&self, url: &Url) -> Result<Response, Problem> {
-        let request = self.client.get(url.clone());
+    /// Asks, and answers the challenge of a registry that wants to know who asks.
+    pub(super) async fn ask(
+        &mut self,
+        image: &ImageReference,
+        method: Method,
+        url: &Url,
+        accept: Option<&'static str>,
+    ) -> Result<Response, Problem> {
+        let response = self.send(method.clone(), url, accept).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        // Never asked before, or the token has become too old.
+        let (headers, from) = (response.headers(), response.remote_addr());
+        let answer = auth::answer(self, image, headers, from).await?;
+        self.authorization = Some(answer);
+        self.send(method, url, accept).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        accept: Option<&'static str>,
+    ) -> Result<Response, Problem> {
+        let request = self.client.request(method, url.clone());
+        let request = match accept {
+            None => request,
+            Some(kinds) => request.header(ACCEPT, kinds),
+        };
         let request = match &self.authorization {
             None => request,
             Some(Authorization::Bearer(token)) => request.bearer_auth(token.expose_secret()),

@@ -41,12 +41,13 @@ impl View<'_> {
                 }
             };
         }
+        let local = there.filter(|found| found.is_local);
         // A digest that is there is as new as it ever gets.
-        let newest = observed.fixed && there.is_some();
+        let newest = observed.fixed && local.is_some();
         let pull_wanted = match self.row.kind {
             RolloutKind::Upgrade => !newest,
             RolloutKind::Migrate | RolloutKind::Config | RolloutKind::Adapter => {
-                there.is_none() || (observed.policy == PullPolicy::Always && !newest)
+                local.is_none() || (observed.policy == PullPolicy::Always && !newest)
             }
         };
         match (there, &observed.pull) {
@@ -84,7 +85,7 @@ impl View<'_> {
                     refused: false,
                     ..
                 },
-            ) if observed.policy == PullPolicy::Missing => {
+            ) if observed.policy == PullPolicy::Missing && local.is_some() => {
                 let note = format!(
                     "{reference} could not be pulled: {message}, the engine's own copy was used"
                 );

@@ -193,6 +193,7 @@ async fn l30_l40_a_foreign_network_of_our_name_is_told_and_not_used() {
         name: NETWORK.to_owned(),
         subnet: "10.88.0.0/16".to_owned(),
         labels: [(LABEL_OWNER.to_owned(), "another".to_owned())].into(),
+        isolation: Default::default(),
     };
     yard.fake.hand_create_network(&foreign).unwrap();
     let uid = yard.create_user("alice").await;

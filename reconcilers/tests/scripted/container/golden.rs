@@ -1,11 +1,13 @@
 //! Digests and labels of typical agents, byte for byte as earlier versions made them: with others, an update of the service
 //! would recreate every running agent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use engine::Bind;
 use kit::FakeEngine;
-use reconcilers::container::settings::{Inputs, container_settings};
-use schema::adapter::{Agent, RunAs};
+use reconcilers::container::settings::{Inputs, container_settings, digest};
+use schema::adapter::{Agent, Readiness, RunAs};
 use schema::clock::SystemClock;
 use schema::config::Config;
 use schema::container::{AgentFiles, ContainerFacts, ContainerRow, Desired};
@@ -79,6 +81,8 @@ fn labels(row: &ContainerRow, agent: &Agent, config: &Config, home: Option<&str>
         mount: homes.mount(&row.name, &agent.home),
         service_user: (998, 997),
         home: home.as_ref(),
+        probes: false,
+        overlay: None,
     };
     let settings = container_settings(row, IMAGE, &inputs);
     let labels = settings.labels.into_iter();
@@ -122,4 +126,38 @@ fn digests_and_labels_are_those_of_earlier_versions() {
         labels(&row("erin"), &ids, &usual, home),
     ];
     insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn engines_own_configuration_and_check_are_part_of_the_digest() {
+    let row = row("alice");
+    let agent = Agent {
+        readiness: Readiness::Http {
+            port: 8080,
+            path: "/health".to_owned(),
+        },
+        ..picoclaw()
+    };
+    let config = Config::default();
+    let made = |probes: bool, overlay: Option<&str>| {
+        let mount = Bind::default();
+        let inputs = Inputs {
+            config: &config,
+            agent: &agent,
+            owner: "x",
+            mount,
+            service_user: (998, 997),
+            home: None,
+            probes,
+            overlay,
+        };
+        container_settings(&row, IMAGE, &inputs)
+    };
+    let plain = made(false, None);
+    assert_eq!((plain.probe.as_ref(), plain.overlay.as_ref()), (None, None));
+    let probed = made(true, None);
+    assert_eq!(probed.probe.as_ref().map(|probe| probe.port), Some(8080));
+    let all = [plain, probed, made(true, Some("a")), made(true, Some("b"))];
+    let digests: BTreeSet<_> = all.iter().map(digest).collect();
+    assert_eq!(digests.len(), all.len());
 }

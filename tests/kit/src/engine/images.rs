@@ -49,6 +49,7 @@ pub(super) fn made(hex: String, reference: &str, created_at: Timestamp) -> Image
         repo_digests: Vec::new(),
         size: 2_000_000,
         created_at: Timestamp::from_secs(created_at.as_secs()),
+        is_local: true,
     }
 }
 

@@ -44,6 +44,8 @@ use world::World;
 const FACTS: EngineFacts = EngineFacts {
     name: "double",
     unreachable: "let the double answer",
+    inventory: None,
+    removal: None,
 };
 
 /// An engine in memory. Clones are handles to the same engine.
@@ -410,9 +412,9 @@ impl Containers for FakeEngine {
                 cpu_percent: 1.0,
                 memory_bytes: 8 << 20,
                 memory_limit_bytes: u64::try_from(limit).unwrap_or(0),
-                pids: 2,
-                network_rx_bytes: 0,
-                network_tx_bytes: 0,
+                pids: Some(2),
+                network_rx_bytes: Some(0),
+                network_tx_bytes: Some(0),
             }))
         })
         .await
@@ -503,8 +505,8 @@ impl AgentNetwork for FakeEngine {
         .await
     }
 
-    fn is_as_desired(&self, network: &Network, subnet: &str) -> bool {
-        network.subnet.as_deref() == Some(subnet) && !network.inter_container_traffic
+    fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
+        network.subnet.as_ref() == Some(&wanted.subnet) && !network.inter_container_traffic
     }
 
     fn agents_reach_us(&self, network: &Network) -> Option<Reach> {

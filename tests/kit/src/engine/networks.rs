@@ -53,6 +53,7 @@ impl World {
             subnet: Some(network.settings.subnet.clone()),
             gateway: Some(network.gateway.to_string()),
             inter_container_traffic: false,
+            policies: String::new(),
             labels: network.settings.labels.clone(),
             containers,
         })

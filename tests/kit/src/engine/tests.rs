@@ -17,6 +17,7 @@ fn engine() -> FakeEngine {
             name: "agentyard".to_owned(),
             subnet: "10.88.0.0/29".to_owned(),
             labels: BTreeMap::new(),
+            isolation: Default::default(),
         })
         .unwrap();
     engine
@@ -249,6 +250,7 @@ async fn ten_thousand_containers_cost_little() {
             name: "agentyard".to_owned(),
             subnet: "10.88.0.0/16".to_owned(),
             labels: BTreeMap::new(),
+            isolation: Default::default(),
         })
         .unwrap();
     for number in 0..10_000 {

@@ -158,6 +158,10 @@ export const reasons: ReasonTexts = {
     'Agents can reach services of the host',
     'Run the server as root on the engine’s host with iptables, or set container.host_access=open to accept it.',
   ],
+  IsolationNotEnforced: [
+    'Agents reach what they must not reach',
+    'Use a network plug-in that enforces network policies; agents that wait start by themselves then.',
+  ],
   InvalidSettings: [
     'The engine refused the container’s settings',
     'Correct the settings that the message names.',

@@ -71,6 +71,7 @@ export const reasons: ReasonTexts = {
     '智能体可以访问主机上的服务',
     '请在引擎主机上以 root 运行服务并安装 iptables，或设置 container.host_access=open 以接受。',
   ],
+  IsolationNotEnforced: ['智能体能访问不应访问的地址', '请使用会执行网络策略的网络插件；之后等待中的智能体会自动启动。'],
   InvalidSettings: ['引擎拒绝了容器设置', '请更正消息中指出的设置。'],
   QuotaExceeded: ['文件超出可用空间', '请删除文件，或提高 files.quota_mb 或 files.quota_files。'],
   QuotaNearlyUsed: ['文件空间即将用尽', '请删除文件，或提高 files.quota_mb 或 files.quota_files。'],

@@ -46,6 +46,7 @@ fn local(digit: char, tags: &[&str], age: i64) -> LocalImage {
         repo_digests: Vec::new(),
         size: 80_000_000,
         created_at: Timestamp::from_secs(NOW.as_secs() - age),
+        is_local: true,
     }
 }
 

@@ -46,6 +46,7 @@ pub async fn stage() -> RealStage {
             name: stage.network.clone(),
             subnet: format!("{}.0/24", random_prefix()),
             labels: BTreeMap::from([(LABEL_OWNER.to_owned(), stage.owner.clone())]),
+            isolation: Default::default(),
         };
         match stage.engine.create_network(&settings).await {
             Ok(()) => return stage,

@@ -10,14 +10,14 @@ mod states;
 use std::collections::BTreeMap;
 
 use engine::{
-    Bind, ContainerSettings, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID, LogLimits, NETWORK,
+    Bind, ContainerSettings, LABEL_OWNER, LABEL_SPEC_DIGEST, LABEL_UID, LogLimits, NETWORK, Probe,
 };
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
 use serde_json::{Value, json};
 
-use crate::convert::{self, PodDefaults};
 use crate::names::Id;
 use crate::objects::pod_of;
+use crate::{Options, convert};
 
 /// Settings that use every field.
 fn settings() -> ContainerSettings {
@@ -57,14 +57,22 @@ fn settings() -> ContainerSettings {
             max_size_mb: 2,
             max_files: 4,
         },
+        probe: Some(Probe {
+            port: 8080,
+            path: "/health".to_owned(),
+        }),
+        overlay: Some("0a".to_owned()),
     }
 }
 
-fn defaults() -> PodDefaults {
-    PodDefaults {
-        service_account: Some("agentyard-agent".to_owned()),
-        ..PodDefaults::default()
-    }
+fn options() -> Options {
+    serde_json::from_value(json!({
+        "data": { "claim": "data" },
+        "image": "registry.example.org/agentyard:1",
+        "network": { "serviceUrl": "http://agentyard-agents:8081" },
+        "pods": { "serviceAccount": "agentyard-agent" },
+    }))
+    .unwrap()
 }
 
 fn id() -> Id {
@@ -76,7 +84,7 @@ fn id() -> Id {
 
 /// The template of settings as the API server returns it, with these annotations besides.
 fn template_of(settings: &ContainerSettings, annotations: &[(&str, &str)]) -> PodTemplate {
-    let mut template = convert::template("agentyard-Alice_B", settings, &defaults(), 0).unwrap();
+    let mut template = convert::template("agentyard-Alice_B", settings, &options(), 0).unwrap();
     let metadata = json!({
         "name": id().template, "uid": id().uid, "resourceVersion": "7",
         "creationTimestamp": "2026-01-01T00:00:00Z",

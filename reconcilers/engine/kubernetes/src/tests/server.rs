@@ -41,7 +41,7 @@ fn engine(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Kube
     };
     let calls = patient(builder()).unwrap();
     let cluster = Cluster::new(calls, builder().build(), "test");
-    KubernetesEngine::in_cluster(cluster, super::defaults(), Arc::new(SystemClock))
+    KubernetesEngine::in_cluster(cluster, super::options(), "instance", Arc::new(SystemClock))
 }
 
 fn answer(status: u16, body: &Value) -> Reply {

@@ -2,8 +2,8 @@ use engine::{Container, ContainerSettings, EngineError, Limits};
 use k8s_openapi::api::core::v1::{PodTemplate, PodTemplateSpec};
 use serde_json::{Value, json};
 
-use super::{defaults, merge, pod, settings, template_of};
-use crate::convert::{self, PodDefaults};
+use super::{merge, options, pod, settings, template_of};
+use crate::convert;
 use crate::{drift, read, state};
 
 /// What drift says of a container whose Pod was changed by `patch`.
@@ -108,7 +108,7 @@ fn root_is_not_said_to_be_no_root() {
 
 #[test]
 fn administrators_fields_lie_under_ours() {
-    let base: PodTemplateSpec = serde_json::from_value(json!({
+    let overlay: PodTemplateSpec = serde_json::from_value(json!({
         "metadata": {
             "annotations": { "team": "blue" },
             "labels": { "team": "blue", "agentyard.io/role": "other" },
@@ -124,8 +124,9 @@ fn administrators_fields_lie_under_ours() {
         },
     }))
     .unwrap();
-    let defaults = PodDefaults { base, ..defaults() };
-    let template = convert::template("a1", &settings(), &defaults, 0).unwrap();
+    let mut options = options();
+    options.pods.overlay = overlay;
+    let template = convert::template("a1", &settings(), &options, 0).unwrap();
     assert_eq!(read::deviations(&template), Vec::<&str>::new());
     let pod = serde_json::to_value(template.template.unwrap()).unwrap();
     assert_eq!(pod["metadata"]["annotations"]["team"], "blue");
@@ -151,7 +152,7 @@ fn administrators_fields_lie_under_ours() {
 fn settings_without_a_meaning_here_are_refused(#[case] change: fn(&mut ContainerSettings)) {
     let mut settings = settings();
     change(&mut settings);
-    let made = convert::template("a1", &settings, &defaults(), 0);
+    let made = convert::template("a1", &settings, &options(), 0);
     assert!(matches!(made, Err(EngineError::Refused(_))), "{made:?}");
 }
 

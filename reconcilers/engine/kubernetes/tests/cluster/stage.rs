@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{ContainerDetails, ContainerState, Containers};
-use engine_kubernetes::{Access, KubernetesEngine, PodDefaults};
+use engine_kubernetes::{KubernetesEngine, Options};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{
     Namespace, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, ServiceAccount,
@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 const HOW: &str = "AGENTYARD_TEST_CLUSTER is not set: this test needs a real cluster. Name the STATE folder of one that is up and has \
     the image of tests/cluster/echo-image, and run the test inside its network namespace: \
     `ip netns exec $(cat STATE/netns) env AGENTYARD_TEST_CLUSTER=STATE cargo nextest run --profile long -p engine-kubernetes`";
+/// Image of the service, as Pods beside agents run it.
+const IMAGE: &str = "localhost/agentyard:test";
 /// Users of agents' processes.
 const USER: u32 = 1000;
 
@@ -89,12 +91,16 @@ pub async fn stage_with(standard: &str) -> ClusterStage {
         .mode(0o600)
         .open(&kubeconfig);
     serde_json::to_writer(file.unwrap(), &config).unwrap();
-    let defaults = PodDefaults {
-        service_account: Some("agentyard-agent".to_owned()),
-        ..PodDefaults::default()
-    };
+    let options = json!({
+        "kubeconfig": kubeconfig,
+        "data": { "claim": "data" },
+        "image": IMAGE,
+        "network": { "serviceUrl": "http://10.90.0.1:8081" },
+        "pods": { "serviceAccount": "agentyard-agent" },
+    });
+    let options: Options = object(options);
     let clock = Arc::new(SystemClock);
-    let engine = KubernetesEngine::new(Access::Kubeconfig(kubeconfig), None, defaults, clock).await;
+    let engine = KubernetesEngine::new(options, &namespace, clock).await;
     let engine = Arc::new(engine.unwrap());
     let followed = Arc::clone(&engine);
     #[allow(clippy::disallowed_methods)]

@@ -12,6 +12,7 @@ fn tiny<S: Stage>(stage: &S) -> NetworkSettings {
         name: stage.name("tiny"),
         subnet: stage.tiny_subnet(),
         labels: BTreeMap::from([(LABEL_OWNER.to_owned(), stage.owner().to_owned())]),
+        isolation: Default::default(),
     }
 }
 

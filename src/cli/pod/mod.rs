@@ -1,0 +1,42 @@
+//! `agentyard pod …`: what the program does in Pods beside agents. Nothing of it is for people.
+
+mod probe;
+mod read_nonce;
+mod wait_closed;
+
+use std::path::Path;
+
+use clap::Subcommand;
+use engine_kubernetes::pod::MESSAGE;
+
+use super::{Result, failed};
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum PodCommand {
+    /// Wait until addresses are closed
+    WaitClosed(wait_closed::WaitArgs),
+    /// Try what is reached from here
+    Probe(probe::ProbeArgs),
+    /// Tell the content of the file by which the data directory is proven
+    ReadNonce(read_nonce::ReadArgs),
+}
+
+impl PodCommand {
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When it cannot be done or told.
+    pub fn run(&self) -> Result {
+        match self {
+            Self::WaitClosed(args) => wait_closed::wait(args),
+            Self::Probe(args) => probe::probe(args),
+            Self::ReadNonce(args) => read_nonce::read(args),
+        }
+    }
+}
+
+/// Says something at the end of the Pod's container.
+fn tell(text: &str) -> Result {
+    std::fs::write(Path::new(MESSAGE), text).map_err(failed)
+}

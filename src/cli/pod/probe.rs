@@ -1,0 +1,30 @@
+//! `agentyard pod probe`.
+
+use clap::Args;
+use engine_kubernetes::pod::{Target, probe as try_targets};
+
+use super::tell;
+use crate::cli::{Result, failed};
+
+/// Targets, each NAME=HOST:PORT.
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// What must not be reached
+    #[arg(long)]
+    closed: Vec<Target>,
+    /// What need not be out of reach
+    #[arg(long)]
+    tolerated: Vec<Target>,
+    /// What must be reached
+    #[arg(long)]
+    open: Vec<Target>,
+    /// Name servers that must answer
+    #[arg(long)]
+    name_server: Vec<Target>,
+}
+
+/// Tries all of them and tells what was found.
+pub fn probe(args: &ProbeArgs) -> Result {
+    let found = try_targets(&args.closed, &args.tolerated, &args.open, &args.name_server);
+    tell(&serde_json::to_string(&found).map_err(failed)?)
+}
