@@ -87,7 +87,7 @@ pub struct ServeArgs {
     /// API address [default: 127.0.0.1:8080]
     #[arg(long, env = "AGENTYARD_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Address at which agents reach the server: auto (gateway of the agent network, port 8081), an address, or off [default: auto]
+    /// Address at which agents reach the server: auto (gateway of the agent network, or all addresses with --engine kubernetes; port 8081), an address, or off [default: auto]
     #[arg(long, env = "AGENTYARD_AGENT_LISTEN", value_name = "ADDRESS")]
     pub agent_listen: Option<AgentListen>,
     /// Address of GET /metrics for Prometheus, or off [default: 127.0.0.1:9464]
@@ -228,7 +228,7 @@ pub const AGENT_PORT: u16 = 8081;
 /// Where agents reach the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AgentListen {
-    /// The gateway of the agent network, port 8081.
+    /// The gateway of the agent network, port 8081; in a cluster all addresses at that port.
     #[default]
     Auto,
     /// A fixed address.
@@ -494,6 +494,13 @@ impl Settings {
                 ),
             });
         }
+        // The network of a cluster has no gateway that is the service's.
+        let agent_listen = match (agent_listen, &engine) {
+            (AgentListen::Auto, EngineSettings::Kubernetes { .. }) => {
+                AgentListen::At((Ipv4Addr::UNSPECIFIED, AGENT_PORT).into())
+            }
+            (agent_listen, _) => agent_listen,
+        };
         let replicas = ReplicaListen::resolve(
             serve.replica_listen.or(file.serve.replica_listen),
             serve.replica_address.clone().or(file.serve.replica_address),
@@ -708,6 +715,22 @@ mod tests {
         assert_eq!(settings.log_format, LogFormat::Json);
         assert_eq!(settings.tls, Some(("/f".into(), "/g".into())));
         assert_eq!(settings.verify, Some(Duration::from_secs(6)));
+    }
+
+    #[test]
+    fn agents_of_a_cluster_reach_the_service_at_all_its_addresses() {
+        let of = |lines: &str| {
+            let (_dir, common) = with_file(lines);
+            resolve(common, ServeArgs::default()).unwrap().agent_listen
+        };
+        let cluster = "engine: kubernetes\nengine-options: /o\n";
+        let all = AgentListen::At("0.0.0.0:8081".parse().unwrap());
+        assert_eq!(of(cluster), all);
+        assert_eq!(
+            of(&format!("{cluster}agent-listen: 'off'")),
+            AgentListen::Off
+        );
+        assert_eq!(of(""), AgentListen::Auto);
     }
 
     #[test]

@@ -265,7 +265,7 @@ reasons! {
     HostOpen => MANUAL, "Run the service as root on the engine's host and install iptables. Or accept it: container.host_access=service starts agents all the same, and open (with container.lan_access=open) ends the warning.",
         "the rules are tried again";
     /// Agents reach addresses that the cluster's network policies close.
-    IsolationNotEnforced => MANUAL, "Use a network plug-in that enforces network policies, and name the addresses of the message in network.closed of the engine's options if they are the cluster's own.",
+    IsolationNotEnforced => MANUAL, "Use a network plug-in that enforces network policies; in the engine's options, name addresses of the cluster in network.closed and its name servers in network.nameServers.",
         "the addresses are tried again";
     /// The engine refused the container's settings.
     InvalidSettings => MANUAL, "Correct the settings named in the message.", "the same settings are tried again";

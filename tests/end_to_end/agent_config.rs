@@ -110,7 +110,7 @@ fn starts(happened: &[Happened]) -> usize {
 /// What the agent said at its last start about its configuration.
 fn read_by_agent(engine: &Engine, user: &str) -> Value {
     let id = engine.the_running(user).id;
-    let log = engine.docker(&["logs", &id]);
+    let log = engine.by_hand(&["logs", &id]);
     let line = log.lines().find_map(|line| line.strip_prefix("config: "));
     serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap()
 }
@@ -245,7 +245,7 @@ async fn engine_cookies_and_what_the_agent_writes_restart_nothing() {
 
     // The agent writes its own, as agents do: the whole file anew.
     let script = "cd /root/.agent && sed 's/^{/{\"agents_own\": {\"n\": 7},/' config.json >new && cat new >config.json && rm new";
-    engine.docker(&["exec", &id, "sh", "-c", script]);
+    engine.by_hand(&["exec", &id, "sh", "-c", script]);
     yard.admin.retry("agent-config/alice").await;
     yard.settled("alice").await;
     let form = [("domain", "shop.example"), ("wait", "30")];
@@ -265,7 +265,7 @@ async fn engine_cookies_and_what_the_agent_writes_restart_nothing() {
     // What is ours comes back when the agent has overwritten it, and its own stays (drift).
     let script =
         "cd /root/.agent && sed 's/sse/stdio/' config.json >new && cat new >config.json && rm new";
-    engine.docker(&["exec", &id, "sh", "-c", script]);
+    engine.by_hand(&["exec", &id, "sh", "-c", script]);
     assert!(yard.config("alice").to_string().contains("stdio"));
     let form = [("username", "alice"), ("wait", "30")];
     yard.admin
@@ -404,7 +404,7 @@ async fn engine_l25_links_that_the_agent_plants_lead_nowhere() {
     std::fs::write(&host, r#"{"host": "must not be read"}"#).unwrap();
     let id = engine.the_running("alice").id;
     let plant = format!("ln -sf {} /root/.agent/config.json", host.display());
-    engine.docker(&["exec", &id, "sh", "-c", &plant]);
+    engine.by_hand(&["exec", &id, "sh", "-c", &plant]);
 
     let values = json!({"client_id": "x", "client_secret": "s"}).to_string();
     let form = [("section", "chat"), ("values", &*values), ("wait", "30")];
@@ -430,7 +430,7 @@ async fn engine_l25_links_that_the_agent_plants_lead_nowhere() {
     // The agent takes it away, and all is well.
     yard.admin.status("alice", "running", seconds(60)).await;
     let id = engine.the_running("alice").id;
-    engine.docker(&["exec", &id, "rm", "/root/.agent/config.json"]);
+    engine.by_hand(&["exec", &id, "rm", "/root/.agent/config.json"]);
     yard.admin.retry("agent-config/alice").await;
     yard.settled("alice").await;
     assert_eq!(
@@ -552,7 +552,7 @@ async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the
                sed '1s/^{/{\"own\": {\"n\": 7}, \"bindings\": [\"x\"],/' config.json >new && \
                cat new >config.json && sed '1s/^{/{\"own\": \"k\",/' security.json >new && cat new >security.json && rm new";
     let id = engine.the_running("alice").id;
-    engine.docker(&["exec", &id, "sh", "-c", own]);
+    engine.by_hand(&["exec", &id, "sh", "-c", own]);
     let read = |name: &str| std::fs::read_to_string(yard.file("alice", name)).unwrap();
     let files = || [read("config.json"), read("security.json")];
     let before = files();

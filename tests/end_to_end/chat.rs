@@ -34,7 +34,7 @@ impl Talk {
             "models": [{"name": "fake", "model": "fake", "api_base": self.models.address(), "streaming": true}],
         });
         self.stage
-            .serve_with(self.engine.host(), "chat")
+            .serve_with(&self.engine, "chat")
             .args(&["--adapter", "echo"])
             .set("container.host_access", "open")
             .set("agent", &agent.to_string())
@@ -269,7 +269,7 @@ async fn engine_chat_says_that_agent_or_service_restarted() {
     page.say("a1", "STREAM 400").await;
     page.until_text("answer", "one two").await;
     let container = talk.engine.the_running("ann").id;
-    talk.engine.docker(&["kill", &container]);
+    talk.engine.by_hand(&["kill", &container]);
     page.until("the restart is said", |page| {
         let notices = page
             .entries

@@ -13,7 +13,7 @@ fn starts(happened: &[Happened]) -> Vec<u64> {
 async fn engine_l32_crash_loop_slows_down_and_a_restart_begins_anew() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let service = stage.serve_with(engine.host(), "crash").start().await;
+    let service = stage.serve_with(&engine, "crash").start().await;
     let admin = service.admin().await;
     let since = engine.now();
     let form = [("username", "bob"), ("wait", "0")];
@@ -88,7 +88,7 @@ async fn engine_hung_agent_is_unresponsive_and_restarted() {
     admin.create_user("bob").await;
     let since = engine.now();
     let stop = "kill -STOP $(pidof httpd)";
-    engine.docker(&["exec", "agentyard-bob", "sh", "-c", stop]);
+    engine.by_hand(&["exec", "agentyard-bob", "sh", "-c", stop]);
     let event = admin
         .event("container/bob", "Unresponsive", seconds(15))
         .await;

@@ -26,7 +26,7 @@ async fn engine_l77_a_removed_home_is_made_again_and_the_agent_writes_into_it() 
     .await;
     admin.status("dave", "running", seconds(60)).await;
     let id = engine.the_running("dave").id;
-    engine.docker(&["exec", &id, "touch", "/root/written"]);
+    engine.by_hand(&["exec", &id, "touch", "/root/written"]);
     assert!(home.join("written").exists(), "it writes where it is read");
     assert!(home.join(".agent/config.json").exists());
     let events = admin.events("container/dave").await;

@@ -84,3 +84,4 @@ mod storage;
 mod tls;
 mod unprivileged;
 mod watch;
+mod workspaces;

@@ -41,7 +41,10 @@ async fn engine_main_job() {
     let container = engine.the_running("bob");
     let bob = admin.status("bob", "running", seconds(5)).await;
     assert!(is_settled(&bob), "{bob}");
-    assert!(bob["ip"].as_str().unwrap().starts_with("10.88."), "{bob}");
+    assert!(
+        bob["ip"].as_str().unwrap().starts_with(engine.network()),
+        "{bob}"
+    );
     assert!(stage.data().join("users/bob/.agent/heartbeat").exists());
     let labels = engine.inspect(&container.id)["Config"]["Labels"].clone();
     assert!(labels[LABEL_UID].is_string(), "{labels}");
@@ -51,7 +54,7 @@ async fn engine_main_job() {
     assert_eq!(status["ready"], true, "{status}");
 
     // A hand takes the container away; nobody calls for another one.
-    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    engine.by_hand(&["rm", "-f", "agentyard-bob"]);
     let took = until("another container runs", HEALED, async || {
         matches!(engine.of("bob").as_slice(), [one] if one.id != container.id && one.state == "running")
     })
@@ -60,7 +63,7 @@ async fn engine_main_job() {
     let healed = another_one(&engine, &admin, "bob", &container.id).await;
 
     // A hand stops it.
-    engine.docker(&["stop", "agentyard-bob"]);
+    engine.by_hand(&["stop", "agentyard-bob"]);
     admin.status("bob", "running", seconds(15)).await;
     until(
         "it runs again",
@@ -200,7 +203,7 @@ async fn engine_l57_an_end_is_repaired_without_waiting_for_a_resync() {
     // The engine tells of the end before its listing shows it.
     for (deed, limit) in [("stop", HEALED), ("kill", seconds(15))] {
         let started = engine.inspect(&id)["State"]["StartedAt"].clone();
-        engine.docker(&[deed, "agentyard-bob"]);
+        engine.by_hand(&[deed, "agentyard-bob"]);
         until(&format!("it runs again after {deed}"), limit, async || {
             let state = engine.inspect(&id)["State"].clone();
             state["Running"] == true && state["StartedAt"] != started

@@ -26,6 +26,9 @@ const LAST_WORDS: &str = r#"grep -o 'token=[^"]*' "$HOME/.agent/config.json" | t
 
 /// Puts images on the engine that differ from `echo:2` in that they obey [`REFUSAL`].
 pub(crate) fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
+    if engine.has_made_images() {
+        return;
+    }
     for tag in tags {
         let id = engine.docker(&["create", "echo:2"]);
         let script = stage.path().join("echo-agent");
@@ -51,7 +54,12 @@ fn reference(tag: &str) -> String {
 }
 
 fn image_id(engine: &Engine, tag: &str) -> String {
-    engine.docker(&["image", "inspect", "-f", "{{.Id}}", &format!("echo:{tag}")])
+    let reference = format!("echo:{tag}");
+    match engine.has_made_images() {
+        // References stand for themselves while nothing is pulled.
+        true => format!("docker.io/library/{reference}"),
+        false => engine.docker(&["image", "inspect", "-f", "{{.Id}}", &reference]),
+    }
 }
 
 pub(crate) fn refusal(stage: &Stage, user: &str) -> PathBuf {

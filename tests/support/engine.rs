@@ -1,10 +1,12 @@
 //! The test engine, as somebody with a shell on the host sees it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+
+use super::cluster::Cluster;
 
 /// The label all objects of a service carry.
 pub const LABEL_OWNER: &str = "io.agentyard.owner";
@@ -18,6 +20,8 @@ const HOW: &str = "is not set: this test needs a real engine. Start one with `ma
 /// The test engine, while one test has it. Before and after, nothing of ours is on it.
 pub struct Engine {
     host: String,
+    /// With `AGENTYARD_TEST_ENGINE=kubernetes`, instead of Docker.
+    cluster: Option<Cluster>,
 }
 
 /// A container as `docker ps -a` shows it.
@@ -42,8 +46,15 @@ pub struct Happened {
 impl Engine {
     /// Takes the engine: it is started if a failed test left it stopped, and cleaned.
     pub fn claim() -> Self {
+        if super::cluster::is_wanted() {
+            return Self {
+                host: String::new(),
+                cluster: Some(Cluster::claim()),
+            };
+        }
         let engine = Self {
             host: variable("AGENTYARD_TEST_DOCKER_HOST"),
+            cluster: None,
         };
         engine.start();
         engine.clean();
@@ -56,7 +67,24 @@ impl Engine {
 
     /// The address, as `--docker-host` takes it.
     pub fn host(&self) -> &str {
+        assert!(self.cluster.is_none(), "this test is for Docker");
         &self.host
+    }
+
+    /// The options of `serve` on this engine.
+    pub fn arguments(&self, data: &Path) -> Vec<String> {
+        match &self.cluster {
+            Some(cluster) => cluster.arguments(data),
+            None => ["--docker-host", &self.host].map(str::to_owned).to_vec(),
+        }
+    }
+
+    /// The first numbers of agents' addresses.
+    pub fn network(&self) -> &'static str {
+        match &self.cluster {
+            Some(_) => "10.244.",
+            None => "10.88.",
+        }
     }
 
     /// Path of the engine's socket.
@@ -91,6 +119,10 @@ impl Engine {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        assert!(
+            self.cluster.is_none(),
+            "{arguments:?}: this test is for Docker"
+        );
         let mut command = Command::new("docker");
         command
             .args(["-H", &self.host])
@@ -104,6 +136,39 @@ impl Engine {
         let output = self.command(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         output.status.success().then_some(text)
+    }
+
+    /// Returns true where images are imported beforehand (`tests/services/cluster-images`), and none is made by a test.
+    pub fn has_made_images(&self) -> bool {
+        self.cluster.is_some()
+    }
+
+    /// The host by which agents find the service.
+    pub fn service_host(&self) -> &'static str {
+        match &self.cluster {
+            Some(_) => "agentyard-agents",
+            None => "10.88.0.1",
+        }
+    }
+
+    /// A deed of somebody on the engine's host, in Docker's words: `rm -f`, `stop`, `kill`, `exec` and `logs`. Gives what it
+    /// prints, or `None` when it fails.
+    pub fn try_by_hand(&self, arguments: &[&str]) -> Option<String> {
+        match &self.cluster {
+            Some(cluster) => cluster.by_hand(arguments),
+            None => self.ask(arguments),
+        }
+    }
+
+    /// The same of one that must succeed.
+    #[track_caller]
+    pub fn by_hand(&self, arguments: &[&str]) -> String {
+        match &self.cluster {
+            Some(cluster) => cluster
+                .by_hand(arguments)
+                .unwrap_or_else(|| panic!("{arguments:?} failed")),
+            None => self.docker(arguments),
+        }
     }
 
     /// Runs a `docker` command that must succeed.
@@ -120,6 +185,9 @@ impl Engine {
 
     /// Every container whose name begins with `agentyard-`, or that carries an owner.
     pub fn ours(&self) -> Vec<Seen> {
+        if let Some(cluster) = &self.cluster {
+            return cluster.ours();
+        }
         let lines = self.docker(&[
             "ps",
             "-a",
@@ -157,6 +225,9 @@ impl Engine {
 
     /// `docker inspect` of one container.
     pub fn inspect(&self, container: &str) -> Value {
+        if let Some(cluster) = &self.cluster {
+            return cluster.inspect(container);
+        }
         let text = self.docker(&["inspect", "--type", "container", container]);
         let list: Value = serde_json::from_str(&text).unwrap();
         list[0].clone()
@@ -164,6 +235,9 @@ impl Engine {
 
     /// The engine's clock.
     pub fn now(&self) -> String {
+        if let Some(cluster) = &self.cluster {
+            return cluster.now();
+        }
         self.docker(&["info", "--format", "{{.SystemTime}}"])
     }
 
@@ -197,7 +271,10 @@ impl Engine {
     /// What happened to a user's containers since a moment.
     pub fn happened(&self, user: &str, since: &str) -> Vec<Happened> {
         let base = format!("agentyard-{user}");
-        let mut events = self.events(since, &self.now());
+        let mut events = match &self.cluster {
+            Some(cluster) => cluster.happened(since),
+            None => self.events(since, &self.now()),
+        };
         events.retain(|event| event.kind == "container" && event.name.starts_with(&base));
         events
     }
@@ -259,6 +336,9 @@ fn forget_rules() {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.cluster.is_some() {
+            return;
+        }
         if std::thread::panicking() {
             // What follows must not end the test run itself, whatever state the engine is in.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -5,6 +5,7 @@
 
 pub mod chat;
 pub mod client;
+pub mod cluster;
 pub mod disk;
 pub mod engine;
 pub mod mcp;

@@ -151,7 +151,9 @@ impl Launch {
     /// As this user of the host, from a copy in a directory that the user may enter.
     pub fn user(mut self, uid: u32, directory: &Path) -> Self {
         let program = directory.join("agentyard");
-        std::fs::copy(PROGRAM, &program).unwrap();
+        if !program.exists() && std::fs::hard_link(PROGRAM, &program).is_err() {
+            std::fs::copy(PROGRAM, &program).unwrap();
+        }
         self.program = program;
         self.user = Some(uid);
         self

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::Engine;
 use super::service::Launch;
+use super::{Engine, cluster};
 
 /// The name of the echo agent's image on the test engine.
 pub const IMAGE: &str = "echo";
@@ -17,7 +17,13 @@ pub struct Stage {
 impl Stage {
     pub fn new() -> Self {
         let directory = tempfile::Builder::new().prefix("ay-").tempdir().unwrap();
-        std::fs::create_dir(directory.path().join("outputs")).unwrap();
+        let outputs = directory.path().join("outputs");
+        std::fs::create_dir(&outputs).unwrap();
+        if cluster::is_wanted() {
+            for place in [directory.path(), &outputs] {
+                std::os::unix::fs::chown(place, Some(cluster::USER), Some(cluster::USER)).unwrap();
+            }
+        }
         Self {
             directory,
             password: Arc::default(),
@@ -41,7 +47,11 @@ impl Stage {
 
     fn launch(&self) -> Launch {
         let outputs = self.path().join("outputs");
-        Launch::new(&self.data(), &outputs, &self.password)
+        let launch = Launch::new(&self.data(), &outputs, &self.password);
+        match cluster::is_wanted() {
+            true => launch.user(cluster::USER, self.path()),
+            false => launch,
+        }
     }
 
     /// A subcommand on the data directory.
@@ -59,18 +69,22 @@ impl Stage {
 
     /// `serve` on the test engine, with the echo image and a short resync.
     pub fn serve(&self, engine: &Engine) -> Launch {
-        self.serve_at(engine.host())
+        self.serve_with(engine, "1")
     }
 
-    /// The same on an engine at another address.
+    /// The same on a Docker Engine at another address.
     pub fn serve_at(&self, host: &str) -> Launch {
-        self.serve_with(host, "1")
+        self.set_up(&["--docker-host".to_owned(), host.to_owned()], "1")
     }
 
     /// The same with another tag of the echo image.
-    pub fn serve_with(&self, host: &str, tag: &str) -> Launch {
-        self.launch()
-            .args(&["--docker-host", host])
+    pub fn serve_with(&self, engine: &Engine, tag: &str) -> Launch {
+        self.set_up(&engine.arguments(&self.data()), tag)
+    }
+
+    fn set_up(&self, engine: &[String], tag: &str) -> Launch {
+        let launch = engine.iter().fold(self.launch(), Launch::arg);
+        launch
             .set("image.name", IMAGE)
             .set("image.tag", tag)
             .set("image.pull_policy", "never")

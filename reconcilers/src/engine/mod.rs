@@ -23,7 +23,7 @@ use crate::shared::Shared;
 use crate::shared::probe::{ProbeError, ProbeState};
 use crate::shared::view::Connection;
 
-pub use plan::{Action, Host, Snapshot};
+pub use plan::{Action, Host, Snapshot, Trials};
 pub use store::{EngineRow, EngineStore};
 
 /// Starts the reconciler of the engine.
@@ -168,6 +168,7 @@ impl Reconciler for EngineReconciler {
                 in_use: false,
                 found: Ok(Found::Nothing),
             },
+            trial: None,
         };
         if snapshot.connection != Connection::Up {
             // Whoever forces a pass wants to know now.
@@ -202,6 +203,13 @@ impl Reconciler for EngineReconciler {
             in_use,
             found,
         };
+        if self.shared.compute.network.proves_isolation() {
+            let trials = &self.shared.isolation;
+            snapshot.trial = Some(Trials {
+                outcome: trials.outcome(&snapshot.wanted),
+                is_due: trials.is_due(&snapshot.wanted),
+            });
+        }
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
             let mut image = self.image(&config.image_reference()).await?;
@@ -225,6 +233,12 @@ impl Reconciler for EngineReconciler {
 
     fn leads(&self) {
         self.shared.host_access.forget();
+        self.shared.isolation.forget();
+    }
+
+    /// Whoever asks wants to know what is so now.
+    fn refresh(&self, _key: &Uid) {
+        self.shared.isolation.forget();
     }
 
     fn generation(snapshot: &Snapshot) -> Generation {
@@ -254,6 +268,7 @@ impl Reconciler for EngineReconciler {
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
             Action::CleanUpProbe => "remove what a probe has left".to_owned(),
             Action::RestrictHost(rules) => format!("let {rules}"),
+            Action::TryIsolation(_) => "try what agents reach".to_owned(),
             Action::OpenHost => {
                 "let agents reach the host's services and all networks behind it".to_owned()
             }
@@ -274,13 +289,17 @@ impl Reconciler for EngineReconciler {
         let engine = &self.shared.compute.network;
         let result = match action {
             Action::CreateNetwork(settings) => engine.create_network(settings).await,
-            Action::MendNetwork(settings) => engine.mend_network(settings).await,
+            Action::MendNetwork(settings) => {
+                self.shared.isolation.forget();
+                engine.mend_network(settings).await
+            }
             Action::RemoveNetwork { id } => engine.remove_network(id).await,
             Action::ProbeDataDir { image } => return Ok(self.shared.probe.run(image).await?),
             Action::RestrictHost(rules) => {
                 return Ok(self.shared.host_access.restrict(rules).await?);
             }
             Action::OpenHost => return self.open_host().await,
+            Action::TryIsolation(wanted) => self.shared.isolation.run(wanted).await,
             Action::CleanUpProbe => return Ok(self.shared.probe.clean_up().await?),
         };
         result.map_err(|error| match (action, error) {

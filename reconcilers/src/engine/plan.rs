@@ -7,6 +7,7 @@ use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
 
 use crate::runtime::Plan;
+use crate::shared::isolation::Trial;
 use crate::shared::network::describe_foreign_network;
 use crate::shared::probe::ProbeState;
 use crate::shared::view::{Connection, describe_absence};
@@ -38,6 +39,17 @@ pub struct Snapshot {
     pub left_over: bool,
     /// What agents reach of the host.
     pub host: Host,
+    /// Whether the engine enforces its rules for agents; `None`: it cannot tell.
+    pub trial: Option<Trials>,
+}
+
+/// Whether the engine enforces its rules for agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trials {
+    /// Outcome of the last trial.
+    pub outcome: Option<Trial>,
+    /// It has to be tried now.
+    pub is_due: bool,
 }
 
 /// What agents reach of the host, as desired and observed.
@@ -74,11 +86,23 @@ pub enum Action {
     RestrictHost(HostRules),
     /// Removes the rules of before.
     OpenHost,
+    /// Tries what agents reach on this network.
+    TryIsolation(NetworkSettings),
 }
 
 /// The plan for the engine.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     let mut plan = converge(snapshot);
+    let ready = plan.conditions.first().cloned();
+    let ready = ready.filter(|ready| ready.status == ConditionStatus::True);
+    if let (Some(ready), Some(trials)) = (ready, &snapshot.trial) {
+        if trials.is_due {
+            // Agents run meanwhile.
+            let tried = Action::TryIsolation(snapshot.wanted.clone());
+            plan = Plan::tidy(vec![tried], ready);
+        }
+        plan.conditions.extend(isolation_enforced(trials));
+    }
     plan.conditions.extend(host_restricted(snapshot));
     plan
 }
@@ -166,6 +190,44 @@ fn host_access(host: &Host) -> Option<Action> {
             Some(Action::RestrictHost(rules.clone()))
         }
     }
+}
+
+/// Returns the condition about rules that the engine makes; none before they were tried.
+fn isolation_enforced(trials: &Trials) -> Option<Condition> {
+    let say = |status, reason, message: String| {
+        Condition::new(ConditionType::HostRestricted, status, reason, message)
+    };
+    Some(match trials.outcome.as_ref()? {
+        Trial::Failed(why) => say(
+            ConditionStatus::Unknown,
+            Reason::Retrying,
+            format!("what agents reach could not be tried: {why}"),
+        ),
+        Trial::Done(proof) if !proof.open.is_empty() => say(
+            ConditionStatus::False,
+            Reason::IsolationNotEnforced,
+            format!(
+                "agents reach what is closed to them: {}",
+                proof.open.join(", ")
+            ),
+        ),
+        Trial::Done(proof) if !proof.unreached.is_empty() => say(
+            ConditionStatus::False,
+            Reason::IsolationNotEnforced,
+            format!(
+                "agents do not reach what is open to them: {}",
+                proof.unreached.join(", ")
+            ),
+        ),
+        Trial::Done(proof) => {
+            let closed = "tried: agents reach nothing that is closed to them";
+            let message = match proof.tolerated.join(", ") {
+                tolerated if tolerated.is_empty() => closed.to_owned(),
+                tolerated => format!("{closed}; no policy closes {tolerated}"),
+            };
+            say(ConditionStatus::True, Reason::Converged, message)
+        }
+    })
 }
 
 /// Returns the condition about the rules; none while nobody asks for any, and while no agent needs them that could be made.
@@ -273,6 +335,7 @@ mod tests {
                 in_use: true,
                 found,
             },
+            trial: None,
         }
     }
 
@@ -292,6 +355,67 @@ mod tests {
                 ..wanted.clone()
             };
             assert_eq!(plan(&snapshot).actions, [mend.clone()], "{state:?}");
+        }
+    }
+
+    #[test]
+    fn isolation_that_is_not_enforced_is_a_warning_of_a_ready_engine() {
+        use ConditionStatus::{False, True, Unknown};
+        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect();
+        let proof = |open: &[&str], tolerated: &[&str], unreached: &[&str]| {
+            let proof = engine::IsolationProof {
+                open: words(open),
+                tolerated: words(tolerated),
+                unreached: words(unreached),
+            };
+            Some(Trial::Done(proof))
+        };
+        let closed = "tried: agents reach nothing that is closed to them";
+        for (outcome, expected) in [
+            (None, None),
+            (proof(&[], &[], &[]), Some((True, closed.to_owned()))),
+            (
+                proof(&[], &["a kubelet (x)"], &[]),
+                Some((True, format!("{closed}; no policy closes a kubelet (x)"))),
+            ),
+            (
+                proof(&["a (x)", "b (y)"], &[], &["c (z)"]),
+                Some((
+                    False,
+                    "agents reach what is closed to them: a (x), b (y)".to_owned(),
+                )),
+            ),
+            (
+                proof(&[], &[], &["c (z)"]),
+                Some((
+                    False,
+                    "agents do not reach what is open to them: c (z)".to_owned(),
+                )),
+            ),
+            (
+                Some(Trial::Failed("no room".to_owned())),
+                Some((
+                    Unknown,
+                    "what agents reach could not be tried: no room".to_owned(),
+                )),
+            ),
+        ] {
+            for is_due in [true, false] {
+                let snapshot = Snapshot {
+                    trial: Some(Trials {
+                        outcome: outcome.clone(),
+                        is_due,
+                    }),
+                    ..snapshot(Ok(Found::Nothing), None)
+                };
+                let plan = plan(&snapshot);
+                assert_eq!(plan.conditions[0].status, True);
+                let said = plan.conditions.get(1);
+                let said = said.map(|said| (said.status, said.message.clone()));
+                assert_eq!(said, expected);
+                let tried = Action::TryIsolation(snapshot.wanted.clone());
+                assert_eq!(plan.actions.contains(&tried), is_due);
+            }
         }
     }
 

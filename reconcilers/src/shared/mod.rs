@@ -5,6 +5,7 @@ pub mod clones;
 mod failure;
 pub mod host_access;
 pub mod image_digests;
+pub mod isolation;
 pub mod load;
 pub mod network;
 pub mod probe;
@@ -28,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use self::clones::Clones;
 use self::host_access::{HostAccess, isolation};
+use self::isolation::IsolationTrials;
 use self::probe::DataDirProbe;
 use self::pulls::Pulls;
 use self::view::EngineView;
@@ -107,6 +109,8 @@ pub struct Shared {
     pub probe: DataDirProbe,
     /// What agents reach of the host.
     pub host_access: HostAccess,
+    /// Whether the engine enforces its rules for agents.
+    pub isolation: IsolationTrials,
     /// Pulls under way.
     pub pulls: Arc<Pulls>,
     /// Fetches of repositories under way.
@@ -186,6 +190,7 @@ impl Shared {
                 Arc::clone(&world.data_dir),
             ),
             host_access: HostAccess::new(Arc::clone(&world.compute.network)),
+            isolation: IsolationTrials::new(Arc::clone(&world.compute.network)),
             clones: Arc::new(Clones::new(
                 world.git,
                 Arc::clone(&world.data_dir),

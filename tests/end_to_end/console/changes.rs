@@ -54,7 +54,7 @@ async fn engine_console_moves_five_users_and_returns_them() {
     let engine = Engine::claim();
     let stage = Stage::new();
     let repository = Repository::publish(&stage, &engine);
-    let launch = stage.serve_with(engine.host(), "old");
+    let launch = stage.serve_with(&engine, "old");
     let service = launch
         .set("image.name", &repository.name)
         .set(

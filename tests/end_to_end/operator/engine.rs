@@ -7,7 +7,7 @@ use crate::support::{Engine, Stage};
 async fn engine_a_broken_container_is_explained_forced_and_waited_for() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let service = stage.serve_with(engine.host(), "later").start().await;
+    let service = stage.serve_with(&engine, "later").start().await;
     let admin = service.admin().await;
     let form = [("username", "alice"), ("wait", "0")];
     admin.post("/api/admin/users/create", &form).await.pending();

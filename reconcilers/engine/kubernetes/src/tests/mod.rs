@@ -2,7 +2,9 @@
 
 mod cache;
 mod causes;
+mod closed;
 mod failures;
+mod policies;
 mod server;
 mod settings;
 mod states;

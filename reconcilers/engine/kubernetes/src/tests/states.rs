@@ -9,17 +9,21 @@ use crate::names::{LAST_RUN, STARTED};
 use crate::run::Run;
 use crate::state::{self, Loss, Template};
 
-const START: &str = "2026-01-01T00:01:00Z";
+pub(super) const START: &str = "2026-01-01T00:01:00Z";
 
 fn time(text: &str) -> Timestamp {
     Timestamp::parse_rfc3339(text).unwrap()
 }
 
-fn details(annotations: &[(&str, &str)], patch: Option<Value>) -> ContainerDetails {
+pub(super) fn details(annotations: &[(&str, &str)], patch: Option<Value>) -> ContainerDetails {
     details_at(annotations, patch, "2026-01-01T00:02:00Z")
 }
 
-fn details_at(annotations: &[(&str, &str)], patch: Option<Value>, now: &str) -> ContainerDetails {
+pub(super) fn details_at(
+    annotations: &[(&str, &str)],
+    patch: Option<Value>,
+    now: &str,
+) -> ContainerDetails {
     let template = template_of(&settings(), annotations);
     let pod = patch.map(|patch| pod(&template, patch));
     state::details(&template, pod.as_ref(), &[], time(now)).unwrap()

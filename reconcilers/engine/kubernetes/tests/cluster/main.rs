@@ -7,6 +7,8 @@
 mod contract;
 mod ends;
 mod exec;
+mod homes;
+mod isolation;
 mod outages;
 mod refusals;
 mod stage;

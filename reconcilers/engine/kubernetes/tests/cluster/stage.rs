@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 /// The sentence that tells how to get a cluster.
 const HOW: &str = "AGENTYARD_TEST_CLUSTER is not set: this test needs a real cluster. Name the STATE folder of one that is up and has \
-    the image of tests/cluster/echo-image, and run the test inside its network namespace: \
+    the images of tests/cluster/echo-image and agentyard-image, and run the test inside its network namespace: \
     `ip netns exec $(cat STATE/netns) env AGENTYARD_TEST_CLUSTER=STATE cargo nextest run --profile long -p engine-kubernetes`";
 /// Image of the service, as Pods beside agents run it.
 const IMAGE: &str = "localhost/agentyard:test";
@@ -35,7 +35,7 @@ pub struct ClusterStage {
     pub engine: Arc<KubernetesEngine>,
     pub namespace: String,
     admin: Client,
-    _place: tempfile::TempDir,
+    pub place: tempfile::TempDir,
     home: PathBuf,
     following: tokio::task::JoinHandle<()>,
 }
@@ -56,6 +56,11 @@ pub async fn stage() -> ClusterStage {
 
 /// A namespace in which this standard of Pod Security is enforced.
 pub async fn stage_with(standard: &str) -> ClusterStage {
+    stage_of(standard, json!({})).await
+}
+
+/// A namespace with these options besides; the service is this process, on the node.
+pub async fn stage_of(standard: &str, changes: Value) -> ClusterStage {
     let path = admin_kubeconfig();
     let file = Kubeconfig::read_from(&path).unwrap();
     let config = Config::from_custom_kubeconfig(file.clone(), &KubeConfigOptions::default()).await;
@@ -95,9 +100,15 @@ pub async fn stage_with(standard: &str) -> ClusterStage {
         "kubeconfig": kubeconfig,
         "data": { "claim": "data" },
         "image": IMAGE,
-        "network": { "serviceUrl": "http://10.90.0.1:8081" },
+        // Without policies an agent would wait for ever.
+        "network": {
+            "serviceUrl": "http://10.90.0.1:8081", "serviceNetworks": ["10.90.0.1/32"],
+            "nameServers": ["10.90.0.1"], "closeSeconds": 0,
+        },
         "pods": { "serviceAccount": "agentyard-agent" },
     });
+    let mut options = options;
+    merge(&mut options, changes);
     let options: Options = object(options);
     let clock = Arc::new(SystemClock);
     let engine = KubernetesEngine::new(options, &namespace, clock).await;
@@ -109,9 +120,21 @@ pub async fn stage_with(standard: &str) -> ClusterStage {
         engine,
         namespace,
         admin,
-        _place: place,
+        place,
         home,
         following,
+    }
+}
+
+/// Merges objects; everything else is replaced.
+fn merge(target: &mut Value, changes: Value) {
+    match (target, changes) {
+        (Value::Object(target), Value::Object(changes)) => {
+            for (key, value) in changes {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, changes) => *target = changes,
     }
 }
 
