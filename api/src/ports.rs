@@ -242,9 +242,23 @@ pub trait Reconcilers: Send + Sync + 'static {
     fn wake(&self, reconciler: Option<&str>);
 }
 
+/// Limits of what an engine does with images, as sentences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ImageLimits {
+    /// Images that its list leaves out; `None`: none.
+    pub inventory: Option<&'static str>,
+    /// What removes images, where the engine does not do it when asked.
+    pub removal: Option<&'static str>,
+}
+
 /// Reads which images the engine has.
 #[async_trait]
 pub trait Images: Send + Sync + 'static {
+    /// What the engine does not do; by default it does everything.
+    fn limits(&self) -> ImageLimits {
+        ImageLimits::default()
+    }
+
     /// All of them, in one question.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use super::kinds::{KindInfo, Paging};
 use super::output::OutputArgs;
 use super::output::cell::number;
 use super::output::items::{Amount, Printer};
+use super::output::screen;
 use super::server::Server;
 use super::{Failure, Result, admin, suggest};
 
@@ -40,6 +41,8 @@ pub struct Pages<'a> {
     next: Option<u64>,
     /// Where a watch continues from this list, as of its first page.
     pub watch_id: Option<String>,
+    /// What the list leaves out, as its first page says.
+    note: Option<String>,
 }
 
 impl<'a> Pages<'a> {
@@ -52,6 +55,7 @@ impl<'a> Pages<'a> {
             parameters: Vec::new(),
             next: Some(1),
             watch_id: None,
+            note: None,
         }
     }
 
@@ -70,6 +74,9 @@ impl<'a> Pages<'a> {
         while let Some(mut items) = self.next().await? {
             items.iter_mut().for_each(&adapt);
             printer.print(&items)?;
+        }
+        if let Some(note) = self.note {
+            screen::note(&note);
         }
         printer.end()
     }
@@ -118,6 +125,7 @@ impl<'a> Pages<'a> {
         }
         if page == 1 {
             self.watch_id = body["watch_id"].as_str().map(str::to_owned);
+            self.note = body["note"].as_str().map(str::to_owned);
         }
         let items = body.get_mut(self.kind.list).map(Value::take);
         let Some(Value::Array(mut items)) = items else {

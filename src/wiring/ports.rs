@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
-    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LoadPoint,
-    LocalImage, LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models, Network,
-    NextReconciliation, PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials,
+    EngineState, ImageLimits, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers,
+    LoadPoint, LocalImage, LogOptions, LogStream, ModelHost, ModelQuestion, ModelVerdict, Models,
+    Network, NextReconciliation, PortError, Pulls as PullsPort, Reconcilers, RegistryCredentials,
     RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
@@ -143,6 +143,14 @@ impl ContainerStats for Ports {
 
 #[async_trait]
 impl Images for Ports {
+    fn limits(&self) -> ImageLimits {
+        let facts = self.view.compute().facts;
+        ImageLimits {
+            inventory: facts.inventory,
+            removal: facts.removal,
+        }
+    }
+
     async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
         live(async {
             self.view

@@ -30,6 +30,8 @@ pub enum World {
     NotAsked,
     /// The engine could not be asked, or not be used.
     Unavailable(Reason, String),
+    /// The registry does not say whether there is such an image.
+    Unknown(String),
     /// What it said.
     Seen {
         /// The image that the reference or id means on the engine.
@@ -76,6 +78,7 @@ impl ImageReconciler {
             Ok(image) => image,
             // A request is answered by its pull, which asks the registry itself.
             Err(EngineError::RegistryFailed(_)) if !row.is_answered() => None,
+            Err(EngineError::RegistryFailed(why)) => return Ok(World::Unknown(why)),
             Err(error) => {
                 self.shared.view.note_error(&error);
                 return match error {

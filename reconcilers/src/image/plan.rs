@@ -18,6 +18,8 @@ use crate::shared::view::describe_absence;
 const PROGRESS: Duration = Duration::from_secs(1);
 /// How often it is checked whether users still have an image that is to be removed.
 const IN_USE: Duration = Duration::from_secs(5);
+/// How often a registry that does not answer is asked again.
+const REGISTRY: Duration = Duration::from_secs(30);
 /// Longest text of a failure that is kept, in characters.
 const LONGEST_FAILURE: usize = 1000;
 /// Users that are named in a condition.
@@ -82,6 +84,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         World::Unavailable(reason, why) => {
             Plan::say(describe_absence(*reason, why)).blocked_by(Kind::Engine, ENGINE_NAME)
         }
+        World::Unknown(why) => Plan::say(Condition::unknown(Reason::Retrying, why)).after(REGISTRY),
         World::NotAsked => forget(snapshot),
         World::Seen { image, users } => match desired {
             DesiredImage::Absent => absent(row, &snapshot.pull, image.as_ref(), users),
@@ -212,6 +215,9 @@ fn pulling(sum: PullSum) -> Condition {
             tenths(sum.bytes),
             tenths(sum.bytes_total)
         );
+    }
+    if sum.nodes_total > 0 {
+        message = format!("{message}, on {} of {} nodes", sum.nodes, sum.nodes_total);
     }
     Condition {
         percent: Some(sum.percent),

@@ -96,6 +96,7 @@ impl Snapshot {
                 percent: 45,
                 bytes: 12_345_678,
                 bytes_total: 80_000_000,
+                ..PullSum::default()
             },
         };
         self

@@ -280,3 +280,78 @@ async fn nobody_is_led_elsewhere_with_the_credentials() {
         "the same place"
     );
 }
+
+const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+async fn digest(
+    registry: &Scripted,
+    credentials: Option<&RegistryCredentials>,
+) -> Result<Option<String>, String> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = OciRegistry::new(Limits::default()).unwrap();
+    let image = format!("{}/team/agent:v1", registry.address);
+    let image = image.parse().unwrap();
+    let answer = client.digest(&image, credentials, true).await;
+    answer.map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn digest_is_that_of_the_header_and_no_manifest_is_read() {
+    let registry = Scripted::new(|_, asked| {
+        assert_eq!(asked.method(), "HEAD");
+        assert_eq!(asked.path, "/v2/team/agent/manifests/v1");
+        let kinds = asked.header("accept").unwrap();
+        assert!(kinds.starts_with("application/vnd.oci.image.index.v1+json"));
+        match asked.header("authorization") {
+            Some("Basic cm9ib3Q6aHVudGVyMg==") => with(200, "docker-content-digest", DIGEST, ""),
+            _ => with(401, "www-authenticate", "Basic realm=\"r\"", ""),
+        }
+    })
+    .await;
+    let found = digest(&registry, Some(&credentials())).await.unwrap();
+    assert_eq!(found.as_deref(), Some(DIGEST));
+    assert_eq!(registry.asked().len(), 2);
+    let refused = digest(&registry, None).await.unwrap_err();
+    assert!(refused.contains("refuses to say what"), "{refused}");
+    assert!(refused.contains("image.registry_username"), "{refused}");
+}
+
+#[tokio::test]
+async fn manifest_is_read_where_its_header_is_not_to_be_had() {
+    const OF_MANIFEST: &str =
+        "sha256:015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862";
+    for (head, given, expected) in [
+        (405, "", Ok(OF_MANIFEST)),
+        (200, "sha256:short", Ok(OF_MANIFEST)),
+        (501, OF_MANIFEST, Ok(OF_MANIFEST)),
+        (405, DIGEST, Err("does not have the digest")),
+    ] {
+        let registry = Scripted::new(move |_, asked| match asked.method() {
+            "HEAD" => with(head, "docker-content-digest", "none", ""),
+            _ => with(200, "docker-content-digest", given, "{\"a\":1}"),
+        })
+        .await;
+        match (digest(&registry, None).await, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found.as_deref(), Some(expected)),
+            (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
+            (outcome, _) => panic!("{head} {given}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn missing_tag_is_none_and_every_other_answer_a_failure() {
+    for (status, expected) in [
+        (404, None),
+        (403, Some("refuses to say what")),
+        (429, Some("too often")),
+        (500, Some("status 500")),
+    ] {
+        let registry = Scripted::new(move |_, _| Some((status, Vec::new(), Vec::new()))).await;
+        match (digest(&registry, None).await, expected) {
+            (Ok(None), None) => {}
+            (Err(why), Some(expected)) => assert!(why.contains(expected), "{why}"),
+            (outcome, _) => panic!("{status}: {outcome:?}"),
+        }
+    }
+}

@@ -37,6 +37,10 @@ pub struct PullSum {
     pub bytes: u64,
     /// Of how many, as far as is known.
     pub bytes_total: u64,
+    /// Machines that have the image, where each pulls for itself.
+    pub nodes: u64,
+    /// Of how many; 0 where only one engine pulls.
+    pub nodes_total: u64,
 }
 
 /// A pull that waits or runs.

@@ -170,6 +170,16 @@ pub async fn request_cancel(
     remove(tx, reference, DesiredImage::Cancelled, now).await
 }
 
+/// Withdraws the request for an image, answered or not; the engine keeps what it has.
+pub async fn request_withdrawal(
+    tx: &mut Tx,
+    reference: &str,
+    now: Timestamp,
+) -> Result<(Uid, Generation), DbError> {
+    meta::take_guard(tx, "images").await?;
+    remove(tx, reference, DesiredImage::Cancelled, now).await
+}
+
 async fn remove(
     tx: &mut Tx,
     reference: &str,

@@ -31,6 +31,13 @@ pub fn is_tag(text: &str) -> bool {
         && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-')
 }
 
+/// Whether an id is the one of which `beginning` is the beginning: as a whole, or of its digest (`sha256:…`) where the id names the
+/// repository before it.
+pub fn is_id(id: &str, beginning: &str) -> bool {
+    let digest = id.split_once('@').map(|(_, digest)| digest);
+    id.starts_with(beginning) || digest.is_some_and(|digest| digest.starts_with(beginning))
+}
+
 impl ImageReference {
     /// The registry, with its port if it names one: `docker.io`, `registry.example:5000`.
     pub fn registry(&self) -> &str {

@@ -383,6 +383,8 @@ fn spellings(reference: &str) -> String {
 fn pattern_of_id(id: &str) -> String {
     match id {
         "" => String::new(),
+        // Ids of some engines name the repository before the digest.
+        id if id.starts_with("sha256:") => format!("%{id}%"),
         id => format!("{id}%"),
     }
 }

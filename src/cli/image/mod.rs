@@ -95,9 +95,11 @@ async fn delete(server: &Server, args: &DeleteArgs) -> Result {
     }
     let object = text(&answer, "object");
     let image = clean(object.strip_prefix("image/").unwrap_or(&args.image));
+    let removal = cleaned(&answer, "removal");
     let done = match text(&answer, "state").as_str() {
-        "pending" => "deletion requested",
-        _ => "deleted",
+        _ if !removal.is_empty() => format!("is not requested any more; {removal}"),
+        "pending" => "deletion requested".to_owned(),
+        _ => "deleted".to_owned(),
     };
     screen::print(&format!("{image} {done}\n"))
 }

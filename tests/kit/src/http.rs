@@ -21,6 +21,11 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {

@@ -47,6 +47,11 @@ pub(super) fn routes() -> Vec<Route> {
                     "image_in_use",
                     "used by `users`; `alternatives` are available",
                 ),
+                Failure(
+                    409,
+                    "not_supported",
+                    "the engine does not delete images; the request of one that was pulled is withdrawn instead",
+                ),
                 Failure::ENGINE,
             ]),
     ]
@@ -86,6 +91,13 @@ pub struct Deleted {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = json!(["docker.io/sipeed/picoclaw:v1.1"]))]
     references: Option<Vec<String>>,
+    /// What removes images, where the engine does not: then the request of the image is withdrawn, and no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        required = false,
+        example = "the nodes' kubelets remove images themselves"
+    )]
+    removal: Option<&'static str>,
 }
 
 /// What is to be removed, and what is known of it.
@@ -110,6 +122,9 @@ struct Target {
 /// only when the engine would have to say what is meant, or to whom it belongs.
 async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answer<Deleted>> {
     let target = target(&deps, &input.params).await?;
+    if let Some(why) = deps.images.limits().removal {
+        return withdraw(input, &deps, target, why).await;
+    }
     if input.params.dry_run {
         let mut snapshot = deps.db.snapshot().await?;
         refuse_used(&target, &mut snapshot).await?;
@@ -136,6 +151,61 @@ async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answe
         changed: Some(changed),
         image: None,
         references: None,
+        removal: None,
+    }))
+}
+
+/// Withdraws the requests of an image, where the engine does not remove images: it is not pulled again.
+///
+/// # Errors
+/// 409 `not_supported` when nobody has requested it; `image_in_use`.
+async fn withdraw(
+    input: Input<Doomed>,
+    deps: &Deps,
+    target: Target,
+    why: &'static str,
+) -> Result<Answer<Deleted>> {
+    let is_requested = |row: &ImageRow| {
+        let is_named = row.reference == target.name || target.takes_along(row);
+        row.deleted_at.is_none() && is_named
+    };
+    let refused = || ApiError::conflict("not_supported", why);
+    if input.params.dry_run {
+        let mut snapshot = deps.db.snapshot().await?;
+        let rows = image::all(&mut snapshot).await?;
+        if !rows.iter().any(is_requested) {
+            return Err(refused());
+        }
+        refuse_used(&target, &mut snapshot).await?;
+        return Ok(target.preview().map(|deleted| Deleted {
+            removal: Some(why),
+            ..deleted
+        }));
+    }
+    let mut tx = input.meta.begin(deps).await?;
+    let mut rows = image::all(&mut tx).await?;
+    rows.retain(is_requested);
+    let Some(first) = rows.first().map(|row| row.reference.clone()) else {
+        return Err(refused());
+    };
+    refuse_used(&target, &mut tx).await?;
+    let now = deps.clock.now();
+    let (uid, generation) = image::request_withdrawal(&mut tx, &first, now).await?;
+    for row in rows.iter().skip(1) {
+        image::request_withdrawal(&mut tx, &row.reference, now).await?;
+    }
+    let change = Change::new(Kind::Image, uid, first, generation);
+    tx.commit(change.about()).await?;
+    let settled = wait::settle(deps, &change, Until::Purged, input.wait).await;
+    let done = format!("the request of image {} is withdrawn; {why}", change.name);
+    let under_way = "requested; the request of the image is being withdrawn";
+    let answer = wait::reply(&change, settled, done, under_way)?;
+    Ok(answer.map(|Converging { state, changed }| Deleted {
+        state: Some(state),
+        changed: Some(changed),
+        image: None,
+        references: None,
+        removal: Some(why),
     }))
 }
 
@@ -188,6 +258,7 @@ impl Target {
             changed: None,
             image: Some(self.name),
             references: Some(references),
+            removal: None,
         };
         Answer::ok(message, deleted)
     }

@@ -59,6 +59,9 @@ impl Meant {
             None => None,
         };
         let pulled = pulled.and_then(|image| image.facts.image_id);
+        // The id of an engine whose ids name the repository.
+        let by_digest = named.reference().filter(|it| it.digest().is_some());
+        let pulled = pulled.or_else(|| by_digest.map(ToString::to_string));
         Ok(Self {
             reference,
             id: named.id().map(str::to_owned).or(pulled),
@@ -69,7 +72,7 @@ impl Meant {
     /// Returns true if a user with this reference and id has the image.
     pub(super) fn is_of(&self, reference: &str, id: Option<&str>) -> bool {
         let by_id = match (&self.id, id) {
-            (Some(meant), Some(id)) => id.starts_with(meant.as_str()),
+            (Some(meant), Some(id)) => image::is_id(id, meant),
             (None, _) | (_, None) => false,
         };
         let full = full(reference);

@@ -40,6 +40,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// In place of what the engine does not know.
+const UNKNOWN: &str = "unknown";
 /// Digits of an id that people are shown.
 const SHORT_ID: usize = 12;
 
@@ -64,12 +66,12 @@ pub struct Item {
     /// Its references on the engine.
     #[schema(example = json!(["docker.io/sipeed/picoclaw:v1.2"]))]
     repo_tags: Vec<String>,
-    /// Bytes.
+    /// Bytes; 0: not known.
     size: u64,
     /// The size for people.
     #[schema(example = "80.0 MB")]
     size_str: String,
-    /// When it was built.
+    /// When it was built; 1970: not known.
     created: Timestamp,
     /// When it was built, for people.
     #[schema(example = "2026-05-11 11:46")]
@@ -82,14 +84,20 @@ pub struct Item {
 
 impl Item {
     fn new(image: LocalImage, users: Vec<String>) -> Self {
-        let digits = image.id.split_once(':').map_or(&*image.id, |(_, hex)| hex);
+        let digits = image.id.rsplit_once(':').map_or(&*image.id, |(_, hex)| hex);
         Self {
             id: digits.chars().take(SHORT_ID).collect(),
             repo_tags: image.repo_tags,
             size: image.size,
-            size_str: size_text(image.size),
+            size_str: match image.size {
+                0 => UNKNOWN.to_owned(),
+                size => size_text(size),
+            },
             created: image.created_at,
-            created_str: minute(image.created_at),
+            created_str: match image.created_at.as_secs() {
+                0 => UNKNOWN.to_owned(),
+                _ => minute(image.created_at),
+            },
             user_count: users.len(),
             users,
             full_id: image.id,
@@ -127,6 +135,20 @@ pub(in crate::routes) fn minute(at: Timestamp) -> String {
 pub struct Listing {
     /// Newest first.
     images: Vec<Item>,
+    /// Images that the list leaves out, where the engine does not know all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        required = false,
+        example = "images of agents; other images of the nodes are not visible"
+    )]
+    note: Option<&'static str>,
+    /// What removes images, where they are not deleted by request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        required = false,
+        example = "the nodes' kubelets remove images themselves"
+    )]
+    removal: Option<&'static str>,
     #[serde(flatten)]
     page: Page,
 }
@@ -150,7 +172,14 @@ async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<L
         let mut texts = item.repo_tags.iter().chain([&item.full_id]);
         texts.any(|known| known.to_lowercase().contains(text))
     });
-    Ok(Answer::ok("images on the engine", Listing { images, page }))
+    let limits = deps.images.limits();
+    let listing = Listing {
+        images,
+        note: limits.inventory,
+        removal: limits.removal,
+        page,
+    };
+    Ok(Answer::ok("images on the engine", listing))
 }
 
 fn with_users(

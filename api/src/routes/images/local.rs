@@ -95,6 +95,23 @@ pub(super) async fn everything(deps: &Deps) -> Result<(ImageReference, Uses, Vec
     let managed = managed(&mut connection, deps).await?;
     let uses = image::uses(&mut connection).await?;
     drop(connection);
-    let images = deps.images.list().await?;
+    let mut images = deps.images.list().await?;
+    if deps.images.limits().inventory.is_some() {
+        name_by_users(&mut images, &uses);
+    }
     Ok((managed, Uses::new(uses), images))
+}
+
+/// Gives images that the engine knows by their digest alone the references by which users got them.
+fn name_by_users(images: &mut [LocalImage], uses: &[ImageUse]) {
+    for image in images.iter_mut().filter(|it| it.repo_tags.is_empty()) {
+        let same = uses
+            .iter()
+            .filter(|one| one.image_id.as_ref() == Some(&image.id));
+        let mut tags: Vec<String> = same.map(|one| full(&one.image_ref)).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        tags.retain(|tag| *tag != image.id);
+        image.repo_tags = tags;
+    }
 }

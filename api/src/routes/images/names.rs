@@ -1,7 +1,7 @@
 //! How clients name images.
 
 use schema::config::{Config, keys, query};
-use schema::image::ImageReference;
+use schema::image::{self, ImageReference};
 use schema::reader::Connection;
 
 use crate::deps::Deps;
@@ -110,7 +110,7 @@ impl Named {
     /// Whether this id is meant.
     pub(super) fn is_id(&self, id: &str) -> bool {
         let prefix = self.id.as_deref();
-        prefix.is_some_and(|prefix| id.starts_with(prefix))
+        prefix.is_some_and(|prefix| image::is_id(id, prefix))
     }
 
     /// The whole id, if it was given as such.

@@ -132,7 +132,7 @@ impl KubernetesEngine {
 
     fn in_cluster(cluster: Cluster, options: Options, owner: &str, clock: SharedClock) -> Self {
         let (ends, reported) = mpsc::channel(ENDS);
-        let (images, called_off) = ImageSource::new();
+        let (images, called_off) = ImageSource::new(owner);
         Self {
             cluster: Arc::new(cluster),
             cache: Cache::default(),

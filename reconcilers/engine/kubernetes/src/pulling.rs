@@ -1,6 +1,6 @@
 //! Pulls: a Pod on each node of an agent, for as long as the pull is read.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) struct Pulling {
     /// Nodes without a Pod yet.
     ahead: VecDeque<String>,
     /// By the Pod's name.
-    under_way: HashMap<String, Puller>,
+    under_way: BTreeMap<String, Puller>,
     created: usize,
     asked: usize,
     having: usize,
@@ -96,7 +96,7 @@ impl Pulling {
             image,
             begun: Instant::now(),
             ahead: VecDeque::new(),
-            under_way: HashMap::new(),
+            under_way: BTreeMap::new(),
             created: 0,
             asked: nodes.len(),
             having: 0,

@@ -62,11 +62,11 @@ impl Resolved {
 }
 
 impl ImageSource {
-    /// References stand for themselves. Also returns the pulls that are called off.
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
+    /// References of the containers of `owner` stand for themselves. Also returns the pulls that are called off.
+    pub(crate) fn new(owner: &str) -> (Self, mpsc::UnboundedReceiver<String>) {
         let (called_off, receiver) = mpsc::unbounded_channel();
         let source = Self {
-            owner: String::new(),
+            owner: owner.to_owned(),
             digests: None,
             known: Mutex::default(),
             called_off,
@@ -79,9 +79,8 @@ impl ImageSource {
         owner: &str,
         digests: Arc<dyn Digests>,
     ) -> (Self, mpsc::UnboundedReceiver<String>) {
-        let (source, receiver) = Self::new();
+        let (source, receiver) = Self::new(owner);
         let source = Self {
-            owner: owner.to_owned(),
             digests: Some(digests),
             ..source
         };

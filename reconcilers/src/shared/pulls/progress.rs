@@ -31,6 +31,8 @@ pub struct Progress {
     layers: Vec<Layer>,
     places: HashMap<String, usize>,
     digest: Option<String>,
+    /// Machines that have the image, of how many, where each pulls for itself.
+    nodes: (u64, u64),
     percent: u8,
 }
 
@@ -82,6 +84,8 @@ impl Progress {
         let Some(id) = &event.id else {
             if let Some(digest) = event.status.strip_prefix("Digest: ") {
                 self.digest = Some(digest.trim().to_owned());
+            } else if let (Some(having), Some(asked)) = (event.current, event.total) {
+                self.nodes = (having.min(asked), asked);
             }
             return;
         };
@@ -131,6 +135,8 @@ impl Progress {
     pub fn sum(&self) -> PullSum {
         let mut sum = PullSum {
             percent: self.percent,
+            nodes: self.nodes.0,
+            nodes_total: self.nodes.1,
             ..PullSum::default()
         };
         for layer in &self.layers {
@@ -213,6 +219,30 @@ mod tests {
         }
         let sum = progress.sum();
         assert_eq!((sum.bytes, sum.bytes_total), (350, 400));
+    }
+
+    #[test]
+    fn machines_that_pull_for_themselves_count_alike() {
+        let mut progress = Progress::default();
+        let having = |having| PullEvent {
+            status: format!("{having} of 3 nodes have the image"),
+            id: None,
+            current: Some(having),
+            total: Some(3),
+        };
+        let steps = [
+            event("n1", "Already exists", None),
+            event("n2", "Waiting", None),
+            event("n3", "Waiting", None),
+            having(1),
+            event("n2", "Pull complete", None),
+            having(2),
+        ];
+        for step in &steps {
+            progress.take(step);
+        }
+        let sum = progress.sum();
+        assert_eq!((sum.percent, sum.nodes, sum.nodes_total), (66, 2, 3));
     }
 
     #[test]

@@ -50,6 +50,33 @@ async fn a_missing_image_is_pulled_once_for_all_who_wait() {
 }
 
 #[tokio::test]
+async fn first_start_does_not_wait_until_nodes_have_the_image() {
+    let mut yard = Yard::new().await;
+    let present = yard.fake.add_image("echo:1");
+    yard.fake.hand_remove_image(&present);
+    let offered = yard.fake.offer_image("echo:1");
+    let alice = yard.create_user("alice").await;
+    assert_eq!(reason(yard.settled(&alice).await), Reason::Running);
+    assert_eq!(yard.fake.calls().of(Verb::Pull), 0);
+    assert_eq!(container(&yard).image_id, offered);
+}
+
+#[tokio::test]
+async fn registry_that_does_not_answer_is_no_missing_image() {
+    let away = || EngineError::RegistryFailed("the registry can't be reached".to_owned());
+    let mut yard = Yard::new().await;
+    yard.fake.fail_next(Verb::Image, 50, away);
+    yard.fake.fail_next(Verb::Pull, 1, away);
+    let alice = yard.create_user("alice").await;
+    assert_eq!(
+        settle_with_pulls(&mut yard, &alice).await,
+        Reason::ImagePullFailed
+    );
+    yard.fake.clear_faults();
+    assert_eq!(reason(yard.settled(&alice).await), Reason::Running);
+}
+
+#[tokio::test]
 async fn never_means_never() {
     let mut yard = Yard::new().await;
     yard.configure("image.pull_policy", json!("never")).await;

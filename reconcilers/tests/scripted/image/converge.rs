@@ -75,6 +75,25 @@ async fn a_policy_against_pulling_does_not_stop_one_that_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn answered_request_is_unknown_while_its_registry_is_away() {
+    let away = || EngineError::RegistryFailed("the registry can't be reached".to_owned());
+    let mut yard = Yard::new();
+    yard.fake.publish_image("agent:1");
+    // Before it is answered, the pull tells what is so.
+    yard.fake.fail_next(Verb::Image, 1, away);
+    let uid = yard.request(AGENT, "t1");
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Converged);
+    let pulls = yard.fake.calls().of(Verb::Pull);
+    yard.fake.fail_next(Verb::Image, 1, away);
+    let pass = yard.pass(&uid).await.unwrap().unwrap();
+    let told = pass.condition.unwrap();
+    assert_eq!(told.status, ConditionStatus::Unknown, "{told:?}");
+    assert!(told.message.contains("can't be reached"), "{told:?}");
+    assert_eq!(yard.fake.calls().of(Verb::Pull), pulls);
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Converged);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wanted_image_that_somebody_removed_is_pulled_again() {
     let mut yard = Yard::new();
     let image = yard.fake.publish_image("agent:1");

@@ -59,6 +59,52 @@ async fn a_migration_pulls_what_is_missing_and_with_always_also_what_is_there() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn image_that_no_node_has_is_pulled_before_a_move() {
+    let mut yard = of_kind(RolloutKind::Migrate).await;
+    let newest = yard.fake.offer_image(NEW);
+    assert_eq!(yard.settled().await.status, ConditionStatus::True);
+    assert_eq!(pulls(&yard), 1);
+    assert_eq!(yard.images(), vec![Some(newest); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn image_that_no_node_has_is_nothing_to_fall_back_to() {
+    let mut yard = of_kind(RolloutKind::Migrate).await;
+    yard.fake.offer_image(NEW);
+    yard.fake.fail_next(Verb::Pull, 1, || {
+        EngineError::PullFailed("no such host".to_owned())
+    });
+    let mut last = None;
+    for _ in 0..10 {
+        last = Some(yard.pass().await.unwrap().unwrap().1.reason);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(last, Some(Reason::ImagePullFailed));
+    assert_eq!(yard.state().await.0.facts.resolved_attempt, 0);
+    assert_eq!(yard.settled().await.status, ConditionStatus::True);
+    assert_eq!(pulls(&yard), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn registry_that_does_not_answer_is_asked_by_the_pull() {
+    let away = || EngineError::RegistryFailed("the registry can't be reached".to_owned());
+    let mut yard = of_kind(RolloutKind::Migrate).await;
+    let newest = yard.fake.offer_image(NEW);
+    yard.fake.fail_next(Verb::Image, 2, away);
+    yard.fake.fail_next(Verb::Pull, 1, away);
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        seen.push(yard.pass().await.unwrap().unwrap().1);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let last = seen.last().unwrap();
+    assert_eq!(last.reason, Reason::ImagePullFailed, "{seen:?}");
+    assert!(last.message.contains("can't be reached"), "{last:?}");
+    assert_eq!(yard.settled().await.status, ConditionStatus::True);
+    assert_eq!(yard.images(), vec![Some(newest); 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_pull_falls_back_to_what_is_there_and_says_so() {
     let mut yard = of_kind(RolloutKind::Upgrade).await;
     let local = yard.fake.add_image(NEW);

@@ -194,6 +194,23 @@ impl FakeEngine {
             id
         })
     }
+
+    /// The same for an engine of many machines: the registry has the image, and no machine does until it is pulled.
+    pub fn offer_image(&self, reference: &str) -> String {
+        let id = self.publish_image(reference);
+        self.change(|world| {
+            let offered = world
+                .registry
+                .values()
+                .find(|image| image.id == id)
+                .cloned();
+            if let Some(mut image) = offered {
+                image.is_local = false;
+                world.load(image);
+            }
+        });
+        id
+    }
 }
 
 /// Looking without being counted.

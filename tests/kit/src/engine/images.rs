@@ -70,6 +70,7 @@ impl World {
         }
         match self.images.get_mut(&image.id) {
             Some(known) => {
+                known.is_local |= image.is_local;
                 known.repo_tags.extend(image.repo_tags);
                 known.repo_digests.extend(image.repo_digests);
                 known.repo_tags.sort();

@@ -300,3 +300,30 @@ async fn an_answer_waits_until_the_image_is_gone_or_cannot_go() {
     let (answer, ()) = tokio::join!(yard.post(DELETE, "image=v1"), purged);
     assert_eq!(answer.is(200)["state"], "converged");
 }
+
+#[tokio::test]
+async fn engine_that_removes_no_image_only_withdraws_requests() {
+    let yard = nodes(&['1', '2']).await;
+    let why = "kubelets remove images";
+    for dry_run in ["", "&dry_run=1"] {
+        let refused = yard
+            .post(DELETE, &format!("image={}{dry_run}", id('1')))
+            .await;
+        let refused = refused.fails(409, "not_supported");
+        assert_eq!(refused["error"], why);
+    }
+    let mut tx = yard.world.db.begin().await.unwrap();
+    let name = format!("{OURS}:v1");
+    image::request_pull(&mut tx, &name, "t1", None, crate::testing::NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let preview = yard.post(DELETE, "image=v1&dry_run=1").await.is(200);
+    assert_eq!(
+        (&preview["image"], &preview["removal"]),
+        (&json!(name), &json!(why))
+    );
+    let taken = yard.post(DELETE, "image=v1&wait=0").await.is(202);
+    assert_eq!(taken["removal"], why);
+    assert_eq!(wanted(&yard, &name).await, Some(DesiredImage::Cancelled));
+}

@@ -248,3 +248,36 @@ async fn l38_tags_of_the_registry_come_newest_first_and_are_remembered() {
         ]
     );
 }
+
+#[tokio::test]
+async fn images_of_agents_bear_the_names_by_which_users_got_them() {
+    let yard = nodes(&['1', '2']).await;
+    yard.user("alice").await;
+    let tag = format!("{OURS}:v1");
+    give(&yard, "alice", &tag, Some(format!("{OURS}@{}", id('1')))).await;
+    let list = yard.get("/api/admin/images").await.is(200);
+    assert_eq!(list["note"], "images of agents");
+    assert_eq!(list["removal"], "kubelets remove images");
+    let images = list["images"].as_array().unwrap();
+    assert_eq!(images.len(), 2, "{list}");
+    let used = images
+        .iter()
+        .find(|image| image["id"] == "111111111111")
+        .unwrap();
+    assert_eq!(used["repo_tags"], json!([tag]));
+    assert_eq!(used["users"], json!(["alice"]));
+    assert_eq!(
+        (&used["size_str"], &used["created_str"]),
+        (&json!("unknown"), &json!("unknown"))
+    );
+    // It is found by the beginning of its digest and by the whole id.
+    for named in [
+        "111111111111".to_owned(),
+        id('1'),
+        format!("{OURS}@{}", id('1')),
+    ] {
+        let body = format!("image={named}&target=v2&dry_run=1");
+        let plan = yard.post("/api/admin/images/migrate", &body).await.is(200);
+        assert_eq!(plan["users"], json!(["alice"]), "{named}");
+    }
+}

@@ -16,7 +16,7 @@ use schema::rollout::{
 };
 use serde_json::Value;
 
-use crate::ports::{Images, LocalImage, PortError};
+use crate::ports::{ImageLimits, Images, LocalImage, PortError};
 use crate::routes::test_support::{Yard, yard};
 use crate::testing::NOW;
 
@@ -31,6 +31,35 @@ impl Images for Shelf {
     async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
         let away = || PortError::EngineUnavailable("no route".into());
         self.0.clone().ok_or_else(away)
+    }
+}
+
+/// An engine of many nodes, which knows images of agents only and removes none.
+struct Nodes(Vec<LocalImage>);
+
+#[async_trait]
+impl Images for Nodes {
+    fn limits(&self) -> ImageLimits {
+        ImageLimits {
+            inventory: Some("images of agents"),
+            removal: Some("kubelets remove images"),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// An image as such an engine knows it: by its digest.
+fn remote(digit: char) -> LocalImage {
+    let id = format!("{OURS}@{}", id(digit));
+    LocalImage {
+        repo_digests: vec![id.clone()],
+        id,
+        size: 0,
+        created_at: Timestamp::default(),
+        ..local(digit, &[], 0)
     }
 }
 
@@ -54,6 +83,15 @@ fn local(digit: char, tags: &[&str], age: i64) -> LocalImage {
 async fn stocked(images: Option<Vec<LocalImage>>) -> Yard {
     let mut yard = yard().await;
     yard.deps().images = Arc::new(Shelf(images));
+    configure(&yard, &[("image.name", OURS.into())]).await;
+    yard
+}
+
+/// A yard whose engine has many nodes, with these images of agents.
+async fn nodes(digits: &[char]) -> Yard {
+    let mut yard = yard().await;
+    let images = digits.iter().map(|digit| remote(*digit)).collect();
+    yard.deps().images = Arc::new(Nodes(images));
     configure(&yard, &[("image.name", OURS.into())]).await;
     yard
 }

@@ -65,6 +65,7 @@ fn log(said: Vec<Said>) -> Arc<PullLog> {
                     percent,
                     bytes: current,
                     bytes_total: 2_000_000,
+                    ..PullSum::default()
                 };
                 log.push(event, sum);
             }

@@ -46,6 +46,30 @@ fn pod_without_a_node_says_why(
 }
 
 #[rstest::rstest]
+#[case(
+    "pull access denied, repository does not exist or may require authorization",
+    true
+)]
+#[case("unexpected status from HEAD request: 401 Unauthorized", true)]
+#[case(
+    "failed to authorize: failed to fetch oauth token: 403 Forbidden",
+    true
+)]
+#[case("dial tcp 10.0.0.1:5000: connect: connection refused", false)]
+fn registry_that_lets_no_node_in_names_the_pull_secrets(
+    #[case] words: &str,
+    #[case] is_told: bool,
+) {
+    let state = json!({ "waiting": { "reason": "ErrImagePull", "message": words } });
+    let Progress::Waiting(Some(waiting)) = progress(agent_status("Pending", state)) else {
+        panic!("it waits");
+    };
+    let remedy = "pods.overlay.spec.imagePullSecrets";
+    assert!(waiting.message.contains(words), "{waiting:?}");
+    assert_eq!(waiting.message.contains(remedy), is_told, "{waiting:?}");
+}
+
+#[rstest::rstest]
 #[case("ErrImagePull")]
 #[case("ImagePullBackOff")]
 #[case("InvalidImageName")]

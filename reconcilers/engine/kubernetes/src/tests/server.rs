@@ -23,7 +23,7 @@ use super::{settings, template_of};
 use crate::KubernetesEngine;
 use crate::client::{Cluster, patient};
 
-type Reply = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
+pub(super) type Reply = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 type Answer = BoxFuture<'static, Reply>;
 type Script = Arc<dyn Fn(&str, &str) -> Answer + Send + Sync>;
 
@@ -44,19 +44,19 @@ fn engine(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Kube
     KubernetesEngine::in_cluster(cluster, super::options(), "instance", Arc::new(SystemClock))
 }
 
-fn answer(status: u16, body: &Value) -> Reply {
+pub(super) fn answer(status: u16, body: &Value) -> Reply {
     let body = Full::new(Bytes::from(body.to_string()));
     let body = body.map_err(std::io::Error::other).boxed_unsync();
     Response::builder().status(status).body(body).unwrap()
 }
 
-fn failure(code: u16, reason: &str) -> Value {
+pub(super) fn failure(code: u16, reason: &str) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
     })
 }
 
-fn list(version: &str, token: &str, items: &[Value]) -> Value {
+pub(super) fn list(version: &str, token: &str, items: &[Value]) -> Value {
     json!({
         "kind": "List", "apiVersion": "v1",
         "metadata": { "resourceVersion": version, "continue": token }, "items": items,

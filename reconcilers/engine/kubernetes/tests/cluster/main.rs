@@ -8,6 +8,7 @@ mod contract;
 mod ends;
 mod exec;
 mod homes;
+mod images;
 mod isolation;
 mod outages;
 mod refusals;

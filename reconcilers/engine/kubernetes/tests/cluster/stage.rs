@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ContainerDetails, ContainerState, Containers};
+use engine::{ContainerDetails, ContainerState, Containers, Digests};
 use engine_kubernetes::{KubernetesEngine, Options};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 /// The sentence that tells how to get a cluster.
 const HOW: &str = "AGENTYARD_TEST_CLUSTER is not set: this test needs a real cluster. Name the STATE folder of one that is up and has \
-    the images of tests/cluster/echo-image and agentyard-image, and run the test inside its network namespace: \
+    the images of tests/cluster/echo-image and agentyard-image and the registry of tests/cluster/registry, and run the test inside its network namespace: \
     `ip netns exec $(cat STATE/netns) env AGENTYARD_TEST_CLUSTER=STATE cargo nextest run --profile long -p engine-kubernetes`";
 /// Image of the service, as Pods beside agents run it.
 const IMAGE: &str = "localhost/agentyard:test";
@@ -56,11 +56,20 @@ pub async fn stage() -> ClusterStage {
 
 /// A namespace in which this standard of Pod Security is enforced.
 pub async fn stage_with(standard: &str) -> ClusterStage {
-    stage_of(standard, json!({})).await
+    build(standard, json!({}), None).await
 }
 
 /// A namespace with these options besides; the service is this process, on the node.
 pub async fn stage_of(standard: &str, changes: Value) -> ClusterStage {
+    build(standard, changes, None).await
+}
+
+/// A namespace in which `restricted` is enforced, and references mean what `digests` says.
+pub async fn stage_of_registry(digests: Arc<dyn Digests>) -> ClusterStage {
+    build("restricted", json!({}), Some(digests)).await
+}
+
+async fn build(standard: &str, changes: Value, digests: Option<Arc<dyn Digests>>) -> ClusterStage {
     let path = admin_kubeconfig();
     let file = Kubeconfig::read_from(&path).unwrap();
     let config = Config::from_custom_kubeconfig(file.clone(), &KubeConfigOptions::default()).await;
@@ -112,7 +121,10 @@ pub async fn stage_of(standard: &str, changes: Value) -> ClusterStage {
     let options: Options = object(options);
     let clock = Arc::new(SystemClock);
     let engine = KubernetesEngine::new(options, &namespace, clock).await;
-    let engine = Arc::new(engine.unwrap());
+    let engine = Arc::new(match digests {
+        Some(digests) => engine.unwrap().with_registries(digests),
+        None => engine.unwrap(),
+    });
     let followed = Arc::clone(&engine);
     #[allow(clippy::disallowed_methods)]
     let following = tokio::spawn(async move { followed.follow().await });
