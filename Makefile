@@ -102,13 +102,14 @@ test-install: release deb
 	packaging/oci/build
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/follow-install
 
-# The chart with the image of this commit on a one-node Kubernetes, which AGENTYARD_TEST_CLUSTER names (tests/chart/on-cluster).
+# The chart with the image of this commit on a one-node Kubernetes, which AGENTYARD_TEST_CLUSTER names (tests/chart/cluster.sh): an
+# engine in the Pod, then agents as Pods.
 test-chart: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-chart: tools
 	@tests/chart/on-cluster --check
 	@$(MAKE) --no-print-directory release
 	packaging/oci/build
-	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image 1 && tests/chart/on-cluster
+	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image 1 && tests/chart/on-cluster && tests/chart/pods-on-cluster
 
 # `make run` in a fresh clone.
 test-fresh-clone: services-up

@@ -9,6 +9,7 @@ VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
 # The kinds of the chart, by group and version, with the names that addresses have.
 RESOURCES = {
     "v1": {
+        "ConfigMap": "configmaps",
         "PersistentVolumeClaim": "persistentvolumeclaims",
         "Pod": "pods",
         "Secret": "secrets",
@@ -17,6 +18,8 @@ RESOURCES = {
     },
     "apps/v1": {"Deployment": "deployments"},
     "networking.k8s.io/v1": {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"},
+    "policy/v1": {"PodDisruptionBudget": "poddisruptionbudgets"},
+    "rbac.authorization.k8s.io/v1": {"Role": "roles", "RoleBinding": "rolebindings"},
 }
 
 

@@ -50,13 +50,16 @@ def secrets(documents):
 
 
 def container(documents, name, known):
-    """Returns command and environment of a container of the Deployment as the kubelet starts it. `known`: values of Secrets."""
+    """Returns command and environment of a container of the Deployment as the kubelet starts it. `known`: values of Secrets. A field of
+    the Pod is its name in brackets."""
     deployment = next(document for document in documents if document["kind"] == "Deployment")
     containers = deployment["spec"]["template"]["spec"]["containers"]
     found = next(one for one in containers if one["name"] == name)
     environment = {}
     for variable in found.get("env", []):
-        if "valueFrom" in variable:
+        if "fieldRef" in variable.get("valueFrom", {}):
+            environment[variable["name"]] = f"({variable['valueFrom']['fieldRef']['fieldPath']})"
+        elif "valueFrom" in variable:
             reference = variable["valueFrom"]["secretKeyRef"]
             key = reference["name"], reference["key"]
             if key not in known:

@@ -1,11 +1,20 @@
-# Shared by tests/chart/on-cluster; sourced by bash, never run: a cluster of its own with a registry, volumes and PostgreSQL, and
-# the programs that the documents name.
+# Shared by tests/chart/on-cluster and tests/chart/pods-on-cluster; sourced by bash, never run: a cluster of its own with a registry,
+# volumes and PostgreSQL, and the programs that the documents name.
+#
+# AGENTYARD_TEST_CLUSTER names a folder with three programs:
+#   build.sh CACHE            makes what the others need; called each time
+#   up.sh CACHE STATE NETNS   starts the cluster, with its data in STATE, and prints the path of an administrator's kubeconfig;
+#                             in NETNS the node has the address 10.90.0.1, pulls from a registry at 10.90.0.1:5000 without TLS,
+#                             resolves names of Services, whose addresses are in 10.96.0.0/16, enforces NetworkPolicies, and has
+#                             the image localhost/busybox:1
+#   down.sh STATE             ends it
+# AGENTYARD_TEST_CLUSTER_CACHE is CACHE (default: target/cluster).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../services/lib.sh"
 need_root
 cluster=${AGENTYARD_TEST_CLUSTER:-}
 [ -n "$cluster" ] || fail "AGENTYARD_TEST_CLUSTER is not set: name a folder whose build.sh, up.sh and down.sh make, start and end a one-node
-Kubernetes; what they are given and print is written in tests/chart/on-cluster"
+Kubernetes; what they are given and print is written in tests/chart/cluster.sh"
 for program in skopeo mmdebstrap docker-registry jq; do command -v $program >/dev/null || fail "missing: $program (apt-get install $program)"; done
 [ "${1:-}" != --check ] || exit 0
 cache=${AGENTYARD_TEST_CLUSTER_CACHE:-$repository/target/cluster}
@@ -23,7 +32,7 @@ cleanup() {
   set +e
   if [ $status != 0 ]; then
     kubectl get pods,persistentvolumeclaims,events --all-namespaces >&2
-    kubectl --namespace agents logs deployment/agentyard --all-containers --tail 30 >&2
+    kubectl --namespace agents logs -l app.kubernetes.io/instance=agentyard --all-containers --prefix --tail 30 >&2
   fi
   kill "${jobs[@]}" 2>/dev/null
   [ ! -e "$work/postgres/postmaster.pid" ] || kill -QUIT "$(head -n 1 "$work/postgres/postmaster.pid")"
@@ -84,30 +93,36 @@ wait_for() {
 service() { kubectl --namespace agents exec deployment/agentyard -c service -- "$@"; }
 pod() { kubectl --namespace agents get pods -l app.kubernetes.io/component=service -o 'jsonpath={.items[*].metadata.uid}'; }
 
-# volume NAME NAMESPACE/CLAIM: a volume of the default class for this claim, empty unless it exists; in place of a provisioner.
+# volume NAME NAMESPACE/CLAIM [CLASS [MODE]]: a volume of this class (default: the default one) for this claim, empty unless it
+# exists; in place of a provisioner. It belongs to no user, as a new one does.
 volume() {
-  mkdir -p "$work/volumes/$1"
+  [ -d "$work/volumes/$1" ] || install -d -m 755 "$work/volumes/$1"
   kubectl apply -f - >/dev/null <<YAML
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: $1}
 spec:
-  storageClassName: standard
+  storageClassName: ${3:-standard}
   capacity: {storage: 100Gi}
-  accessModes: [ReadWriteOnce]
+  accessModes: [${4:-ReadWriteOnce}]
   hostPath: {path: $work/volumes/$1, type: Directory}
   claimRef: {namespace: ${2%/*}, name: ${2#*/}}
 YAML
 }
 
-# --- images: the engine is Debian's
-if [ ! -f "$engine" ]; then
-  say "chart: installing Debian's engine"
-  mmdebstrap --quiet --mode=root --variant=essential --include=docker.io,iptables,ca-certificates \
-    --aptopt='APT::Install-Recommends "false"' trixie "$engine.new.tar" "${MIRROR:-http://deb.debian.org/debian}"
-  mv "$engine.new.tar" "$engine"
-fi
-SOURCE_DATE_EPOCH=0 "$repository/packaging/oci/assemble" engine:1 1 "$work/engine" "$engine"
+# make_engine: an image of Debian's engine, as an OCI layout.
+make_engine() {
+  if [ ! -f "$engine" ]; then
+    say "chart: installing Debian's engine"
+    mmdebstrap --quiet --mode=root --variant=essential --include=docker.io,iptables,ca-certificates \
+      --aptopt='APT::Install-Recommends "false"' trixie "$engine.new.tar" "${MIRROR:-http://deb.debian.org/debian}"
+    mv "$engine.new.tar" "$engine"
+  fi
+  SOURCE_DATE_EPOCH=0 "$repository/packaging/oci/assemble" engine:1 1 "$work/engine" "$engine"
+  skopeo copy --quiet "oci:$work/engine:1" "docker://$registry/engine:1"
+  rm -r "$work/engine"
+}
+
 docker --host "$docker_host" save --output "$work/echo.tar" echo:1
 
 # --- the cluster, its registry and storage class
@@ -123,26 +138,33 @@ YAML
 $inside docker-registry serve "$work/registry.yml" >"$work/registry.log" 2>&1 &
 jobs+=($!)
 wait_for 20 curl --fail "http://$registry/v2/"
-skopeo copy --quiet "oci:$work/engine:1" "docker://$registry/engine:1"
 skopeo copy --quiet "docker-archive:$work/echo.tar" "docker://$registry/echo:1"
-rm -r "$work/engine" "$work/echo.tar"
+rm "$work/echo.tar"
 kubectl apply -f - >/dev/null <<YAML
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
 provisioner: kubernetes.io/no-provisioner
 YAML
-volume data agents/agentyard-data
-volume engine agents/agentyard-engine
+# What no document says: the test agent in place of PicoClaw.
 cat >"$work/values.yaml" <<YAML
-engine:
-  docker:
-    image: {repository: $registry/engine, tag: "1"}
-    extraArgs: ["--insecure-registry=$registry"]
-settings: {image.name: $registry/echo, image.tag: "1"}
+settings: {image.name: $registry/echo, image.tag: "1", image.registry_plain_http: ["$registry"]}
 networkPolicy: {metricsFrom: []}
-agents: {lanAccess: 10.96.7.7/32}
 YAML
+
+# follow_notes [PATTERN]: what the notes of the installation say, without lines that match.
+follow_notes() {
+  local line lines
+  lines=$(helm get notes agentyard --namespace agents | sed -n 's/^  //p' | grep -v "${1:-^$}")
+  while read -r line <&3; do run "$line" || fail "notes: $line"; done 3<<<"$lines"
+}
+
+# sign_in PASSWORD [CURL'S OPTION…]: as the first administrator.
+sign_in() {
+  local scheme=http
+  [ $# = 1 ] || scheme=https
+  curl --fail --output "$work/answer" "${@:2}" --data username=admin --data-urlencode "password=$1" $scheme://127.0.0.1:8080/api/login
+}
 
 # define_kind KIND: one of the Prometheus operator, without its schema.
 define_kind() {
@@ -164,11 +186,11 @@ YAML
   kubectl wait --for=condition=Established --timeout=30s "customresourcedefinition/${name}s.monitoring.coreos.com" >/dev/null
 }
 
-# empty NAME: a new volume in place of one whose claim is gone.
+# empty NAME [CLASS [MODE]]: a new volume in place of one whose claim is gone.
 empty() {
   kubectl delete persistentvolume "$1" >/dev/null
   rm -rf "$work/volumes/$1"
-  volume "$1" "agents/agentyard-$1"
+  volume "$1" "agents/agentyard-$1" "${@:2}"
 }
 
 # start_postgres: a server on the node, with an empty database.

@@ -129,3 +129,132 @@ key: {{ ternary .Values.database.existingSecret.key "database-url" (ne .Values.d
 {{- define "agentyard.dataDir" -}}
 /var/lib/agentyard/data
 {{- end }}
+
+{{- /* Access modes of a claim: (list . part). */}}
+{{- define "agentyard.accessModes" -}}
+{{- $root := index . 0 -}}
+{{- $part := index . 1 -}}
+{{- $usual := ternary "ReadWriteMany" "ReadWriteOnce" (and (eq $part "data") (eq $root.Values.engine.kind "kubernetes")) -}}
+{{ join "," (default (list $usual) (index $root.Values.persistence $part).accessModes) }}
+{{- end }}
+
+{{- /* Claims of the release that this engine and database need. */}}
+{{- define "agentyard.claims" -}}
+{{- $parts := list "data" -}}
+{{- if eq .Values.engine.kind "docker" -}}
+{{- $parts = append $parts "engine" -}}
+{{- else if eq .Values.database.type "sqlite" -}}
+{{- $parts = append $parts "database" -}}
+{{- end -}}
+{{ join "," $parts }}
+{{- end }}
+
+{{- define "agentyard.databaseDir" -}}
+/var/lib/agentyard-database
+{{- end }}
+
+{{- /* Whether replicas pass requests on to each other, so that there may be several: "true", or empty. */}}
+{{- define "agentyard.hasReplicas" -}}
+{{- if and (eq .Values.engine.kind "kubernetes") (eq .Values.database.type "postgresql") -}}
+true
+{{- end -}}
+{{- end }}
+
+{{- define "agentyard.agentServiceAccount" -}}
+{{- if .Values.agents.serviceAccount.create -}}
+{{ default (printf "%s-agent" (include "agentyard.fullname" .)) .Values.agents.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.agents.serviceAccount.name }}
+{{- end -}}
+{{- end }}
+
+{{- /* Labels of agents' Pods by which the service's policy selects them. A change replaces all agents. */}}
+{{- define "agentyard.agentSelector" -}}
+{{ include "agentyard.selector" . }}
+app.kubernetes.io/component: agent
+{{- end }}
+
+{{- /* The file of --engine-options. */}}
+{{- define "agentyard.engineOptions" -}}
+{{- $pod := .Values.agents.pod -}}
+{{- $labels := include "agentyard.map" (list .Values.commonLabels (default dict $pod.labels) (include "agentyard.agentSelector" . | fromYaml)) | fromYaml -}}
+{{- $metadata := dict "labels" $labels -}}
+{{- with $pod.annotations -}}
+{{- $_ := set $metadata "annotations" (include "agentyard.map" (list .) | fromYaml) -}}
+{{- end -}}
+{{- $spec := omit $pod "labels" "annotations" "imagePullSecrets" -}}
+{{- /* A container of the service's image runs before each agent. */ -}}
+{{- with concat (default list $pod.imagePullSecrets) .Values.imagePullSecrets | uniq -}}
+{{- $_ := set $spec "imagePullSecrets" . -}}
+{{- end -}}
+{{- $overlay := dict "metadata" $metadata -}}
+{{- with $spec -}}
+{{- $_ := set $overlay "spec" . -}}
+{{- end -}}
+{{- $network := dict
+  "managePolicies" .Values.agents.network.managePolicies
+  "serviceUrl" (printf "http://%s-agents.%s.svc:8081" (include "agentyard.fullname" .) .Release.Namespace)
+  "serviceLabels" (merge (dict "app.kubernetes.io/component" "service") (include "agentyard.selector" . | fromYaml))
+  "servicePort" 8081
+  "closeSeconds" (int .Values.agents.network.closeSeconds) -}}
+{{- with .Values.agents.network.nameServers -}}
+{{- $_ := set $network "nameServers" . -}}
+{{- end -}}
+{{- with .Values.agents.network.nameServerLabels -}}
+{{- $_ := set $network "nameServerLabels" . -}}
+{{- end -}}
+{{- with .Values.agents.network.closed -}}
+{{- $_ := set $network "closed" . -}}
+{{- end -}}
+{{- with .Values.agents.network.proxy -}}
+{{- $_ := set $network "proxy" . -}}
+{{- end -}}
+{{- $options := dict
+  "namespace" .Release.Namespace
+  "data" (dict "claim" (include "agentyard.claim" (list . "data")) "path" (base (include "agentyard.dataDir" .)))
+  "image" (include "agentyard.image" (list .Values.image .Chart.AppVersion) | trimAll "\"")
+  "program" "/usr/bin/agentyard"
+  "network" $network
+  "pods" (dict
+    "serviceAccount" (include "agentyard.agentServiceAccount" .)
+    "requestedPercent" (int .Values.agents.requestedPercent)
+    "overlay" $overlay) -}}
+{{ toYaml $options }}
+{{- end }}
+
+{{- /* Users of the Pod: ssh asks for the name of the service's. */}}
+{{- define "agentyard.passwd" -}}
+root:x:0:0:root:/root:/usr/sbin/nologin
+agentyard:x:{{ int .Values.engine.kubernetes.runAsUser }}:{{ int .Values.engine.kubernetes.runAsGroup }}:agentyard:/tmp:/usr/sbin/nologin
+{{- end }}
+
+{{- /* The Pod's security context: what the engine needs, under podSecurityContext. */}}
+{{- define "agentyard.podSecurityContext" -}}
+{{- $context := dict -}}
+{{- if eq .Values.engine.kind "kubernetes" -}}
+{{- with .Values.engine.kubernetes -}}
+{{- $context = dict "runAsNonRoot" true "runAsUser" (int .runAsUser) "runAsGroup" (int .runAsGroup) "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- if .fsGroup -}}
+{{- $_ := set $context "fsGroup" (int .runAsGroup) -}}
+{{- $_ := set $context "fsGroupChangePolicy" "OnRootMismatch" -}}
+{{- else -}}
+{{- /* Secrets belong to root's group then. */ -}}
+{{- $_ := set $context "supplementalGroups" (list 0) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $context = mergeOverwrite $context .Values.podSecurityContext -}}
+{{- with $context -}}
+{{ toYaml . }}
+{{- end -}}
+{{- end }}
+
+{{- /* What a container without privileges may do. */}}
+{{- define "agentyard.restricted" -}}
+runAsNonRoot: true
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+seccompProfile: {type: RuntimeDefault}
+capabilities:
+  drop: [ALL]
+{{- end }}

@@ -7,10 +7,7 @@
 {{- $problems = append $problems (printf "the name %s is no name of a Service (lower-case letters, digits and -, with a letter first); set fullnameOverride" $name) -}}
 {{- end -}}
 {{- if not $v.engine.kind -}}
-{{- $problems = append $problems "engine.kind is empty: choose what runs the agents, such as --set engine.kind=docker" -}}
-{{- end -}}
-{{- if eq $v.engine.kind "kubernetes" -}}
-{{- $problems = append $problems "engine.kind: kubernetes is not available yet; use docker" -}}
+{{- $problems = append $problems "engine.kind is empty: choose what runs the agents, with --set engine.kind=kubernetes or engine.kind=docker" -}}
 {{- end -}}
 {{- range list (lookup "apps/v1" "Deployment" .Release.Namespace $name) (lookup "v1" "PersistentVolumeClaim" .Release.Namespace (include "agentyard.claim" (list $ "data"))) -}}
 {{- $before := dig "metadata" "labels" "agentyard.io/engine" "" (default dict .) -}}
@@ -24,8 +21,11 @@
 {{- if and (gt (int $v.replicas) 1) (eq $v.database.type "sqlite") -}}
 {{- $problems = append $problems "replicas: several Pods cannot share a database of type sqlite; set it to 1, or use postgresql" -}}
 {{- end -}}
-{{- if and $v.agents.pod (eq $v.engine.kind "docker") -}}
-{{- $problems = append $problems "agents.pod: agents of engine.kind docker are no Pods; remove it" -}}
+{{- if eq $v.engine.kind "docker" -}}
+{{- $problems = concat $problems (splitList "\n" (include "agentyard.dockerProblems" .)) -}}
+{{- end -}}
+{{- if eq $v.engine.kind "kubernetes" -}}
+{{- $problems = concat $problems (splitList "\n" (include "agentyard.kubernetesProblems" .)) -}}
 {{- end -}}
 {{- if not $v.image.repository -}}
 {{- $problems = append $problems "image.repository is empty: push the service's image to a registry that your nodes reach, and name it here" -}}
@@ -60,23 +60,17 @@
 {{- if and $v.service.externalTrafficPolicy (eq $v.service.type "ClusterIP") -}}
 {{- $problems = append $problems "service.externalTrafficPolicy has no effect on a ClusterIP; remove it, or choose another service.type" -}}
 {{- end -}}
-{{- if and $v.persistence.data.existingClaim (eq $v.persistence.data.existingClaim $v.persistence.engine.existingClaim) -}}
-{{- $problems = append $problems "persistence: data and engine need two claims; name another one for engine" -}}
+{{- range $part := list "engine" "database" -}}
+{{- $claim := index $v.persistence $part -}}
+{{- if and $v.persistence.data.existingClaim (eq $v.persistence.data.existingClaim $claim.existingClaim) -}}
+{{- $problems = append $problems (printf "persistence: data and %s need two claims; name another one for %s" $part $part) -}}
+{{- end -}}
 {{- end -}}
 {{- if and $v.networkPolicy.egress.rules (not (and $v.networkPolicy.enabled $v.networkPolicy.egress.enabled)) -}}
 {{- $problems = append $problems "networkPolicy.egress.rules have no effect; set networkPolicy.enabled and networkPolicy.egress.enabled" -}}
 {{- end -}}
-{{- if and (lt (int $v.terminationGracePeriodSeconds) 30) (eq $v.engine.kind "docker") -}}
-{{- $problems = append $problems "terminationGracePeriodSeconds: service and engine take up to 25 s to stop; set at least 30" -}}
-{{- end -}}
-{{- if has (int $v.metrics.port) (list 8080 8081) -}}
-{{- $problems = append $problems "metrics.port: 8080 is the service's port and 8081 that of agents; choose another" -}}
-{{- end -}}
-{{- if has "ReadWriteOncePod" (concat $v.persistence.data.accessModes $v.persistence.engine.accessModes) -}}
-{{- $problems = append $problems "persistence: a claim of access mode ReadWriteOncePod cannot be mounted by the Pod of `helm test`; set accessModes to [ReadWriteOnce]" -}}
-{{- end -}}
-{{- if hasKey $v.podSecurityContext "fsGroup" -}}
-{{- $problems = append $problems "podSecurityContext.fsGroup would open the master key to a group, and the service refuses such a key; remove it" -}}
+{{- if has (int $v.metrics.port) (list 8080 8081 8082) -}}
+{{- $problems = append $problems "metrics.port: 8080 is the service's port, 8081 that of agents and 8082 that of replicas; choose another" -}}
 {{- end -}}
 {{- range $key, $value := $v.settings -}}
 {{- if and (kindIs "map" $value) (not (contains "." $key)) (not (has $key (list "agent" "security"))) -}}
@@ -93,9 +87,100 @@
 {{- end -}}
 {{- end -}}
 {{- range $v.extraEnv -}}
-{{- if regexMatch "^(AGENTYARD_(DATA_DIR|LISTEN|METRICS_LISTEN|DOCKER_HOST|ADAPTER|LOG_FORMAT|SET|DATABASE_URL|ADMIN_PASSWORD_FILE|TLS_CERT|TLS_KEY)|SECRET_SETTINGS)$" (default "" .name) -}}
+{{- if regexMatch "^(AGENTYARD_(DATA_DIR|LISTEN|METRICS_LISTEN|DOCKER_HOST|ENGINE|ENGINE_OPTIONS|AGENT_LISTEN|REPLICA_LISTEN|REPLICA_ADDRESS|POD_NAME|ADMIN_SOCKET|ADAPTER|LOG_FORMAT|SET|DATABASE_URL|ADMIN_PASSWORD_FILE|TLS_CERT|TLS_KEY)|SECRET_SETTINGS|POD_IP|HOME)$" (default "" .name) -}}
 {{- $problems = append $problems (printf "extraEnv: %s is set by another value of this chart; use that one" .name) -}}
 {{- end -}}
 {{- end -}}
-{{ join "\n" (uniq $problems) }}
+{{ join "\n" (compact $problems | uniq) }}
+{{- end }}
+
+{{- /* The same about values that an engine in the Pod has no use for. */}}
+{{- define "agentyard.dockerProblems" -}}
+{{- $v := .Values -}}
+{{- $problems := list -}}
+{{- if $v.agents.pod -}}
+{{- $problems = append $problems "agents.pod: agents of engine.kind docker are no Pods; remove it" -}}
+{{- end -}}
+{{- with $v.agents.network -}}
+{{- if or (not .managePolicies) .closed .nameServers .nameServerLabels .proxy -}}
+{{- $problems = append $problems "agents.network: agents of engine.kind docker share the service's Pod, and networkPolicy is for both; remove it" -}}
+{{- end -}}
+{{- end -}}
+{{- if not $v.agents.exec -}}
+{{- $problems = append $problems "agents.exec: the engine in the Pod has no such right to take away; remove it" -}}
+{{- end -}}
+{{- if or $v.persistence.database.existingClaim $v.persistence.database.storageClass -}}
+{{- $problems = append $problems "persistence.database: the database of engine.kind docker is on the data claim; remove it" -}}
+{{- end -}}
+{{- if lt (int $v.terminationGracePeriodSeconds) 30 -}}
+{{- $problems = append $problems "terminationGracePeriodSeconds: service and engine take up to 25 s to stop; set at least 30" -}}
+{{- end -}}
+{{- if has "ReadWriteOncePod" (concat $v.persistence.data.accessModes $v.persistence.engine.accessModes) -}}
+{{- $problems = append $problems "persistence: a claim of access mode ReadWriteOncePod cannot be mounted by the Pod of `helm test`; set accessModes to [ReadWriteOnce]" -}}
+{{- end -}}
+{{- if hasKey $v.podSecurityContext "fsGroup" -}}
+{{- $problems = append $problems "podSecurityContext.fsGroup would open the master key to a group, and the service refuses such a key; remove it" -}}
+{{- end -}}
+{{ join "\n" $problems }}
+{{- end }}
+
+{{- /* The same about values that do not go with agents as Pods. */}}
+{{- define "agentyard.kubernetesProblems" -}}
+{{- $v := .Values -}}
+{{- $problems := list -}}
+{{- with $v.engine.docker -}}
+{{- if or .storageDriver .extraArgs .extraEnv .image.digest -}}
+{{- $problems = append $problems "engine.docker: engine.kind kubernetes has no engine in the Pod; remove it" -}}
+{{- end -}}
+{{- end -}}
+{{- if or $v.persistence.engine.existingClaim $v.persistence.engine.storageClass -}}
+{{- $problems = append $problems "persistence.engine: engine.kind kubernetes has no engine in the Pod; remove it" -}}
+{{- end -}}
+{{- if and (eq $v.database.type "postgresql") (or $v.persistence.database.existingClaim $v.persistence.database.storageClass) -}}
+{{- $problems = append $problems "persistence.database is for a database of type sqlite; remove it" -}}
+{{- end -}}
+{{- $modes := $v.persistence.data.accessModes -}}
+{{- if and $modes (not (has "ReadWriteMany" $modes)) -}}
+{{- $problems = append $problems "persistence.data.accessModes: the service and agents on all nodes mount the data claim, so it must be [ReadWriteMany]; choose a storage class that has it, such as NFS or CephFS" -}}
+{{- end -}}
+{{- with $v.persistence.data.existingClaim -}}
+{{- $there := lookup "v1" "PersistentVolumeClaim" $.Release.Namespace . -}}
+{{- if and $there (not (has "ReadWriteMany" $there.spec.accessModes)) -}}
+{{- $problems = append $problems (printf "persistence.data.existingClaim: %s is %s, and the service and agents on all nodes mount it; name a claim of ReadWriteMany" . (join ", " $there.spec.accessModes)) -}}
+{{- end -}}
+{{- end -}}
+{{- $allowed := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "runtimeClassName" "priorityClassName" "imagePullSecrets" "annotations" "labels" -}}
+{{- range $key := keys $v.agents.pod | sortAlpha -}}
+{{- if not (has $key $allowed) -}}
+{{- $problems = append $problems (printf "agents.pod.%s: Agentyard sets it, or no agent may have it; remove it (there may be %s)" $key (join ", " $allowed)) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $_ := default dict $v.agents.pod.labels -}}
+{{- if regexMatch "^(agentyard\\.io|app\\.kubernetes\\.io)/" $key -}}
+{{- $problems = append $problems (printf "agents.pod.labels: policies select agents by %s; remove it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $_ := default dict $v.agents.pod.annotations -}}
+{{- if hasPrefix "agentyard.io/" $key -}}
+{{- $problems = append $problems (printf "agents.pod.annotations: %s is Agentyard's own; remove it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) -}}
+{{- $problems = append $problems "serviceAccount.name is empty: the service account default would get the service's rights, and Pods of others have it; name one, or set serviceAccount.create=true" -}}
+{{- end -}}
+{{- if eq (include "agentyard.serviceAccount" .) (include "agentyard.agentServiceAccount" .) -}}
+{{- $problems = append $problems "agents.serviceAccount: agents would have the rights of the service; name another one" -}}
+{{- end -}}
+{{- range $key := list "runAsUser" "runAsGroup" "runAsNonRoot" "fsGroup" -}}
+{{- if hasKey $v.podSecurityContext $key -}}
+{{- $problems = append $problems (printf "podSecurityContext.%s: engine.kubernetes has the user and the group of the service; remove it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (default "" $v.podSecurityContext.fsGroupChangePolicy) "Always" -}}
+{{- $problems = append $problems "podSecurityContext.fsGroupChangePolicy: Always would open the master key to a group at each start, and the service refuses such a key; remove it" -}}
+{{- end -}}
+{{- if and $v.networkPolicy.enabled $v.networkPolicy.egress.enabled (not $v.networkPolicy.egress.rules) -}}
+{{- $problems = append $problems "networkPolicy.egress closes the API server, which the service asks for everything; name it in networkPolicy.egress.rules" -}}
+{{- end -}}
+{{ join "\n" $problems }}
 {{- end }}

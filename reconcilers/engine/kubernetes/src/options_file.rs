@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn unknown_fields_are_named() {
         let text = format!(
-            "{LEAST}imgae: x\npods:\n  overlay:\n    spec:\n      nodeSelector: {{ a: b }}\n      nodeSelektor: {{}}\n"
+            "{LEAST}imgae: x\npods:\n  overlay:\n    spec:\n      nodeSelector: {{ a: b }}\n      nodeSelectors: {{}}\n"
         );
         let (options, unknown) = parse(&text).unwrap();
-        assert_eq!(unknown, ["imgae", "pods.overlay.spec.nodeSelektor"]);
+        assert_eq!(unknown, ["imgae", "pods.overlay.spec.nodeSelectors"]);
         let spec = options.pods.overlay.spec.unwrap();
         assert_eq!(spec.node_selector.unwrap()["a"], "b");
         assert_eq!(options.pods.requested_percent, 50);
