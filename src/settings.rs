@@ -347,17 +347,22 @@ const USUAL_FILE: Option<&str> = option_env!("AGENTYARD_SETTINGS_FILE");
 /// Returns the usual settings file unless the command line says where the data is, or this user may not read it: other users'
 /// commands go to remote servers.
 fn find_usual_file<'a>(common: &CommonArgs, usual: Option<&'a Path>) -> Option<&'a Path> {
-    let has_place = common.data_dir.is_some() || common.admin_socket.is_some();
-    usual.filter(|path| !has_place && std::fs::File::open(path).is_ok())
+    usual.filter(|path| !has_place(common) && std::fs::File::open(path).is_ok())
 }
 
-/// Returns the usual settings file if it is there and this user may not read it.
-pub fn hidden_usual_file() -> Option<&'static Path> {
+/// Returns true if the command line says where the data or the socket is.
+fn has_place(common: &CommonArgs) -> bool {
+    common.data_dir.is_some() || common.admin_socket.is_some()
+}
+
+/// Returns the usual settings file if it is there, this user may not read it, and the command line names no place itself.
+pub fn hidden_usual_file(common: &CommonArgs) -> Option<&'static Path> {
     let denied = |path: &&Path| {
         let opened = std::fs::File::open(path);
         opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
     };
-    USUAL_FILE.map(Path::new).filter(denied)
+    let usual = USUAL_FILE.map(Path::new);
+    usual.filter(|path| !has_place(common) && denied(path))
 }
 
 /// The settings file: its lines are the long flags.

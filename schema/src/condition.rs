@@ -164,7 +164,7 @@ reasons! {
     /// The image is being pulled.
     ImagePulling => AUTOMATIC, "Wait until the pull has finished.", "the pull is checked again";
     /// The image could not be pulled.
-    ImagePullFailed => MANUAL, "Check image.name, image.tag and the registry credentials; the pull is retried.",
+    ImagePullFailed => MANUAL, "Check image.name, image.tag and the registry credentials; the pull is retried. Users who exist keep the image of before: `agentyard rollout start IMAGE --all` gives them another.",
         "the pull is retried";
     /// A pull that an administrator requested has failed.
     PullFailed => MANUAL, "Correct what the message names, then request the pull again with `agentyard image pull IMAGE`; `agentyard image delete IMAGE` withdraws the request.",

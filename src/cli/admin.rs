@@ -209,7 +209,7 @@ impl Server {
                 remote.shown()
             ));
         }
-        if let Some(file) = crate::settings::hidden_usual_file() {
+        if let Some(file) = self.hidden_settings {
             return Failure::Failed(format!(
                 "permission denied: the settings file {} of this machine's server is not for this user; run the command with sudo, or sign in with `agentyard login URL`",
                 file.display()

@@ -69,7 +69,7 @@ fn ours(data_dir: &Path) -> Result {
             archive.display()
         )),
         ErrorKind::PermissionDenied => Failure::Failed(format!(
-            "{}: permission denied; run this command as the user that runs the server",
+            "{}: permission denied; run this command with sudo, as the user that runs the server",
             archive.display()
         )),
         _ => Failure::Failed(format!("{}: {error}", archive.display())),

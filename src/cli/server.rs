@@ -1,6 +1,6 @@
 //! The server that a command talks to, and how to address it again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::context::Remote;
 use super::{Result, failed};
@@ -15,6 +15,8 @@ pub struct Server {
     pub(super) client: reqwest::Client,
     /// How a command line must begin to reach the same server: for commands that are suggested.
     pub command: String,
+    /// The usual settings file, which this user may not read.
+    pub(super) hidden_settings: Option<&'static Path>,
 }
 
 impl Server {
@@ -30,6 +32,7 @@ impl Server {
             || flag("AGENTYARD_DATA_DIR", common.data_dir.is_some())
             || flag("AGENTYARD_CONFIG", common.config.is_some());
         let mut server = Self::new(&settings)?;
+        server.hidden_settings = crate::settings::hidden_usual_file(common);
         if by_flag {
             let socket = quoted(&server.socket.display().to_string());
             server.command += &format!(" --admin-socket {socket}");
@@ -47,6 +50,7 @@ impl Server {
             client: remote.client()?,
             remote: Some(remote),
             command,
+            hidden_settings: None,
         })
     }
 
@@ -70,6 +74,7 @@ impl Server {
             remote: None,
             client,
             command: "agentyard".to_owned(),
+            hidden_settings: None,
         })
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::ports::Space;
-use rustix::fs::statvfs;
+use rustix::fs::{StatVfs, statvfs};
 
 const MB: u64 = 1_000_000;
 
@@ -45,7 +45,7 @@ impl Gauge {
         let spaces = self.places.iter().map(|place| {
             let found = statvfs(place).ok()?;
             Some(Space {
-                total: found.f_blocks.saturating_mul(found.f_frsize),
+                total: usable_blocks(&found).saturating_mul(found.f_frsize),
                 free: found.f_bavail.saturating_mul(found.f_frsize),
             })
         });
@@ -65,6 +65,12 @@ impl Gauge {
     pub fn shortage(&self) -> Option<String> {
         self.low().clone()
     }
+}
+
+/// Blocks that are in use or free for this process: those reserved for others do not count, as in `df`.
+fn usable_blocks(found: &StatVfs) -> u64 {
+    let reserved = found.f_bfree.saturating_sub(found.f_bavail);
+    found.f_blocks.saturating_sub(reserved)
 }
 
 /// Low below 5 % or 200 MB; not any more from 6 % and 240 MB on.

@@ -15,6 +15,8 @@
 )]
 
 mod burst;
+#[cfg(feature = "kubernetes")]
+mod cluster;
 mod converge;
 mod directory;
 mod files;
@@ -77,6 +79,15 @@ fn main() {
     }
     if chosen("mcp") {
         runtime.block_on(mcp::run());
+    }
+    #[cfg(feature = "kubernetes")]
+    if chosen("cluster") {
+        runtime.block_on(cluster::run());
+    }
+    #[cfg(feature = "kubernetes")]
+    if wanted.as_deref() == Some(cluster::WORD) {
+        let place = std::env::args().next_back().unwrap();
+        runtime.block_on(cluster::serve(place.as_ref()));
     }
     if wanted.as_deref() == Some(mcp::bare::WORD) {
         runtime.block_on(mcp::bare::serve());

@@ -1,6 +1,8 @@
 //! Six broken users on the real engine: for each it is told what is wrong, since when, what is tried
 //! next and how to force it, and a retry works once it is mended.
 
+use schema::db::{Backend, Db};
+use schema::ids::Uid;
 use serde_json::Value;
 
 use crate::support::client::ready;
@@ -243,9 +245,21 @@ async fn engine_user_with_limits_that_the_engine_refuses_is_told_and_retried() {
     let before = engine.the_running("lea").id;
     let form = [("username", "lea"), ("cpu_limit", "1000"), ("wait", "40")];
     let limits = admin.post("/api/admin/container/limits", &form).await;
-    let failed = limits.expect(422);
-    assert_eq!(failed["reason"], "InvalidSettings", "{failed}");
+    let refused = limits.expect(400);
+    assert_eq!(refused["field"], "cpu_limit", "{refused}");
 
+    // The engine moved to a smaller host: its own refusal comes later.
+    let backend = Backend::Sqlite(stage.data().join("agentyard.db"));
+    let db = Db::open(backend).await.unwrap();
+    let object = admin.object("container/lea").await;
+    let uid: Uid = serde_json::from_value(object["uid"].clone()).unwrap();
+    let mut tx = db.begin().await.unwrap();
+    schema::container::set_limits(&mut tx, &uid, Some(1000.0), None, None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
+    admin.retry("container/lea").await;
     let body = told(&admin, "container/lea", "InvalidSettings").await;
     is_planned(&admin, "container/lea").await;
     assert!(body["problem"].as_str().unwrap().contains("CPUs"), "{body}");

@@ -26,7 +26,7 @@ const LAST_WORDS: &str = r#"grep -o 'token=[^"]*' "$HOME/.agent/config.json" | t
 
 /// Puts images on the engine that differ from `echo:2` in that they obey [`REFUSAL`].
 pub(crate) fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
-    if engine.has_made_images() {
+    if engine.is_cluster() {
         return;
     }
     for tag in tags {
@@ -55,7 +55,7 @@ fn reference(tag: &str) -> String {
 
 fn image_id(engine: &Engine, tag: &str) -> String {
     let reference = format!("echo:{tag}");
-    match engine.has_made_images() {
+    match engine.is_cluster() {
         // References stand for themselves while nothing is pulled.
         true => format!("docker.io/library/{reference}"),
         false => engine.docker(&["image", "inspect", "-f", "{{.Id}}", &reference]),

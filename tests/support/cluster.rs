@@ -239,7 +239,7 @@ impl Cluster {
             ["stop", name] => self.ask(&["delete", "pod", &self.pod_of(name)?, "--wait=false"]),
             ["kill", name] => {
                 let pod = self.pod_of(name)?;
-                let kill = "kill -KILL $(pidof echo-agent || pidof sh)";
+                let kill = "kill -KILL $(pidof picoclaw echo-agent)";
                 self.ask(&["exec", &pod, "-c", "agent", "--", "sh", "-c", kill])
                     .or(Some(String::new()))
             }

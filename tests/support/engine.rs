@@ -138,8 +138,8 @@ impl Engine {
         output.status.success().then_some(text)
     }
 
-    /// Returns true where images are imported beforehand (`tests/services/cluster-images`), and none is made by a test.
-    pub fn has_made_images(&self) -> bool {
+    /// Returns true for a cluster: images are imported beforehand (`tests/services/cluster-images`), and starts take seconds.
+    pub fn is_cluster(&self) -> bool {
         self.cluster.is_some()
     }
 

@@ -354,7 +354,11 @@ mod tests {
                 containers: 3,
                 ..wanted.clone()
             };
-            assert_eq!(plan(&snapshot).actions, [mend.clone()], "{state:?}");
+            assert_eq!(
+                plan(&snapshot).actions,
+                std::slice::from_ref(&mend),
+                "{state:?}"
+            );
         }
     }
 

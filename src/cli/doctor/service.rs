@@ -198,7 +198,9 @@ pub(super) fn host_access(service: Option<&Service>) -> Finding {
             "open" => {
                 Finding::ok("open: agents reach all services of the host (container.host_access)")
             }
-            _ => Finding::ok(format!("{wanted}: no agent runs that needs rules")),
+            _ => Finding::ok(format!(
+                "{wanted}: rules are made before an agent needs them"
+            )),
         };
     };
     let (message, remedy) = (text(found, "message"), text(found, "remedy"));

@@ -7,6 +7,7 @@
 #![allow(missing_docs, async_fn_in_trait)]
 
 pub mod adapter;
+pub mod cluster;
 #[macro_use]
 pub mod contract;
 mod data_dir;

@@ -195,7 +195,8 @@ impl Cache {
         let _ = tokio::time::timeout(limit, waiting).await;
     }
 
-    /// Takes over all objects of a kind, in place of what was known of it.
+    /// Takes over all objects of a kind, in place of what was known of it. The first time nothing was known, so nothing has changed:
+    /// readers wait for that listing itself.
     pub(crate) fn replace(&self, kind: Kind, objects: Vec<Object>, revision: u64, now: Timestamp) {
         let mut world = self.world();
         let known: Vec<String> = match kind {
@@ -206,8 +207,12 @@ impl Cache {
         for gone in known.iter().filter(|key| !listed.contains(*key)) {
             self.forget(&mut world, kind, gone, now);
         }
+        let is_first = world.heard[kind as usize].is_none();
         for object in objects {
-            self.put(&mut world, object, now);
+            let changes = self.put(&mut world, object, now);
+            if !is_first {
+                self.tell(changes);
+            }
         }
         self.hear(&mut world, kind, revision);
     }
@@ -215,7 +220,8 @@ impl Cache {
     /// Takes over one object.
     pub(crate) fn update(&self, kind: Kind, object: Object, revision: u64, now: Timestamp) {
         let mut world = self.world();
-        self.put(&mut world, object, now);
+        let changes = self.put(&mut world, object, now);
+        self.tell(changes);
         self.hear(&mut world, kind, revision);
     }
 
@@ -249,7 +255,7 @@ impl Cache {
         self.turns.send_modify(|turn| *turn = turn.wrapping_add(1));
     }
 
-    fn put(&self, world: &mut World, object: Object, now: Timestamp) {
+    fn put(&self, world: &mut World, object: Object, now: Timestamp) -> Vec<Change> {
         let template = object.key().to_owned();
         let before = world.container(&template, now);
         let known = world.templates.get(&template).cloned();
@@ -268,7 +274,7 @@ impl Cache {
             (Some(before), Some(after)) => is_revised(&before, after),
             _ => false,
         };
-        self.tell(before.as_ref(), after.as_ref(), revised);
+        changes(before.as_ref(), after.as_ref(), revised)
     }
 
     fn forget(&self, world: &mut World, kind: Kind, template: &str, now: Timestamp) {
@@ -278,23 +284,13 @@ impl Cache {
             Kind::Pods => drop(world.pods.remove(template)),
         }
         let after = world.container(template, now);
-        self.tell(before.as_ref(), after.as_ref(), false);
+        self.tell(changes(before.as_ref(), after.as_ref(), false));
     }
 
-    fn tell(&self, before: Option<&Container>, after: Option<&Container>, revised: bool) {
-        let Some(container) = after.or(before) else {
-            return;
-        };
-        let label = |key: &str| container.labels.get(key).cloned().unwrap_or_default();
-        for action in actions(before, after, revised) {
-            // Without a reader there is nobody to tell.
-            let _ = self.changes.send(Change {
-                owner: label(LABEL_OWNER),
-                event: EngineEvent {
-                    uid: label(LABEL_UID),
-                    action: action.to_owned(),
-                },
-            });
+    fn tell(&self, changes: Vec<Change>) {
+        for change in changes {
+            // Without a reader nothing is sent.
+            let _ = self.changes.send(change);
         }
     }
 
@@ -334,6 +330,24 @@ fn is_revised(before: &Template, after: &Template) -> bool {
             &before.last_run,
             before.removing,
         ) == (&after.name, &after.started, &after.last_run, after.removing)
+}
+
+/// Changes from one state of a container to another.
+fn changes(before: Option<&Container>, after: Option<&Container>, revised: bool) -> Vec<Change> {
+    let Some(container) = after.or(before) else {
+        return Vec::new();
+    };
+    let label = |key: &str| container.labels.get(key).cloned().unwrap_or_default();
+    let changes = actions(before, after, revised)
+        .into_iter()
+        .map(|action| Change {
+            owner: label(LABEL_OWNER),
+            event: EngineEvent {
+                uid: label(LABEL_UID),
+                action: action.to_owned(),
+            },
+        });
+    changes.collect()
 }
 
 /// Words for what became of a container, in order.

@@ -166,10 +166,11 @@ impl KubernetesEngine {
             }
         };
         tokio::join!(
-            watch::follow(templates, self),
-            watch::follow(pods, self),
-            note,
-            self.remove_pullers_called_off(),
+            // On the heap: they hold whole objects.
+            Box::pin(watch::follow(templates, self)),
+            Box::pin(watch::follow(pods, self)),
+            Box::pin(note),
+            Box::pin(self.remove_pullers_called_off()),
         );
     }
 }

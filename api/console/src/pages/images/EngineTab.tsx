@@ -42,6 +42,7 @@ export function EngineTab(): ReactNode {
         onRetry={() => void refetch()}
         empty={<EmptyState title={t('images.none')} text={t('images.none.text')} />}
       />
+      {typeof data?.note === 'string' && <p className="dim">{data.note}</p>}
       {doomed && <DeleteImage doomed={doomed} onClose={() => setDoomed(undefined)} />}
     </>
   );

@@ -11,6 +11,9 @@ import { ImageMenu } from './ImageMenu';
 import styles from './images.module.css';
 import type { Doomed } from './removal';
 
+/** In place of what an engine of many nodes does not know. */
+const UNKNOWN = <span className="dim">–</span>;
+
 /** Columns of the images on the engine. */
 export function useImageColumns(onDelete: (doomed: Doomed) => void): Column<ImageRow>[] {
   const t = useT();
@@ -48,9 +51,14 @@ export function useImageColumns(onDelete: (doomed: Doomed) => void): Column<Imag
         header: t('objects.size'),
         numeric: true,
         drop: 1,
-        cell: ({ size }) => <Bytes value={size} />,
+        cell: ({ size }) => (size > 0 ? <Bytes value={size} /> : UNKNOWN),
       },
-      { id: 'built', header: t('images.built'), drop: 2, cell: ({ created }) => <Time at={created} /> },
+      {
+        id: 'built',
+        header: t('images.built'),
+        drop: 2,
+        cell: ({ created }) => (Date.parse(created) > 0 ? <Time at={created} /> : UNKNOWN),
+      },
       { id: 'id', header: t('images.id'), drop: 3, short: true, cell: ({ id }) => <code>{id}</code> },
       {
         id: 'actions',

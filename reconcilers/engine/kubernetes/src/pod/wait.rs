@@ -1,6 +1,8 @@
 //! The wait for the cluster's policies, which are in force only a moment after a Pod has begun.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::is_reached;
 

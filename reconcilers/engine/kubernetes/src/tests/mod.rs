@@ -3,6 +3,7 @@
 mod cache;
 mod causes;
 mod closed;
+mod double;
 mod failures;
 mod images;
 mod policies;

@@ -64,7 +64,7 @@ fn running_agent_has_address_and_start() {
         Some("10.0.0.9")
     );
     assert_eq!(seen.started_at, Some(time("2026-01-01T00:01:02Z")));
-    assert_eq!((seen.container.ready, seen.exit_code), (None, None));
+    assert_eq!((seen.container.ready, seen.exit_code), (Some(false), None));
 }
 
 #[test]

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use engine::{ContainerState, Containers, EngineError, LABEL_OWNER};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use k8s_openapi::api::rbac::v1::Role;
 use kit::contract::engine::Stage;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::stage::{labels, stage};
@@ -59,6 +62,59 @@ async fn used_up_quota_is_told_and_the_container_stays_as_it_was() {
         ContainerState::Created
     );
     stage.strike().await;
+}
+
+#[tokio::test]
+async fn admission_policy_refuses_in_its_own_words() {
+    let stage = stage().await;
+    let id = stage.create("policy", "u1").await;
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": { "name": stage.namespace },
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
+            }]},
+            "validations": [{
+                "expression": "has(object.metadata.labels) && 'cost-centre' in object.metadata.labels",
+                "message": "every Pod names its cost centre",
+            }],
+        },
+    }))
+    .unwrap();
+    let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
+        "metadata": { "name": stage.namespace },
+        "spec": {
+            "policyName": stage.namespace, "validationActions": ["Deny"],
+            "matchResources": { "namespaceSelector": { "matchLabels": {
+                "kubernetes.io/metadata.name": stage.namespace,
+            }}},
+        },
+    }))
+    .unwrap();
+    let post = PostParams::default();
+    stage.cluster_api().create(&post, &policy).await.unwrap();
+    stage.cluster_api().create(&post, &binding).await.unwrap();
+    stage
+        .wait_for("the policy is in force", async || {
+            match stage.engine.start(&id).await {
+                Ok(()) => {
+                    stage.engine.stop(&id, Duration::ZERO).await.unwrap();
+                    false
+                }
+                Err(EngineError::Refused(why)) => why.contains("every Pod names its cost centre"),
+                Err(error) => panic!("{error:?}"),
+            }
+        })
+        .await;
+    assert!(stage.pods().await.is_empty());
+    let name = stage.namespace.clone();
+    let policies = stage.cluster_api::<ValidatingAdmissionPolicy>();
+    let bindings = stage.cluster_api::<ValidatingAdmissionPolicyBinding>();
+    stage.strike().await;
+    let delete = DeleteParams::default();
+    bindings.delete(&name, &delete).await.unwrap();
+    policies.delete(&name, &delete).await.unwrap();
 }
 
 #[tokio::test]

@@ -216,6 +216,15 @@ impl ClusterStage {
         Api::namespaced(self.admin.clone(), &self.namespace)
     }
 
+    /// Objects of the whole cluster, as an administrator.
+    pub fn cluster_api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::ClusterResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::all(self.admin.clone())
+    }
+
     /// Changes the template of a container by hand.
     pub async fn patch_template(&self, name: &str, patch: Value) {
         let details = self.see(name).await;
