@@ -33,8 +33,12 @@ impl Talk {
             "defaults": {"model": "fake"},
             "models": [{"name": "fake", "model": "fake", "api_base": self.models.address(), "streaming": true}],
         });
-        self.stage
-            .serve_with(&self.engine, "chat")
+        let launch = self.stage.serve_with(&self.engine, "chat");
+        let launch = match self.engine.is_cluster() {
+            true => launch.set("container.lan_access", crate::support::cluster::BESIDE),
+            false => launch,
+        };
+        launch
             .args(&["--adapter", "echo"])
             .set("container.host_access", "open")
             .set("agent", &agent.to_string())

@@ -22,6 +22,9 @@ pub const USER: u32 = 1000;
 const NODE: &str = "10.90.0.1";
 const ROLE: &str = include_str!("../../reconcilers/engine/kubernetes/tests/cluster/role.yaml");
 
+/// An address of the node besides, which agents reach when a test lets them: what tests serve to agents is there.
+pub const BESIDE: &str = "10.91.0.1";
+
 /// Returns true if the tests are to run on the cluster.
 pub fn is_wanted() -> bool {
     match std::env::var("AGENTYARD_TEST_ENGINE").as_deref() {
@@ -51,6 +54,9 @@ impl Cluster {
             port: free.local_addr().unwrap().port(),
             options: OnceLock::new(),
         };
+        let mut address = Command::new("ip");
+        address.args(["address", "replace", &format!("{BESIDE}/32"), "dev", "lo"]);
+        assert!(address.status().unwrap().success());
         let labels = json!({ "pod-security.kubernetes.io/enforce": "restricted" });
         let account = |name: &str| json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } });
         cluster.apply(&[

@@ -197,6 +197,10 @@ impl Models {
 
     /// Its address as agents reach it.
     pub fn address(&self) -> String {
-        format!("http://10.88.0.1:{}/v1", self.port)
+        let host = match super::cluster::is_wanted() {
+            true => super::cluster::BESIDE,
+            false => "10.88.0.1",
+        };
+        format!("http://{host}:{}/v1", self.port)
     }
 }
