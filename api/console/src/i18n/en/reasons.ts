@@ -20,7 +20,10 @@ export const reasons: ReasonTexts = {
     'The container engine cannot be reached',
     'Start the engine or correct its address, as engine/local says; everything goes on by itself then.',
   ],
-  EngineTooOld: ['The container engine is too old', 'Upgrade it to the version that the message names, or newer.'],
+  EngineTooOld: [
+    'The container engine is too old',
+    'Upgrade it to the version that the message names, or newer.',
+  ],
   DataDirMismatch: [
     'The engine sees another data directory',
     'Set --engine-data-dir to the path of the data directory on the engine’s host.',

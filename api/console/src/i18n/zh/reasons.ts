@@ -56,7 +56,10 @@ export const reasons: ReasonTexts = {
   HostKeyChanged: ['仓库主机的密钥已更改', '如确认无误，请保存仓库并忘记旧密钥，然后拉取。'],
   HomeConflict: ['用户的文件夹无法使用', '请在服务器上检查：它属于其他用户，或不是文件夹。'],
   HomeMissing: ['用户的文件夹尚未建立', '无需操作，会自动创建。'],
-  Unschedulable: ['没有机器能容纳该智能体', '请增加机器或释放其内存和处理器，或降低容器限制；有空间后会自动启动。'],
+  Unschedulable: [
+    '没有机器能容纳该智能体',
+    '请增加机器或释放其内存和处理器，或降低容器限制；有空间后会自动启动。',
+  ],
   VolumePending: ['用户的文件夹尚不能挂载', '请检查数据目录的卷及其存储类；会自动重试。'],
   Evicted: ['所在机器资源不足，智能体被移出', '会自动重启；如再次发生，请扩充机器或降低限制。'],
   NodeLost: ['所在机器没有响应', '请恢复该机器或将其从引擎中移除；在此之前不会启动第二个智能体。'],
@@ -71,7 +74,10 @@ export const reasons: ReasonTexts = {
     '智能体可以访问主机上的服务',
     '请在引擎主机上以 root 运行服务并安装 iptables，或设置 container.host_access=open 以接受。',
   ],
-  IsolationNotEnforced: ['智能体能访问不应访问的地址', '请使用会执行网络策略的网络插件；之后等待中的智能体会自动启动。'],
+  IsolationNotEnforced: [
+    '智能体能访问不应访问的地址',
+    '请使用会执行网络策略的网络插件；之后等待中的智能体会自动启动。',
+  ],
   InvalidSettings: ['引擎拒绝了容器设置', '请更正消息中指出的设置。'],
   QuotaExceeded: ['文件超出可用空间', '请删除文件，或提高 files.quota_mb 或 files.quota_files。'],
   QuotaNearlyUsed: ['文件空间即将用尽', '请删除文件，或提高 files.quota_mb 或 files.quota_files。'],
