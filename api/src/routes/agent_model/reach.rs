@@ -8,7 +8,7 @@ use schema::config::query::engine_uid;
 use schema::config::{Config, HostAccess, LanAccess, keys};
 use schema::error::DbError;
 use schema::kind::Kind;
-use schema::live::ModelHost;
+use schema::live::{ModelHost, Network};
 use schema::object;
 use schema::reader::Connection;
 use schema::zone::Zone;
@@ -39,7 +39,8 @@ impl Reach {
         let conditions = conditions.unwrap_or_default();
         let restricted = condition::find(&conditions, ConditionType::HostRestricted);
         let is_open = restricted.is_some_and(|one| one.status == ConditionStatus::False);
-        let gateway = deps.engine.network().and_then(|network| network.gateway);
+        let network = deps.engine.network();
+        let lan_access = config.get(&keys::container::LAN_ACCESS);
         Ok(Self {
             host_access: match is_open {
                 true => HostAccess::Open,
@@ -47,9 +48,9 @@ impl Reach {
             },
             lan_access: match is_open {
                 true => LanAccess::Open,
-                false => config.get(&keys::container::LAN_ACCESS),
+                false => of_engine(lan_access, network.as_ref()),
             },
-            gateway: gateway.and_then(|ip| ip.parse().ok()),
+            gateway: network.and_then(|network| network.gateway?.parse().ok()),
         })
     }
 
@@ -107,6 +108,16 @@ impl Reach {
     }
 }
 
+/// An engine that isolates by policies opens no private network that is not named: its own networks are among them.
+fn of_engine(lan_access: LanAccess, network: Option<&Network>) -> LanAccess {
+    match network {
+        Some(network) if !network.policies.is_empty() && lan_access == LanAccess::Private => {
+            LanAccess::Only(Vec::new())
+        }
+        _ => lan_access,
+    }
+}
+
 fn zone(host: &ModelHost) -> Zone {
     Zone::from_address(host.ip)
 }
@@ -119,6 +130,28 @@ mod tests {
 
     const OWN: &str = "agents cannot reach services of this host (10.88.0.1): set container.host_access=open, or run the model on \
                        another machine";
+
+    #[test]
+    fn policies_open_no_private_network_that_is_not_named() {
+        let network = |policies: &str| Network {
+            id: String::new(),
+            name: String::new(),
+            driver: String::new(),
+            subnet: None,
+            gateway: None,
+            inter_container_traffic: false,
+            policies: policies.to_owned(),
+            labels: Default::default(),
+            containers: Vec::new(),
+        };
+        let found = |lan_access, policies| of_engine(lan_access, Some(&network(policies)));
+        assert_eq!(
+            found(LanAccess::Private, "digest"),
+            LanAccess::Only(Vec::new())
+        );
+        assert_eq!(found(LanAccess::Open, "digest"), LanAccess::Open);
+        assert_eq!(found(LanAccess::Private, ""), LanAccess::Private);
+    }
 
     fn warnings(host_access: &str, lan_access: &str, address: &str, ips: &[&str]) -> String {
         let reach = Reach {
