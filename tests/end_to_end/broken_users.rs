@@ -12,7 +12,7 @@ use crate::support::{Client, Engine, Service, Stage, eventually, seconds, until}
 /// No resync comes to the rescue: what is mended is found by the retry.
 async fn serve(stage: &Stage, engine: &Engine, tag: &str) -> Service {
     stage
-        .serve_with(&engine, tag)
+        .serve_with(engine, tag)
         .env("AGENTYARD_RESYNC", "1h")
         .start()
         .await

@@ -7,8 +7,9 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use schema::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::engine::{Happened, Seen};
@@ -261,12 +262,10 @@ impl Cluster {
 
     /// The clock of events, which has whole seconds: what happens after this call is not before what it returns.
     pub fn now(&self) -> String {
-        let since = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap();
-        let next = since.as_secs() + 1;
-        std::thread::sleep(Duration::from_secs(next) - since);
-        next.to_string()
+        let now = SystemClock.now();
+        let left = 1000 - now.as_millis().rem_euclid(1000);
+        std::thread::sleep(Duration::from_millis(u64::try_from(left).unwrap()));
+        (now.as_secs() + 1).to_string()
     }
 
     /// Templates made and agents started since a moment.
