@@ -184,7 +184,12 @@ fn every_failure_has_a_status_and_a_code() {
             Reason::EngineTooOld
             | Reason::DataDirMismatch
             | Reason::NetworkFull
-            | Reason::StorageFull => 503,
+            | Reason::StorageFull
+            | Reason::EngineForbidden
+            | Reason::EngineQuota
+            | Reason::Unschedulable
+            | Reason::VolumePending
+            | Reason::NodeLost => 503,
             Reason::Failed => 500,
             other => panic!("{other} needs a status"),
         };

@@ -43,6 +43,7 @@ mod verbs;
 mod watch;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use engine::{Digests, EngineFacts};
 use schema::clock::SharedClock;
@@ -82,6 +83,8 @@ pub struct KubernetesEngine {
     owner: String,
     images: Arc<ImageSource>,
     clock: SharedClock,
+    /// Agents may reach everything, so none waits until something is closed.
+    is_open: AtomicBool,
     metrics: stats::Metrics,
     ends: mpsc::Sender<Ended>,
     /// For [`follow`](Self::follow), one at a time.
@@ -141,6 +144,7 @@ impl KubernetesEngine {
             images: Arc::new(images),
             called_off: Mutex::new(called_off),
             clock,
+            is_open: AtomicBool::new(false),
             metrics: stats::Metrics::default(),
             ends,
             reported: Mutex::new(reported),

@@ -3,6 +3,7 @@
 //! The two policies of [`Policies`] are the agents' network. They are changed in place: a Pod never sees a moment without them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use engine::{
@@ -11,6 +12,7 @@ use engine::{
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use schema::config::LanAccess;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -169,6 +171,8 @@ impl AgentNetwork for KubernetesEngine {
     }
 
     fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
+        let is_open = wanted.isolation.lan_access == LanAccess::Open;
+        self.is_open.store(is_open, Ordering::Relaxed);
         !self.options.network.manage_policies
             || network.policies == self.policies(&wanted.isolation).digest()
     }

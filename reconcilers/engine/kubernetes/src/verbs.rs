@@ -3,6 +3,7 @@
 //! Two rules keep two agents of one user apart, also with two services that both believe to lead: all Pods of a user have one name,
 //! and every deletion names the uid of the Pod that it means. A Pod is never deleted without the confirmation of its node.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::{ContainerSettings, EngineError};
@@ -20,7 +21,7 @@ use super::objects::{END, exactly, is_ours, owner_of, pod_of};
 use super::reason::Progress;
 use super::run::{self, Run};
 use super::state::{PodState, Template, revision};
-use super::{KubernetesEngine, convert};
+use super::{KubernetesEngine, closed, convert};
 
 /// Templates of one request that are tried, for as long as the ones before have another name now.
 const ATTEMPTS: u32 = 8;
@@ -81,7 +82,10 @@ impl KubernetesEngine {
                 known.name
             )));
         }
-        let wanted = pod_of(&template, &id)?;
+        let mut wanted = pod_of(&template, &id)?;
+        if self.is_open.load(Ordering::Relaxed) {
+            closed::leave_out(&mut wanted);
+        }
         // The second turn is for a Pod that came between two calls.
         for _ in 0..2 {
             if let Some(pod) = self.user_pod(&template).await?

@@ -49,6 +49,13 @@ fn agents_pod_begins_with_a_wait_as_the_agent() {
 }
 
 #[test]
+fn pod_that_may_reach_everything_does_not_wait() {
+    let mut pod = super::pod(&template_of(&settings(), &[]), json!({}));
+    crate::closed::leave_out(&mut pod);
+    assert_eq!(pod.spec.unwrap().init_containers, Some(Vec::new()));
+}
+
+#[test]
 fn wait_that_is_turned_off_is_not_there() {
     let mut options = options();
     options.network.close_seconds = 0;
