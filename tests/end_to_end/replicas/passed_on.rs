@@ -323,6 +323,7 @@ async fn engine_postgres_replica_listener_answers_only_stamped_requests() {
         .find(|part| part.contains("http"))
         .unwrap();
     let address = address.split_whitespace().next().unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::new();
     for (path, status) in [("/replica", 401), ("/api/health", 404), ("/replica?a", 404)] {
         let answer = http.get(format!("{address}{path}")).send().await.unwrap();
