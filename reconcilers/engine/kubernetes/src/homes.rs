@@ -220,7 +220,7 @@ impl HomeMounts for KubernetesEngine {
 
     async fn open_image(&self, _image: &ImageHome) -> Result<String, EngineError> {
         Err(EngineError::Unsupported(
-            "the image's own home cannot be copied on Kubernetes; use an adapter whose seed_home is false, and let the image fill an              empty home itself",
+            "the image's own home cannot be copied on Kubernetes; use an adapter whose seed_home is false, and let the image fill an empty home itself",
         ))
     }
 
