@@ -50,6 +50,27 @@ pub(crate) fn leave_out(pod: &mut Pod) {
     }
 }
 
+/// Lets the container of a Pod be that of the service as it is now: a template may be older than the image that the service has.
+pub(crate) fn renew(pod: &mut Pod, options: &Options) {
+    if options.network.close_seconds == 0 {
+        leave_out(pod);
+        return;
+    }
+    let containers = pod
+        .spec
+        .as_mut()
+        .and_then(|spec| spec.init_containers.as_mut());
+    let own =
+        containers.and_then(|containers| containers.iter_mut().find(|one| one.name == CLOSED));
+    if let Some(own) = own
+        && let Some(now) = container(options, (None, None), None)
+    {
+        own.image = now.image;
+        own.command = now.command;
+        own.args = now.args;
+    }
+}
+
 /// The rights of a container of ours beside an agent.
 pub(crate) fn restricted((user, group): (Option<i64>, Option<i64>)) -> SecurityContext {
     SecurityContext {

@@ -163,7 +163,9 @@ pub(crate) fn state(pod: &Pod) -> State {
     let state = containers.next().and_then(|it| it.state.clone());
     let state = state.unwrap_or_default();
     let words = |text: Option<&String>| shorten(text.map_or("", String::as_str), MESSAGE_LIMIT);
-    if state.terminated.is_some() || state.running.is_some() {
+    // The node ends the containers of a Pod that it evicts or that is too slow, started or not.
+    let is_ended_by_node = status.reason.is_some();
+    if !is_ended_by_node && (state.terminated.is_some() || state.running.is_some()) {
         return State::Done;
     }
     let waiting = state.waiting.unwrap_or_default();

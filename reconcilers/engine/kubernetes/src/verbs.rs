@@ -85,6 +85,8 @@ impl KubernetesEngine {
         let mut wanted = pod_of(&template, &id)?;
         if self.is_open.load(Ordering::Relaxed) {
             closed::leave_out(&mut wanted);
+        } else {
+            closed::renew(&mut wanted, &self.options);
         }
         // The second turn is for a Pod that came between two calls.
         for _ in 0..2 {

@@ -56,6 +56,26 @@ fn pod_that_may_reach_everything_does_not_wait() {
 }
 
 #[test]
+fn pod_of_an_old_template_waits_with_the_image_of_now() {
+    let mut pod = super::pod(&template_of(&settings(), &[]), json!({}));
+    let mut options = options();
+    options.image = "registry.example.org/agentyard:2".to_owned();
+    options.network.close_seconds = 7;
+    crate::closed::renew(&mut pod, &options);
+    let first = pod.spec.clone().unwrap().init_containers.unwrap().remove(0);
+    assert_eq!(
+        first.image.as_deref(),
+        Some("registry.example.org/agentyard:2")
+    );
+    assert_eq!(first.args.unwrap()[3], "7");
+    let user = first.security_context.unwrap().run_as_user;
+    assert_eq!(user, Some(1000), "it is still the agent's");
+    options.network.close_seconds = 0;
+    crate::closed::renew(&mut pod, &options);
+    assert_eq!(pod.spec.unwrap().init_containers, Some(Vec::new()));
+}
+
+#[test]
 fn wait_that_is_turned_off_is_not_there() {
     let mut options = options();
     options.network.close_seconds = 0;

@@ -455,6 +455,13 @@ fn puller_has_what_the_overlay_says_and_no_rights() {
 #[case(container(json!({ "terminated": { "exitCode": 128 } })), State::Done)]
 #[case(json!({ "phase": "Failed", "reason": "DeadlineExceeded" }), State::TooSlow)]
 #[case(json!({ "phase": "Failed", "reason": "Evicted" }), State::Refused("Evicted".to_owned()))]
+#[case(
+    json!({ "phase": "Failed", "reason": "Evicted", "containerStatuses": [{
+        "name": "pull", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "terminated": { "exitCode": 137, "reason": "ContainerStatusUnknown" } },
+    }]}),
+    State::Refused("Evicted".to_owned())
+)]
 fn node_has_the_image_once_the_command_is_missing(#[case] status: Value, #[case] expected: State) {
     let resolved = Resolved::Fixed(id('a'));
     let pod = puller::pod(&resolved, "n1", ("i", "p", 0), &options().pods);
