@@ -77,6 +77,8 @@ struct World {
 /// See the [module](self).
 pub(crate) struct Cache {
     world: Mutex<World>,
+    /// Ends of runs that their templates do not tell of yet, by the uid of the template.
+    unnoted: Mutex<HashMap<String, Run>>,
     changes: broadcast::Sender<Change>,
     /// Rises with each change.
     turns: watch::Sender<u64>,
@@ -86,6 +88,7 @@ impl Default for Cache {
     fn default() -> Self {
         Self {
             world: Mutex::default(),
+            unnoted: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
             turns: watch::Sender::new(0),
         }
@@ -95,6 +98,25 @@ impl Default for Cache {
 impl Cache {
     fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unnoted(&self) -> MutexGuard<'_, HashMap<String, Run>> {
+        self.unnoted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the end of a run until its template tells of it.
+    pub(crate) fn keep_end(&self, template: &str, run: Run) {
+        self.unnoted().insert(template.to_owned(), run);
+    }
+
+    /// Drops what [`Cache::keep_end`] has kept.
+    pub(crate) fn drop_end(&self, template: &str) {
+        self.unnoted().remove(template);
+    }
+
+    /// The end of a template's last run, as far as the template does not tell of it yet.
+    pub(crate) fn kept_end(&self, template: &str) -> Option<Run> {
+        self.unnoted().get(template).cloned()
     }
 
     /// All containers; `None` while the watches have not listed everything, or have been silent for too long.

@@ -9,6 +9,7 @@ use engine::{
     LogChunk, LogOptions, PING_LIMIT, Sample, Stats,
 };
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::PodTemplate;
 use kube::api::ListParams;
 use tokio::sync::broadcast;
 
@@ -64,6 +65,33 @@ impl KubernetesEngine {
             containers.push(container);
         }
         Ok(containers)
+    }
+}
+
+impl KubernetesEngine {
+    /// Adds the end of the last run to a template without a Pod that does not tell of it yet: the watch has seen it, or sees it
+    /// soon.
+    async fn add_end(&self, template: &mut PodTemplate) -> Result<(), EngineError> {
+        let Some(known) = Template::of(&template.metadata) else {
+            return Ok(());
+        };
+        if known.started.is_none() || known.last_run.is_some() {
+            return Ok(());
+        }
+        let uid = &known.id.uid;
+        if let Some(pod) = self.cache.pod(uid) {
+            self.cache.forgets_pod(uid, &pod.uid).await;
+        }
+        if let Some(run) = self.cache.kept_end(uid) {
+            let text = serde_json::to_string(&run);
+            let text = text.map_err(|error| EngineError::Internal(error.to_string()))?;
+            let annotations = template.metadata.annotations.get_or_insert_default();
+            annotations.insert(names::LAST_RUN.to_owned(), text);
+        } else if let Some(noted) = self.template(&known.id).await? {
+            // It may have been noted since the template was read.
+            *template = noted;
+        }
+        Ok(())
     }
 }
 
@@ -137,6 +165,10 @@ impl Containers for KubernetesEngine {
             Some(pod) => self.explanation(&pod, now).await,
             None => Vec::new(),
         };
+        let mut template = template;
+        if pod.is_none() {
+            self.add_end(&mut template).await?;
+        }
         Ok(state::details(&template, pod.as_ref(), &events, now))
     }
 

@@ -159,13 +159,16 @@ impl KubernetesEngine {
         let note = async {
             let mut reported = self.reported.lock().await;
             while let Some(end) = reported.recv().await {
-                if let Err(error) = self.note_end(&end.template, &end.run).await {
-                    let why = schema::error::chain(&error);
-                    tracing::warn!(
-                        template = end.template,
-                        why,
-                        "the end of a Pod is not noted"
-                    );
+                match self.note_end(&end.template, &end.run).await {
+                    Ok(()) => self.cache.drop_end(&end.template),
+                    Err(error) => {
+                        let why = schema::error::chain(&error);
+                        tracing::warn!(
+                            template = end.template,
+                            why,
+                            "the end of a Pod is not noted"
+                        );
+                    }
                 }
             }
         };

@@ -101,6 +101,7 @@ impl KubernetesEngine {
                 Ok(pod) => {
                     // In this order: one that was started and has no Pod has ended.
                     self.cache.shows(Kind::Pods, revision(&pod.metadata)).await;
+                    self.cache.drop_end(&id.uid);
                     self.note_start(&id).await?;
                     return Ok(());
                 }

@@ -240,11 +240,10 @@ async fn changes<W: Watched>(
         match W::keep(&object) {
             Some(kept) if gone => {
                 if let (Object::Pod(pod), Some(run)) = (&kept, W::run(&object)) {
-                    let by_itself = engine.cache.ended_by_itself(pod);
-                    let _ = engine.ends.try_send(Ended {
-                        template: pod.template.clone(),
-                        run: run.gone(by_itself, now),
-                    });
+                    let run = run.gone(engine.cache.ended_by_itself(pod), now);
+                    engine.cache.keep_end(&pod.template, run.clone());
+                    let template = pod.template.clone();
+                    let _ = engine.ends.try_send(Ended { template, run });
                 }
                 engine.cache.remove(W::KIND, &kept, number, now);
             }

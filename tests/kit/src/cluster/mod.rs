@@ -162,6 +162,12 @@ impl ClusterDouble {
         self.shared.store.patch(&key, &object).unwrap();
     }
 
+    /// Takes an object away by hand, at once.
+    pub fn remove(&self, [kind, namespace, name]: [&str; 3]) {
+        let key = store::Key::of(kind, namespace, name);
+        self.shared.store.delete(&key, None, 0).unwrap();
+    }
+
     /// Forgets all changes of before: a watch that would go on from one of them is expired.
     pub fn forget_changes(&self) {
         self.shared.store.forget_changes();

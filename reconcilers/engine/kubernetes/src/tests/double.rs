@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{ContainerState, Containers};
 use kit::cluster::{ClusterDouble, Manner, Refusals};
 use kit::contract::engine::{Hand, Stage};
 use schema::clock::SystemClock;
+use schema::live::Loss;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -22,7 +24,11 @@ struct DoubleStage {
 }
 
 async fn stage() -> DoubleStage {
-    let double = ClusterDouble::start(Manner::default()).await;
+    stage_of(Manner::default()).await
+}
+
+async fn stage_of(manner: Manner) -> DoubleStage {
+    let double = ClusterDouble::start(manner).await;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("kubeconfig");
     std::fs::write(&path, double.kubeconfig(NAMESPACE).to_string()).unwrap();
@@ -129,6 +135,34 @@ async fn expired_watch_lists_again_and_misses_nothing() {
     stage.until(&id, up).await;
     let listed = stage.engine.list("instance", None).await.unwrap();
     assert_eq!(listed[0].state, ContainerState::Running);
+    stage.strike().await;
+}
+
+#[tokio::test]
+async fn evicted_agent_is_never_seen_as_removed() {
+    let latency = Duration::from_millis(50);
+    let stage = stage_of(Manner {
+        latency,
+        ..Manner::default()
+    })
+    .await;
+    let id = stage.run("evicted", "u1").await;
+    let place = ["pods", NAMESPACE, "agent-u1"];
+    stage.double.edit(place, |pod| {
+        pod["status"]["phase"] = json!("Failed");
+        pod["status"]["reason"] = json!("Evicted");
+    });
+    stage.double.remove(place);
+    for _ in 0..20 {
+        let seen = stage.see(&id).await;
+        assert_eq!(seen.container.state, ContainerState::Exited);
+        assert_eq!(seen.loss, Some(Loss::Evicted));
+    }
+    let (_, uid) = id.split_once('.').unwrap();
+    while stage.engine.cache.kept_end(uid).is_some() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(stage.see(&id).await.loss, Some(Loss::Evicted), "noted");
     stage.strike().await;
 }
 
