@@ -286,7 +286,7 @@ impl std::str::FromStr for MetricsListen {
 pub struct ReplicaListen {
     /// Its address.
     pub at: SocketAddr,
-    /// The URL at which others reach it; `None`: made of the address that was bound.
+    /// The URL at which other replicas reach it; `None`: made of the address that was bound.
     pub url: Option<String>,
 }
 

@@ -96,7 +96,7 @@ pub struct Dependencies {
     pub watch: WatchHub,
     /// The MCP endpoint, and the executors that are connected.
     pub mcp: Arc<Mcp>,
-    /// This replica among the others.
+    /// This replica, and calls to the other replicas.
     pub replicas: Replicas,
     /// Conversations with agents that are in use.
     pub chats: Chats,

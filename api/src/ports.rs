@@ -247,14 +247,14 @@ pub trait Reconcilers: Send + Sync + 'static {
 pub struct ImageLimits {
     /// Images that its list leaves out; `None`: none.
     pub inventory: Option<&'static str>,
-    /// What removes images, where the engine does not do it when asked.
+    /// Says how images are removed, where the engine does not remove them on request.
     pub removal: Option<&'static str>,
 }
 
 /// Reads which images the engine has.
 #[async_trait]
 pub trait Images: Send + Sync + 'static {
-    /// What the engine does not do; by default it does everything.
+    /// Limits of the engine; by default there are none.
     fn limits(&self) -> ImageLimits {
         ImageLimits::default()
     }

@@ -752,7 +752,7 @@ async fn on_postgres_a_place_has_one_replica_at_a_time() {
     assert_eq!(table.claim(&place, "one", None).await.unwrap(), Some(1));
     assert_eq!(table.claim(&place, "two", None).await.unwrap(), None);
     assert_eq!(table.claim(&place, "one", None).await.unwrap(), Some(2));
-    // What was given back at an earlier epoch was taken again since.
+    // The place was taken again since this epoch: it is not given back.
     table.release(&place, "one", 1).await.unwrap();
     let owner = table.owner(&place).await.unwrap().unwrap();
     assert_eq!((&owner.replica, owner.epoch), (&one, 2));

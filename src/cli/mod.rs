@@ -173,7 +173,7 @@ enum Command {
         after_help = "Examples:\n  agentyard man | man -l -\n  agentyard man --dir /usr/local/share/man/man1"
     )]
     Man(manual::ManArgs),
-    /// What the program does in Pods beside agents
+    /// Run steps of the service inside Pods
     #[cfg(feature = "kubernetes")]
     #[command(subcommand, hide = true)]
     Pod(pod::PodCommand),

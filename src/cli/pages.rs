@@ -41,7 +41,7 @@ pub struct Pages<'a> {
     next: Option<u64>,
     /// Where a watch continues from this list, as of its first page.
     pub watch_id: Option<String>,
-    /// What the list leaves out, as its first page says.
+    /// Note on what the list leaves out, from its first page.
     note: Option<String>,
 }
 

@@ -67,7 +67,7 @@ impl Gauge {
     }
 }
 
-/// Blocks that are in use or free for this process: those reserved for others do not count, as in `df`.
+/// Blocks that are in use or free for this process: reserved ones do not count, as in `df`.
 fn usable_blocks(found: &StatVfs) -> u64 {
     let reserved = found.f_bfree.saturating_sub(found.f_bavail);
     found.f_blocks.saturating_sub(reserved)

@@ -1,4 +1,4 @@
-//! What the service puts into a workspace reaches the agent, and what the agent puts there reaches the user: files, skills, and
+//! Contents of workspaces: those of the service reach the agent, and those of the agent reach the user: files, skills, and
 //! archives of users who are gone.
 
 use crate::support::service::Launch;

@@ -1,7 +1,7 @@
-//! The test cluster, as somebody with an administrator's kubectl sees it: `AGENTYARD_TEST_ENGINE=kubernetes`.
+//! The test cluster, as an administrator with kubectl sees it: `AGENTYARD_TEST_ENGINE=kubernetes`.
 //!
 //! Each test has a namespace of its own, in which Pod Security's `restricted` is enforced. The service runs beside the cluster, in
-//! its network, as an account with the rights of the Role and no others.
+//! its network, as an account with only the rights of the Role.
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -235,7 +235,7 @@ impl Cluster {
         pod?["metadata"]["name"].as_str().map(str::to_owned)
     }
 
-    /// A deed of somebody, in the words of the other engine.
+    /// Runs with kubectl the counterpart of a Docker command, as an administrator would.
     pub fn by_hand(&self, arguments: &[&str]) -> Option<String> {
         match arguments {
             ["rm", "-f", name] => {

@@ -151,8 +151,8 @@ impl Engine {
         }
     }
 
-    /// A deed of somebody on the engine's host, in Docker's words: `rm -f`, `stop`, `kill`, `exec` and `logs`. Gives what it
-    /// prints, or `None` when it fails.
+    /// Runs a command of an administrator of the engine's host, in Docker's words: `rm -f`, `stop`, `kill`, `exec` and
+    /// `logs`. Returns its output, or `None` when it fails.
     pub fn try_by_hand(&self, arguments: &[&str]) -> Option<String> {
         match &self.cluster {
             Some(cluster) => cluster.by_hand(arguments),

@@ -94,7 +94,7 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// An endpoint to which nobody is connected, of a service that is at `own`, at one of the `replicas`.
+    /// An endpoint without connections, of a service that is at `own`, at one of the `replicas`.
     ///
     /// # Errors
     /// When the catalogue of tools cannot be read.

@@ -45,7 +45,7 @@ const ALL: Duration = Duration::from_secs(5);
 /// Numbers of connections that a replica gives.
 const NUMBERS: u64 = 1 << 32;
 
-/// This replica among the others; the default is one that is alone. Clones share it.
+/// This replica, and calls to the other replicas; the default is a replica that is alone. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Replicas(Option<Arc<Inner>>);
 
@@ -68,7 +68,8 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Replicas {
-    /// Joins the replicas of an installation; others reach this one at `address`. To be called before the database listens for changes.
+    /// Joins the replicas of an installation; other replicas reach this one at `address`. To be called before the database
+    /// listens for changes.
     ///
     /// # Errors
     /// When the database fails.
@@ -99,7 +100,7 @@ impl Replicas {
         self.0.is_some()
     }
 
-    /// The number before the first connection of this replica: those of others have other numbers.
+    /// The number before the first connection of this replica; connections of other replicas have other numbers.
     pub(crate) fn first_number(&self) -> u64 {
         let number = self.0.as_ref().map_or(1, |inner| inner.me.number);
         u64::try_from(number - 1).unwrap_or_default() * NUMBERS

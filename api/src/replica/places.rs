@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// Longest time to say goodbye to the database.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// The places that this replica has, and what it knows of those of others.
+/// The places that this replica has, and the known owners of other places.
 #[derive(Debug)]
 pub(super) struct Places {
     held: Mutex<(u64, HashMap<Key, Held>)>,

@@ -12,8 +12,8 @@ use super::{
 /// The verbs of an engine for containers.
 #[async_trait]
 pub trait Containers: Send + Sync + 'static {
-    /// Whether the engine answers at all. One that has not within [`PING_LIMIT`](super::PING_LIMIT) counts as unavailable:
-    /// other calls end, and new ones fail at once, until it answers a ping again.
+    /// Succeeds if the engine answers at all. One that has not within [`PING_LIMIT`](super::PING_LIMIT) counts as
+    /// unavailable: other calls end, and new ones fail at once, until it answers a ping again.
     async fn ping(&self) -> Result<(), EngineError>;
     /// Reads version and host facts. Also the connection test.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
@@ -25,9 +25,9 @@ pub trait Containers: Send + Sync + 'static {
     /// Reads everything about one container, by id or name, owned or not; `None` when there is none.
     async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError>;
 
-    /// Names the first property in which a container that was made as `wanted` is not so any more, because somebody changed
-    /// it by hand; `None` when it is as it was made. Compared are only properties that we set, as far as this engine keeps
-    /// them; `details` as far as they were read, `limits` as last reported. Pure.
+    /// Names the first property in which a container that was made as `wanted` is not so any more, because an administrator
+    /// or another program changed it; `None` when it is as it was made. Compared are only properties that we set, as far as
+    /// this engine keeps them; `details` as far as they were read, `limits` as last reported. Pure.
     fn drift(
         &self,
         container: &Container,
@@ -80,7 +80,7 @@ pub trait Containers: Send + Sync + 'static {
     /// Nothing that happens after this call has returned is missed by a reader that begins to read
     /// soon: the engine keeps its last 256 events (of all kinds and owners) for one that begins late.
     /// The stream ends or fails when the connection is lost, and on network
-    /// connections from time to time by itself; whoever reads it then lists again before trusting
+    /// connections from time to time by itself; its reader then lists again before trusting
     /// anything. Changes of a container's networks cause no event.
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError>;
 }

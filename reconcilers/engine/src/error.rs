@@ -17,7 +17,7 @@ pub enum EngineError {
     /// The name belongs to another object.
     #[error("the name is already in use: {0}")]
     NameTaken(String),
-    /// The object is in a state that forbids this, or somebody else changed it meanwhile.
+    /// The object is in a state that forbids this, or another program changed it meanwhile.
     #[error("the engine reports a conflict: {0}")]
     Conflict(String),
     /// The engine refused the request as it is; repeating it changes nothing.

@@ -19,7 +19,7 @@ pub struct HostRules {
     pub bridge: String,
     /// The host's address on it.
     pub gateway: Ipv4Addr,
-    /// Where the service listens for agents; `None`: nowhere.
+    /// Address at which the service listens for agents; `None`: none.
     pub listener: Option<(Ipv4Addr, u16)>,
     /// Host name or address and port of the service as agents get it, when an administrator has set it: it may be
     /// something in front of the service on this host.

@@ -42,7 +42,7 @@ pub trait HomeMounts: Send + Sync + 'static {
     /// service has just written it. `image` is one that the engine has; none of its programs runs.
     async fn prove(&self, image: &str, nonce: &str) -> Result<Proof, EngineError>;
 
-    /// Whether a proof that was cut short has left something on the engine.
+    /// Returns true if a proof that was cut short has left something on the engine.
     async fn is_proof_left_over(&self) -> Result<bool, EngineError>;
 
     /// Removes what a proof that was cut short has left; success when nothing is there.

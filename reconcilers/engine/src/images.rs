@@ -14,14 +14,14 @@ pub trait Images: Send + Sync + 'static {
     /// [`EngineError::RegistryFailed`]: a registry that has to say it could not be asked.
     async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError>;
 
-    /// Lists all images, whoever put them there, or those that containers have, where
+    /// Lists all images, those that other programs pulled included, or those that containers have, where
     /// [`EngineFacts::inventory`](super::EngineFacts::inventory) says so. One engine call at most.
     async fn images(&self) -> Result<Vec<Image>, EngineError>;
 
     /// Takes a reference off its image, and removes the image when that was the last one; or removes
     /// an image by id. Success when it is gone. Never by force: [`EngineError::Conflict`] while a
     /// container, running or not, is made from the image that would go, and for the id of an image
-    /// with several tags. [`EngineError::Unsupported`] where nobody removes images by hand.
+    /// with several tags. [`EngineError::Unsupported`] where images are not removed on request.
     async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError>;
 
     /// Pulls an image to where containers run, as long as the stream is read: dropping it calls the pull off. The first error,

@@ -13,11 +13,11 @@ pub struct EngineInfo {
     pub cpus: u32,
     /// Memory of the engine's host in bytes.
     pub memory_bytes: u64,
-    /// Which limits take effect there.
+    /// Limits that take effect there.
     pub limits: Limits,
 }
 
-/// Which limits the engine's host can enforce. The engine drops one that it cannot with a warning, and `inspect` reads
+/// Limits that the engine's host can enforce. The engine drops one that it cannot with a warning, and `inspect` reads
 /// 0 for it for ever, which is no drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use schema::config::{HostAccess, LanAccess};
 
-/// Where agents reach the service.
+/// Address at which agents reach the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentAddress {
     /// Address; `None`: the gateway of their network.
@@ -14,7 +14,7 @@ pub struct AgentAddress {
     pub port: u16,
 }
 
-/// Where agents find the service when no address is configured.
+/// Address of the service for agents when none is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// At this address of the host that is the gateway of their network, at the port of [`AgentAddress`].
@@ -30,7 +30,7 @@ pub struct Isolation {
     pub host_access: HostAccess,
     /// The networks behind the host that agents reach.
     pub lan_access: LanAccess,
-    /// Where the service listens for agents; `None`: nowhere.
+    /// Address at which the service listens for agents; `None`: none.
     pub agents: Option<AgentAddress>,
     /// Host name or address and port of the service as agents get it, when an administrator has set it.
     pub service: Option<(String, u16)>,
@@ -38,7 +38,7 @@ pub struct Isolation {
     pub agent_ports: BTreeSet<u16>,
 }
 
-/// What a trial of the agents' isolation has shown; each text names what was reached or not, with its address.
+/// Outcome of a trial of the agents' isolation; each text names a target, with its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IsolationProof {
     /// Reached by agents, which must not.

@@ -63,9 +63,9 @@ pub use network::{AgentNetwork, NETWORK, NetworkSettings, NetworkState};
 pub use reference::tagged;
 pub use subnet::parse_subnet;
 
-/// How long an engine may take to answer before it counts as unavailable.
+/// Longest time for an engine to answer before it counts as unavailable.
 pub const PING_LIMIT: Duration = Duration::from_secs(8);
-/// How long a call may take.
+/// Longest time of a call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A stream of an engine's items, boxed.

@@ -21,7 +21,7 @@ pub struct NetworkSettings {
     pub subnet: String,
     /// Labels. Never a secret.
     pub labels: BTreeMap<String, String>,
-    /// What is reached on it, for engines that see to it themselves.
+    /// Targets that agents may reach on it, for engines that enforce it themselves.
     pub isolation: Isolation,
 }
 

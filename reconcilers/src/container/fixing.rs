@@ -73,7 +73,8 @@ impl ContainerReconciler {
         Ok(())
     }
 
-    /// What a reference means on the engine now. With `is_needed_local`, only if a container can start from it without a pull.
+    /// The image that a reference means on the engine now. With `is_needed_local`, only if a container can start from it
+    /// without a pull.
     pub(super) async fn known_image(
         &self,
         reference: &str,

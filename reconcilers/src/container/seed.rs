@@ -1,6 +1,7 @@
 //! The image's own home comes into a user's directory before the first start.
 //!
-//! What it is read from bears the user's uid: what a crash leaves behind is a stray of the user's, and goes with the next pass.
+//! The object that it is read from bears the user's uid: after a crash it is a stray of the user's, and the next pass
+//! removes it.
 
 use std::io;
 

@@ -236,7 +236,7 @@ impl Reconciler for EngineReconciler {
         self.shared.isolation.forget();
     }
 
-    /// Whoever asks wants to know what is so now.
+    /// Has the isolation tried again: the caller wants to know its present state.
     fn refresh(&self, _key: &Uid) {
         self.shared.isolation.forget();
     }

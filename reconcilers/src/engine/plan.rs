@@ -39,11 +39,11 @@ pub struct Snapshot {
     pub left_over: bool,
     /// What agents reach of the host.
     pub host: Host,
-    /// Whether the engine enforces its rules for agents; `None`: it cannot tell.
+    /// Trials of the engine's rules for agents; `None`: the engine has no such trials.
     pub trial: Option<Trials>,
 }
 
-/// Whether the engine enforces its rules for agents.
+/// Trials of the engine's rules for agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trials {
     /// Outcome of the last trial.
@@ -279,14 +279,14 @@ mod tests {
     #[test]
     fn engine_that_is_away_is_told_with_its_own_remedy() {
         let mut snapshot = snapshot(Ok(Found::Nothing), None);
-        snapshot.connection = Connection::Unavailable("nobody answers".to_owned());
+        snapshot.connection = Connection::Unavailable("no answer".to_owned());
         let ready = &plan(&snapshot).conditions[0];
         assert_eq!(
             (ready.status, ready.reason, ready.message.as_str()),
             (
                 ConditionStatus::Unknown,
                 Reason::EngineUnavailable,
-                "nobody answers; start it, or correct --its-address"
+                "no answer; start it, or correct --its-address"
             )
         );
     }

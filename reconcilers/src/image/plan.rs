@@ -18,7 +18,7 @@ use crate::shared::view::describe_absence;
 const PROGRESS: Duration = Duration::from_secs(1);
 /// How often it is checked whether users still have an image that is to be removed.
 const IN_USE: Duration = Duration::from_secs(5);
-/// How often a registry that does not answer is asked again.
+/// Time after which a registry that does not answer is asked again.
 const REGISTRY: Duration = Duration::from_secs(30);
 /// Longest text of a failure that is kept, in characters.
 const LONGEST_FAILURE: usize = 1000;

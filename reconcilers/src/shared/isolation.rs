@@ -1,4 +1,4 @@
-//! Whether the engine enforces its own rules for what agents reach: tried at the start, with other rules, and once a day.
+//! Trials of the engine's own rules for what agents reach: at the start, after changes of the rules, and once a day.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 /// Time until rules that are enforced are tried again.
 const DAILY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The same of others.
+/// Time until rules that are not enforced, or could not be tried, are tried again.
 const RETRY: Duration = Duration::from_secs(10 * 60);
 
 /// Outcome of the last trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trial {
-    /// What was reached.
+    /// The targets that were reached, and those that were not.
     Done(IsolationProof),
     /// It could not be tried: why.
     Failed(String),

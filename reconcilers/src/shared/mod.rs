@@ -109,7 +109,7 @@ pub struct Shared {
     pub probe: DataDirProbe,
     /// What agents reach of the host.
     pub host_access: HostAccess,
-    /// Whether the engine enforces its rules for agents.
+    /// Trials of the engine's rules for agents.
     pub isolation: IsolationTrials,
     /// Pulls under way.
     pub pulls: Arc<Pulls>,

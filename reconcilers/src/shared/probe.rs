@@ -149,7 +149,7 @@ impl DataDirProbe {
         }
     }
 
-    /// Whether a probe that was cut short has left something. Waits while one is running.
+    /// Returns true if a probe that was cut short has left something. Waits while one is running.
     ///
     /// # Errors
     /// Whatever the engine answers.

@@ -31,8 +31,7 @@ pub fn is_tag(text: &str) -> bool {
         && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-')
 }
 
-/// Whether an id is the one of which `beginning` is the beginning: as a whole, or of its digest (`sha256:…`) where the id names the
-/// repository before it.
+/// Returns true if an id begins with `beginning`, or its digest (`sha256:…`) does, where it names the repository first.
 pub fn is_id(id: &str, beginning: &str) -> bool {
     let digest = id.split_once('@').map(|(_, digest)| digest);
     id.starts_with(beginning) || digest.is_some_and(|digest| digest.starts_with(beginning))

@@ -11,7 +11,7 @@ use engine_kubernetes::pod::MESSAGE;
 
 use super::{Result, failed};
 
-/// What to do.
+/// Steps of the service inside Pods.
 #[derive(Debug, Subcommand)]
 pub enum PodCommand {
     /// Wait until addresses are closed

@@ -9,13 +9,13 @@ use crate::cli::{Result, failed};
 /// Targets, each NAME=HOST:PORT.
 #[derive(Debug, Args)]
 pub struct ProbeArgs {
-    /// What must not be reached
+    /// Addresses that must not be reached
     #[arg(long)]
     closed: Vec<Target>,
-    /// What need not be out of reach
+    /// Addresses that may be reached, and are mentioned then
     #[arg(long)]
     tolerated: Vec<Target>,
-    /// What must be reached
+    /// Addresses that must be reached
     #[arg(long)]
     open: Vec<Target>,
     /// Name servers that must answer

@@ -8,7 +8,7 @@ use engine_kubernetes::pod::read_nonce;
 use super::tell;
 use crate::cli::{Failure, Result};
 
-/// Which file.
+/// File to read.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
     /// Path

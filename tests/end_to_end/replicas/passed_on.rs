@@ -14,7 +14,7 @@ use crate::support::postgres::Database;
 use crate::support::service::Launch;
 use crate::support::{Client, McpUser, PATIENCE, Service, Stage, eventually, seconds};
 
-/// The same launch for a server that others reach.
+/// Adds the options of a server that other replicas reach.
 fn reached(launch: Launch, stage: &Stage, database: &Database, name: &str) -> Launch {
     let socket = stage.path().join(format!("{name}.sock"));
     launch
@@ -331,7 +331,7 @@ async fn engine_postgres_replica_listener_answers_only_stamped_requests() {
         let request = http.post(format!("{address}{path}"));
         let request = request.header("agentyard-call", "e30").bearer_auth("a");
         let answer = request.body(vec![0; 10_000]).send().await;
-        // What it does not read may cut the connection first.
+        // The server may cut the connection before it has read the body.
         assert!(answer.is_err() || answer.unwrap().status() == status);
     }
     drop(service);

@@ -91,7 +91,7 @@ pub struct Deleted {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = json!(["docker.io/sipeed/picoclaw:v1.1"]))]
     references: Option<Vec<String>>,
-    /// What removes images, where the engine does not: then the request of the image is withdrawn, and no more.
+    /// Says how images are removed, where the engine does not remove them: then only the request of the image is withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
         required = false,
@@ -158,7 +158,7 @@ async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answe
 /// Withdraws the requests of an image, where the engine does not remove images: it is not pulled again.
 ///
 /// # Errors
-/// 409 `not_supported` when nobody has requested it; `image_in_use`.
+/// 409 `not_supported` when no request of it exists; `image_in_use`.
 async fn withdraw(
     input: Input<Doomed>,
     deps: &Deps,

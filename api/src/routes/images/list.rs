@@ -142,7 +142,7 @@ pub struct Listing {
         example = "images of agents; other images of the nodes are not visible"
     )]
     note: Option<&'static str>,
-    /// What removes images, where they are not deleted by request.
+    /// Says how images are removed, where they are not deleted by request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
         required = false,

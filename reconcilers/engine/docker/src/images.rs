@@ -66,7 +66,7 @@ impl Images for DockerEngine {
     }
 }
 
-/// What a pull reports; ends after the first error, or when nothing came for `idle`.
+/// Events of a pull; ends after the first error, or when nothing came for `idle`.
 fn pull_events(
     reported: impl Stream<Item = Result<CreateImageInfo, bollard::errors::Error>>
     + Unpin

@@ -54,7 +54,7 @@ pub(crate) struct Change {
     pub(crate) event: EngineEvent,
 }
 
-/// The end of a run that nobody here has asked for.
+/// The end of a run, as the watch of Pods has shown it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ended {
     /// Uid of the template.
@@ -141,7 +141,7 @@ impl Cache {
                 continue;
             }
             let nodes = images.entry(template.image.clone()).or_default();
-            // What runs, or has run, was pulled before.
+            // The node of an agent that runs, or has run, has its image.
             let pod = world
                 .pods
                 .get(uid)
@@ -213,7 +213,7 @@ impl Cache {
                 }
             }
         };
-        // What is not seen by then comes later; nobody relies on it.
+        // A change that is not seen by then comes later; no caller relies on it.
         let _ = tokio::time::timeout(limit, waiting).await;
     }
 
@@ -316,7 +316,7 @@ impl Cache {
         }
     }
 
-    /// Whether the agent of a Pod had ended before the end of the Pod was asked for.
+    /// Returns true if the agent of a Pod had ended before the end of the Pod was asked for.
     pub(crate) fn ended_by_itself(&self, pod: &PodState) -> bool {
         let world = self.world();
         let known = world.pods.get(&pod.template);
@@ -331,7 +331,7 @@ impl Cache {
 }
 
 impl World {
-    /// Whether both watches have listed everything, and have not been silent for too long.
+    /// Returns true if both watches have listed everything, and have not been silent for too long.
     fn is_fresh(&self) -> bool {
         let fresh = |heard: &Option<Instant>| heard.is_some_and(|at| at.elapsed() < STALE);
         self.heard.iter().all(fresh)
@@ -343,7 +343,7 @@ impl World {
     }
 }
 
-/// Whether somebody changed a template otherwise than we do.
+/// Returns true if another program changed a template: nothing that the service itself changes differs.
 fn is_revised(before: &Template, after: &Template) -> bool {
     before.revision != after.revision
         && (

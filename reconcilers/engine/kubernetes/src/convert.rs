@@ -21,7 +21,7 @@ use super::network::{AGENT, ROLE};
 use super::options::Options;
 use super::{closed, names, quantity};
 
-/// Name of the agent's container in its Pod. Others come from admission and are not ours.
+/// Name of the agent's container in its Pod. Other containers come from admission and are not ours.
 pub(crate) const CONTAINER: &str = "agent";
 /// Name of volumes of ours, with a number behind it.
 pub(crate) const VOLUME: &str = "claim-";

@@ -22,7 +22,7 @@ use super::{KubernetesEngine, names};
 const POD_NAME: &str = "AGENTYARD_POD_NAME";
 /// Word for the errand of the proof.
 const KIND: &str = "home";
-/// Where its Pod has the folder.
+/// Path of the folder in its Pod.
 const MOUNT: &str = "/agentyard";
 
 /// A directory of a claim, as the source of a mount names it: `CLAIM:PATH`.
@@ -83,7 +83,7 @@ impl ClaimPath {
         }
     }
 
-    /// Where the containers of a Pod have this directory. Pure.
+    /// Paths of this directory in the containers of a Pod. Pure.
     fn in_pod(&self, pod: &Pod) -> Vec<PathBuf> {
         let Some(spec) = &pod.spec else {
             return Vec::new();

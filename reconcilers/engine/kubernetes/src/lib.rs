@@ -61,7 +61,7 @@ use references::ImageSource;
 
 /// Images that a listing leaves out.
 const INVENTORY: &str = "images of agents, and those pulled since the service started; other images of the nodes are not visible";
-/// What removes images.
+/// Says how images are removed.
 const REMOVAL: &str =
     "the nodes' kubelets remove images themselves, once no Pod has them and the disk fills up";
 /// Words for people.

@@ -91,7 +91,7 @@ impl LinesSince {
         }
     }
 
-    /// What was kept back at the end of the log.
+    /// Returns the bytes that were kept back, at the end of the log.
     pub(crate) fn finish(&mut self) -> Bytes {
         self.begin.split().freeze()
     }

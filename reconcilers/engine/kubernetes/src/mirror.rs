@@ -1,6 +1,6 @@
 //! Image references.
 
-/// Whether two references are of one image: a mirror in front of a registry changes its address, not the digest or tag.
+/// Returns true if two references are of one image: a mirror of a registry changes its address, not the digest or tag.
 pub(crate) fn is_same(asked: &str, found: &str) -> bool {
     if asked == found {
         return true;

@@ -148,7 +148,7 @@ fn digest<const N: usize>(parts: [&str; N]) -> String {
     digest.get(..40).unwrap_or(&digest).to_owned()
 }
 
-/// Whether a text can be the value of a label; the empty one counts as none.
+/// Returns true if a text can be the value of a label and is not empty.
 fn is_label(text: &str) -> bool {
     let outer = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     text.len() <= LONGEST_LABEL
@@ -159,7 +159,7 @@ fn is_label(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
 }
 
-/// Whether a text can be a part of an object's name (RFC 1123).
+/// Returns true if a text can be a part of an object's name (RFC 1123).
 pub(crate) fn is_object_name(text: &str) -> bool {
     let outer = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     text.len() <= LONGEST_LABEL

@@ -1,6 +1,6 @@
-//! What agents reach: their Pods bear labels by which policies select them.
+//! The agents' network: the two policies of [`Policies`], which select agents' Pods by labels.
 //!
-//! The two policies of [`Policies`] are the agents' network. They are changed in place: a Pod never sees a moment without them.
+//! They are changed in place: a Pod never sees a moment without them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

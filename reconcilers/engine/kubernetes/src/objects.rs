@@ -86,7 +86,7 @@ impl KubernetesEngine {
         }
     }
 
-    /// Changes annotations and labels of a template. With `expected`, only if nobody else has changed it since.
+    /// Changes annotations and labels of a template. With `expected`, only if it still has that version.
     pub(crate) async fn annotate(
         &self,
         id: &Id,
@@ -130,7 +130,7 @@ pub(crate) fn owner_of(pod: &Pod) -> Option<&OwnerReference> {
 /// The Pod of a template.
 ///
 /// # Errors
-/// [`EngineError::Internal`]: somebody took the specification out of the template.
+/// [`EngineError::Internal`]: another program took the specification out of the template.
 pub(crate) fn pod_of(template: &PodTemplate, id: &Id) -> Result<Pod, EngineError> {
     let Some(content) = template.template.clone() else {
         return Err(EngineError::Internal(format!(
@@ -170,7 +170,7 @@ pub(crate) fn exactly(uid: &str) -> DeleteParams {
     }
 }
 
-/// Whether a Pod is of an instance of ours; one that is not is left alone.
+/// Returns true if a Pod belongs to the installation of a template; other Pods are left alone.
 pub(crate) fn is_ours(pod: &Pod, template: &Template) -> bool {
     let owner = template.labels.get(LABEL_OWNER).map_or("", String::as_str);
     pod.labels().get(names::OWNER) == Some(&names::label_value(owner))

@@ -27,13 +27,13 @@ use super::{KubernetesEngine, pod};
 const CONTAINER: &str = "errand";
 /// Longest time of an errand, the pull of the service's image included.
 const LIMIT: Duration = Duration::from_secs(90);
-/// The same for the cluster, which ends a Pod that nobody waits for any more.
+/// The same for the cluster, which ends a Pod that the service does not wait for any more.
 const LIMIT_SECONDS: i64 = 120;
 /// Time between two looks at its Pod.
 const LOOK: Duration = Duration::from_millis(500);
 /// Most Pods of earlier errands that are removed at once.
 const LEFT_OVER: u32 = 50;
-/// User of errands where the service is root itself, or has no user that is known.
+/// User and group of errands where the service is root itself, or has no user that is known.
 const SOMEBODY: u32 = 65532;
 /// Variable of errands: the address of their node.
 pub(crate) const NODE: &str = "AGENTYARD_NODE";
@@ -171,7 +171,7 @@ fn report(pod: &Pod) -> Option<Report> {
     })
 }
 
-/// Why an errand has not ended. Pure.
+/// Cause for which an errand has not ended. Pure.
 fn hindrance(pod: &Pod) -> String {
     let status = pod.status.clone().unwrap_or_default();
     let statuses = status.container_statuses.iter().flatten();
@@ -195,7 +195,7 @@ impl KubernetesEngine {
     /// Runs an errand to its end.
     ///
     /// # Errors
-    /// [`EngineError::Internal`]: its Pod did not run; others are those of the calls.
+    /// [`EngineError::Internal`]: its Pod did not run; other errors are those of the calls.
     pub(crate) async fn run_errand(&self, errand: &Errand) -> Result<Report, EngineError> {
         self.remove_errands(errand.kind).await?;
         let random = Uid::random();

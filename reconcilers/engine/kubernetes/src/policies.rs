@@ -79,7 +79,7 @@ pub(crate) fn agent_labels(owner: &str) -> BTreeMap<String, String> {
 
 fn ingress(isolation: &Isolation, options: &NetworkOptions) -> Vec<NetworkPolicyIngressRule> {
     let peers = service(options);
-    // A rule without peers or without ports would let everybody in, or to every port.
+    // A rule without peers would let every Pod in; one without ports would open every port.
     if peers.is_empty() || isolation.agent_ports.is_empty() {
         return Vec::new();
     }

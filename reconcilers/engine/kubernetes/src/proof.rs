@@ -15,7 +15,7 @@ use super::pods::{Errand, NODE};
 use super::{KubernetesEngine, names, policies};
 
 const KIND: &str = "isolation";
-/// Where clouds tell machines their secrets.
+/// Address at which clouds tell machines their secrets.
 const METADATA: &str = "169.254.169.254:80";
 /// Port of the kubelet.
 const KUBELET: u16 = 10250;

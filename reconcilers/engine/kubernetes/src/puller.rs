@@ -23,7 +23,7 @@ const PROGRAM: &str = "/agentyard-pulled";
 /// Seconds after which the cluster ends a Pod whose node has taken it.
 pub(crate) const LONGEST_SECONDS: i64 = 30 * 60;
 
-/// How far a node is.
+/// Progress of the pull of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
     /// It pulls, or is about to.

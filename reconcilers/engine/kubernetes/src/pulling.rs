@@ -292,7 +292,7 @@ fn puller_uid(puller: Option<Puller>) -> String {
     puller.map(|puller| puller.uid).unwrap_or_default()
 }
 
-/// What is said of a node that does not pull: an agent that starts there later waits for its image.
+/// Status of a node that does not pull: an agent that starts there later waits for its image.
 fn left_out(why: &str) -> String {
     format!("Left out: {why}")
 }
@@ -305,7 +305,7 @@ impl Puller {
             self.tries += 1;
         }
         self.was_new = is_new;
-        // What a node says while it waits for the next try is shorter.
+        // The message of a node that waits for the next try is shorter.
         if is_new || self.message.is_empty() {
             self.message = message;
         }

@@ -31,7 +31,7 @@ pub(crate) fn labels(metadata: &ObjectMeta) -> BTreeMap<String, String> {
         .unwrap_or_default()
 }
 
-/// What the template's annotations hold of the settings.
+/// Settings that the template's annotations hold.
 pub(crate) fn kept(metadata: &ObjectMeta) -> Kept {
     let written = annotation(metadata, names::SETTINGS);
     written
@@ -101,7 +101,7 @@ pub(crate) fn settings(template: &PodTemplate, pod: Option<&Pod>) -> ContainerSe
     }
 }
 
-/// Names of properties that every template of ours has and this one lacks, because somebody changed it.
+/// Names of properties that every template of ours has and this one lacks, because another program changed it.
 pub(crate) fn deviations(template: &PodTemplate) -> Vec<&'static str> {
     let spec = template.template.as_ref().and_then(|pod| pod.spec.as_ref());
     let Some(spec) = spec else {
@@ -209,7 +209,8 @@ fn limit(resources: Option<&ResourceRequirements>, name: &str) -> i64 {
     read.unwrap_or(0)
 }
 
-/// Mounts of claims in volumes of ours; others, such as of the service account, come from admission or the administrator.
+/// Mounts of claims in volumes of ours; other mounts, such as of the service account, come from admission or the
+/// administrator.
 fn binds(agent: &Container, volumes: &[Volume]) -> Vec<Bind> {
     let claim = |name: &str| {
         let volume = volumes.iter().find(|volume| volume.name == name)?;

@@ -11,7 +11,7 @@ use super::state::{Loss, moment, status};
 /// Longest text taken over from the cluster, in bytes; it ends up in conditions and events.
 pub(crate) const MESSAGE_LIMIT: usize = 1000;
 
-/// How far a Pod has come.
+/// Progress of a Pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Progress {
     /// It waits for a node, an image or a volume; with the cause, where the Pod itself tells it.
@@ -54,7 +54,7 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Why the Pod has no node.
+/// Cause for which the Pod has no node.
 fn scheduling(pod: &Pod) -> Option<Waiting> {
     let condition = condition(pod, "PodScheduled").filter(|it| it.status == "False")?;
     let message = condition.message.as_deref().unwrap_or_default();
@@ -77,7 +77,7 @@ fn scheduling(pod: &Pod) -> Option<Waiting> {
     })
 }
 
-/// Why a node does not get the image of a container.
+/// Cause for which a node does not get the image of a container.
 pub(crate) fn image_error(waiting: &ContainerStateWaiting) -> Option<Waiting> {
     let reason = waiting.reason.as_deref()?;
     let failed = matches!(
@@ -141,7 +141,7 @@ fn words(waiting: &ContainerStateWaiting, reason: &str) -> String {
     }
 }
 
-/// How far the containers are that run before the agent's.
+/// Progress of the containers that run before the agent's.
 fn before(pod: &Pod) -> Progress {
     let states = closed::statuses(pod).filter_map(|status| status.state.as_ref());
     let waiting: Vec<_> = states.filter_map(|state| state.waiting.as_ref()).collect();

@@ -141,7 +141,7 @@ impl ImageSource {
         }
     }
 
-    /// What was pulled is what the reference means for another while, also after a long pull.
+    /// Keeps a pulled image as the meaning of its reference for another minute, also after a long pull.
     pub(crate) async fn hold(&self, reference: &ImageReference, image: &Resolved) {
         if let (None, Resolved::Fixed(id)) = (reference.digest(), image)
             && let Some((_, digest)) = id.split_once('@')
@@ -208,7 +208,7 @@ impl ImageSource {
         }
     }
 
-    /// Whether a pull is under way here.
+    /// Returns true if a pull is under way here.
     pub(crate) fn is_under_way(&self, pull: &str) -> bool {
         self.known().pulls.contains(pull)
     }

@@ -49,7 +49,7 @@ impl Run {
     }
 }
 
-/// What a Pod tells of its run so far.
+/// Reads the run of a Pod, as far as it has come.
 pub(crate) fn of(pod: &Pod) -> Run {
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     let state = status(pod).and_then(|status| status.state.as_ref());

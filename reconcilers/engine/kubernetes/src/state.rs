@@ -79,7 +79,7 @@ pub(crate) fn revision(metadata: &ObjectMeta) -> u64 {
 }
 
 impl Template {
-    /// What is remembered of a template; `None`: it is none of ours.
+    /// Reads the state of a template; `None`: it is none of ours.
     pub(crate) fn of(metadata: &ObjectMeta) -> Option<Self> {
         let name = read::annotation(metadata, names::NAME)?.to_owned();
         let kept = read::kept(metadata);
@@ -104,7 +104,7 @@ impl Template {
 }
 
 impl PodState {
-    /// What is remembered of a Pod; `None`: the API left out what every Pod has.
+    /// Reads the state of a Pod; `None`: the API left out a field that every Pod has.
     pub(crate) fn of(pod: &Pod) -> Option<Self> {
         let metadata = &pod.metadata;
         let template = objects::owner_of(pod).map(|owner| owner.uid.clone());
@@ -130,7 +130,7 @@ impl PodState {
         })
     }
 
-    /// Whether its process has ended, or never will begin.
+    /// Returns true if its process has ended, or never will begin.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.progress, Progress::Ended)
     }
@@ -250,7 +250,7 @@ pub(crate) fn explain(container: &mut Container, events: &[Event]) {
     }
 }
 
-/// Whether the events of a Pod may tell why it does not run.
+/// Returns true if the events of a Pod may tell why it does not run.
 pub(crate) fn is_unexplained(pod: &PodState, now: Timestamp) -> bool {
     let waits = matches!(pod.progress, Progress::Waiting(None));
     waits && pod.gone_by.is_none() && now.since(pod.created_at) > Duration::from_secs(5)

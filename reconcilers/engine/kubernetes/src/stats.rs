@@ -117,7 +117,7 @@ impl KubernetesEngine {
         }))
     }
 
-    /// What was measured of the Pod of this name.
+    /// Use that was measured of the Pod of this name.
     async fn measured(&self, name: &str) -> Result<Option<Measured>, EngineError> {
         let mut answers = self.metrics.answers.lock().await;
         if answers.asked.is_none_or(|at| at.elapsed() >= AGE) {

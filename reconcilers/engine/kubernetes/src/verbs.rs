@@ -192,7 +192,7 @@ impl KubernetesEngine {
         if PodState::of(&pod).is_some_and(|pod| pod.is_ended() && pod.gone_by.is_none()) {
             return Ok(());
         }
-        // Before the deletion, so that nobody takes the end for a loss.
+        // Before the deletion, so that the watch does not take the end for a loss.
         let before = run::of(&pod);
         if before.loss.is_none() {
             self.note_run(&id, &before).await?;
@@ -315,7 +315,7 @@ impl KubernetesEngine {
         Ok(false)
     }
 
-    /// Writes down the end of a run that nobody here has asked for, unless a later one is there.
+    /// Writes the end of a run on its template, unless a call has noted it or a later Pod is there.
     pub(crate) async fn note_end(&self, template: &str, run: &Run) -> Result<(), EngineError> {
         let Some(name) = self.cache.template_name(template) else {
             return Ok(());

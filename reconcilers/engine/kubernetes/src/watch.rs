@@ -35,7 +35,7 @@ const PAGE_TIME: Duration = Duration::from_secs(60);
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MOST: Duration = Duration::from_secs(10);
 
-/// What is watched, and what is kept of it.
+/// A kind of objects that is watched, and the part of each that is kept.
 pub(crate) trait Watched: Send + Sync {
     type Object: Clone + Send + Sync + 'static;
     const KIND: Kind;
@@ -51,7 +51,7 @@ pub(crate) trait Watched: Send + Sync {
     ) -> impl Future<Output = kube::Result<Changes<Self::Object>>> + Send;
     fn metadata(object: &Self::Object) -> &ObjectMeta;
     fn keep(object: &Self::Object) -> Option<Object>;
-    /// What the last look at an object tells of a run.
+    /// The run that an object shows.
     fn run(object: &Self::Object) -> Option<Run>;
 }
 
@@ -115,7 +115,7 @@ impl Watched for Pods {
     }
 }
 
-/// Why a watch ended.
+/// Cause for which a watch ended.
 #[derive(Debug)]
 enum Break {
     /// The server ended it in time: it goes on.
@@ -125,8 +125,8 @@ enum Break {
     Failed(EngineError),
 }
 
-/// Follows a kind of objects for ever. Ends of runs go to `ends`; one that finds no room is left out, and is then said to be
-/// removed by somebody.
+/// Follows a kind of objects for ever. Ends of runs go to `ends`; one that finds no room there is not written on its
+/// template, and counts as a removal once the service has restarted.
 pub(crate) async fn follow<W: Watched>(watched: W, engine: &KubernetesEngine) {
     let mut delay = RETRY_FIRST;
     let mut from: Option<(String, Instant)> = None;

@@ -50,7 +50,7 @@ impl Asking<'_> {
     }
 }
 
-/// What another status than success means.
+/// Meaning of another status than success.
 fn none_or(image: &ImageReference, status: StatusCode) -> Result<Option<String>, Problem> {
     match status {
         StatusCode::NOT_FOUND => Ok(None),

@@ -42,7 +42,7 @@ pub trait Registry: Send + Sync + 'static {
     ) -> Result<Option<String>, RegistryError>;
 }
 
-/// Why a registry did not list its tags or say what one means, and what to do.
+/// Failure of a registry to list its tags or to say what one means, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("the registry {registry} {problem}")]
 pub struct RegistryError {

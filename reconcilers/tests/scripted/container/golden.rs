@@ -1,5 +1,5 @@
-//! Digests and labels of typical agents, byte for byte as earlier versions made them: with others, an update of the service
-//! would recreate every running agent.
+//! Digests and labels of typical agents, byte for byte as earlier versions made them: with other ones, an update of the
+//! service would recreate every running agent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

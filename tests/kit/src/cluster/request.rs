@@ -1,4 +1,4 @@
-//! What is asked of the double.
+//! Requests to the double.
 
 use std::collections::HashMap;
 

@@ -112,7 +112,7 @@ pub trait Stage {
         id
     }
 
-    /// Waits until the listing of all containers shows these: an engine may hear late of what nobody here has done.
+    /// Waits until the listing of all containers shows these: an engine may hear late of changes by another program.
     async fn expect_listed(&self, expected: &[Container]) {
         let mut listed = Vec::new();
         for _ in 0..100 {

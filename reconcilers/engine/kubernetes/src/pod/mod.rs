@@ -20,7 +20,7 @@ pub const MESSAGE: &str = "/dev/termination-log";
 /// Time for a connection within a cluster.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// Whether a connection can be made. An address that cannot be resolved is not reached.
+/// Returns true if a connection can be made. An address that cannot be resolved is not reached.
 fn is_reached(address: &str) -> bool {
     let Ok(addresses) = resolve(address) else {
         return false;

@@ -1,4 +1,4 @@
-//! Whether a name server answers.
+//! Test of a name server.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,7 +12,7 @@ const QUESTION: [u8; 17] = [
     0, 0, 2, 0, 1,
 ];
 
-/// Whether there is an answer of whatever kind to a question.
+/// Returns true if the server answers a question, in whatever way.
 pub(super) fn is_answered(server: SocketAddr) -> bool {
     ask(server).unwrap_or(false)
 }

@@ -99,7 +99,7 @@ fn which(targets: &[Target], wanted: bool, test: &(dyn Fn(&Target) -> bool + Syn
     })
 }
 
-/// Whether a test succeeds in one of a few turns.
+/// Returns true if a test succeeds in one of a few turns.
 fn retried(test: impl Fn() -> bool) -> bool {
     (0..TRIES).any(|turn| {
         if turn > 0 {

@@ -148,7 +148,7 @@ async fn writer_waits_for_its_echo_and_not_for_ever() {
     let cache = Cache::default();
     let begun = tokio::time::Instant::now();
     cache.shows(Kind::Templates, 5).await;
-    assert_eq!(begun.elapsed(), Duration::ZERO, "nobody follows");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "no watch runs");
     cache.replace(Kind::Templates, vec![template(2, &[])], 2, NOW);
     tokio::join!(cache.shows(Kind::Templates, 5), async {
         tokio::time::sleep(Duration::from_millis(100)).await;

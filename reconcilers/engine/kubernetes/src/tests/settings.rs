@@ -6,7 +6,7 @@ use super::{merge, options, pod, settings, template_of};
 use crate::convert;
 use crate::{drift, read, state};
 
-/// What drift says of a container whose Pod was changed by `patch`.
+/// Drift of a container whose Pod was changed by `patch`.
 fn drift_of(
     wanted: &ContainerSettings,
     template: &PodTemplate,

@@ -69,7 +69,7 @@ async fn pod_deleted_by_hand_is_a_removal() {
         .until(&id, |seen| seen.container.state == ContainerState::Exited)
         .await;
     assert_eq!(ended.loss, Some(Loss::Removed));
-    // It is written down, for whoever asks later.
+    // It is written on the template, for later reads.
     stage
         .wait_for("the end is noted", async || {
             stage.see(&id).await.exit_code.is_some()

@@ -1,4 +1,4 @@
-//! The driver against a real cluster, as a service account that has the rights of `role.yaml` and no others.
+//! The driver against a real cluster, as a service account that has only the rights of `role.yaml`.
 //!
 //! Needs the test cluster; without it the tests fail, and say how to get it. They never skip.
 

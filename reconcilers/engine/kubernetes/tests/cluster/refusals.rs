@@ -1,4 +1,4 @@
-//! What the cluster refuses.
+//! Refusals by the cluster.
 
 use std::time::Duration;
 
