@@ -198,12 +198,12 @@ impl EngineSettings {
                     .unwrap_or_else(|| data_dir.display().to_string()),
             }),
             EngineName::Kubernetes => {
-                let others = [
+                let docker_options = [
                     ("docker-host", host.is_some()),
                     ("docker-cert-path", cert_path.is_some()),
                     ("engine-data-dir", engine_data_dir.is_some()),
                 ];
-                let other = others.into_iter().find(|(_, given)| *given);
+                let other = docker_options.into_iter().find(|(_, given)| *given);
                 if let Some((name, _)) = other {
                     let rule = "this is for Docker only; leave it out with --engine kubernetes";
                     return wrong(name, rule);

@@ -52,7 +52,7 @@ impl EngineAddress {
                     key: directory.join("key.pem"),
                 });
                 let host = host.parse::<DockerHost>();
-                let host = host.map_err(|error| wrong("docker-host", &error))?;
+                let host = host.map_err(|error| invalid_setting("docker-host", &error))?;
                 let data_dir = data_dir.clone();
                 Ok(Self::Docker {
                     host,
@@ -60,7 +60,7 @@ impl EngineAddress {
                     data_dir,
                 })
             }
-            EngineSettings::Kubernetes { options } => kubernetes(options),
+            EngineSettings::Kubernetes { options } => read_kubernetes(options),
         }
     }
 
@@ -90,7 +90,7 @@ impl EngineAddress {
         match self {
             Self::Docker { host, tls, .. } => {
                 let info = DockerEngine::new(host, tls).info().await?;
-                Ok(EngineCheck::of(info))
+                Ok(EngineCheck::from_info(info))
             }
             #[cfg(feature = "kubernetes")]
             Self::Kubernetes(options) => {
@@ -102,7 +102,7 @@ impl EngineAddress {
                 Ok(EngineCheck {
                     lacking: rights.lacking,
                     absent: rights.absent,
-                    ..EngineCheck::of(info)
+                    ..EngineCheck::from_info(info)
                 })
             }
         }
@@ -147,7 +147,7 @@ pub struct EngineCheck {
 }
 
 impl EngineCheck {
-    fn of(info: EngineInfo) -> Self {
+    fn from_info(info: EngineInfo) -> Self {
         Self {
             info,
             lacking: Vec::new(),
@@ -156,7 +156,7 @@ impl EngineCheck {
     }
 }
 
-fn wrong(name: &'static str, error: &dyn std::fmt::Display) -> SettingsError {
+fn invalid_setting(name: &'static str, error: &dyn std::fmt::Display) -> SettingsError {
     SettingsError::Value {
         name,
         rule: error.to_string(),
@@ -164,9 +164,9 @@ fn wrong(name: &'static str, error: &dyn std::fmt::Display) -> SettingsError {
 }
 
 #[cfg(feature = "kubernetes")]
-fn kubernetes(options: &Path) -> Result<EngineAddress, SettingsError> {
+fn read_kubernetes(options: &Path) -> Result<EngineAddress, SettingsError> {
     let read = engine_kubernetes::Options::read(options);
-    let (read, unknown) = read.map_err(|error| wrong("engine-options", &error))?;
+    let (read, unknown) = read.map_err(|error| invalid_setting("engine-options", &error))?;
     for field in unknown {
         let file = options.display();
         tracing::warn!(%file, field, "the options of the cluster have a field that is not known; it is left out");
@@ -175,9 +175,9 @@ fn kubernetes(options: &Path) -> Result<EngineAddress, SettingsError> {
 }
 
 #[cfg(not(feature = "kubernetes"))]
-fn kubernetes(_: &Path) -> Result<EngineAddress, SettingsError> {
+fn read_kubernetes(_: &Path) -> Result<EngineAddress, SettingsError> {
     let rule = "this program was built without Kubernetes; use the released program or image, or build it with `--features kubernetes`";
-    Err(wrong("engine", &rule))
+    Err(invalid_setting("engine", &rule))
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::settings::{CommonArgs, EngineName, ServeArgs};
 
-    fn read(options: &Path) -> Result<EngineAddress, SettingsError> {
+    fn read_options(options: &Path) -> Result<EngineAddress, SettingsError> {
         let serve = ServeArgs {
             engine: Some(EngineName::Kubernetes),
             engine_options: Some(options.to_owned()),
@@ -198,7 +198,9 @@ mod tests {
     #[cfg(not(feature = "kubernetes"))]
     #[test]
     fn program_without_kubernetes_says_so() {
-        let said = read(Path::new("/options.yaml")).unwrap_err().to_string();
+        let said = read_options(Path::new("/options.yaml"))
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("built without Kubernetes"), "{said}");
     }
 
@@ -207,14 +209,14 @@ mod tests {
     fn wrong_options_of_a_cluster_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("options.yaml");
-        let said = read(&path).unwrap_err().to_string();
+        let said = read_options(&path).unwrap_err().to_string();
         assert!(said.starts_with("engine-options: "), "{said}");
         std::fs::write(&path, "image: x\n").unwrap();
-        let said = read(&path).unwrap_err().to_string();
+        let said = read_options(&path).unwrap_err().to_string();
         assert!(said.contains("missing field"), "{said}");
         let least =
             "image: x\ndata: { claim: data }\nnetwork: { serviceUrl: 'http://x' }\nmore: 1\n";
         std::fs::write(&path, least).unwrap();
-        assert_eq!(read(&path).unwrap().facts().name, "Kubernetes");
+        assert_eq!(read_options(&path).unwrap().facts().name, "Kubernetes");
     }
 }

@@ -79,7 +79,7 @@ impl Served {
     }
 
     /// The memory that it has of its own, in MB, once nothing is left to do.
-    async fn idle(&mut self) -> u64 {
+    async fn measure_idle(&mut self) -> u64 {
         let line = self.lines.next_line().await.unwrap();
         line.expect("the service is idle").parse().unwrap()
     }
@@ -105,7 +105,7 @@ pub async fn run() {
 
     let begin = Instant::now();
     let mut served = Served::start(place.path());
-    served.idle().await;
+    served.measure_idle().await;
     println!(
         "  created and started in {}, calls {:?}",
         seconds(begin.elapsed()),
@@ -118,7 +118,7 @@ pub async fn run() {
 
     let begin = Instant::now();
     let mut served = Served::start(place.path());
-    let memory = served.idle().await;
+    let memory = served.measure_idle().await;
     let cold = begin.elapsed();
     let calls = double.take_calls();
     let bare = list_bare(double.address()).await;
@@ -188,13 +188,13 @@ pub async fn serve(place: &Path) {
         service.create_users(users(), Desired::Running).await;
     }
     service.all_ready(users()).await;
-    tell_memory();
+    print_memory();
     let input = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     input.await.unwrap().unwrap();
     service.stop().await;
 }
 
-fn tell_memory() {
+fn print_memory() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()

@@ -18,7 +18,7 @@ struct Container {
 }
 
 /// Renders the chart with `values` besides those of a file in its `ci` folder, and replaces texts in what it renders.
-fn render(
+fn render_chart(
     stage: &Stage,
     file: &str,
     values: &serde_json::Value,
@@ -53,7 +53,7 @@ async fn engine_rendered_container_serves_and_runs_an_agent() {
         "settings": {"image.name": IMAGE, "image.tag": "1", "image.pull_policy": "never"},
     });
     let data = stage.data().display().to_string();
-    let container = render(
+    let container = render_chart(
         &stage,
         "docker-values.yaml",
         &values,

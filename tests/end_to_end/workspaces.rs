@@ -5,7 +5,7 @@ use crate::support::service::Launch;
 use crate::support::{Engine, Stage, eventually, seconds};
 
 /// Runs a command line, which must succeed; returns what it prints.
-async fn done(launch: &Launch, line: &[&str]) -> String {
+async fn run_command(launch: &Launch, line: &[&str]) -> String {
     let finished = launch.run(line).await;
     assert!(finished.status.success(), "{line:?}: {}", finished.stderr);
     finished.stdout
@@ -29,7 +29,7 @@ async fn engine_files_skills_and_archives_reach_the_agent() {
     // A file goes in and is the agent's; one of the agent's comes out.
     let letter = stage.path().join("letter.txt");
     std::fs::write(&letter, "dear agent").unwrap();
-    done(
+    run_command(
         &command,
         &["cp", letter.to_str().unwrap(), "alice:letter.txt"],
     )
@@ -47,10 +47,10 @@ async fn engine_files_skills_and_archives_reach_the_agent() {
     std::fs::create_dir(&skill).unwrap();
     let manifest = "---\nname: greeting\ndescription: A test\nversion: 1.0.0\n---\n";
     std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
-    done(&command, &["skill", "upload", skill.to_str().unwrap()]).await;
+    run_command(&command, &["skill", "upload", skill.to_str().unwrap()]).await;
     let look = format!("cat {workspace}/skills/greeting/SKILL.md || true");
     for (verb, expected) in [("bind", manifest.trim()), ("unbind", "")] {
-        done(&command, &["skill", verb, "greeting", "--user", "alice"]).await;
+        run_command(&command, &["skill", verb, "greeting", "--user", "alice"]).await;
         eventually(verb, seconds(30), async || match in_agent("alice", &look) {
             found if found == expected => Ok(()),
             found => Err(found),
@@ -66,9 +66,9 @@ async fn engine_files_skills_and_archives_reach_the_agent() {
         .await
         .expect(200);
     assert_eq!(engine.of("alice"), []);
-    let archives = done(&command, &["archive", "list", "-o", "name"]).await;
+    let archives = run_command(&command, &["archive", "list", "-o", "name"]).await;
     let archive = archives.trim().strip_prefix("archive/").unwrap().to_owned();
-    done(&command, &["archive", "restore", &archive, "--to", "bob"]).await;
+    run_command(&command, &["archive", "restore", &archive, "--to", "bob"]).await;
     let found = in_agent("bob", &format!("cat {workspace}/restored-*/letter.txt"));
     assert_eq!(found, "dear agent");
 }

@@ -59,7 +59,7 @@ impl Cluster {
         assert!(address.status().unwrap().success());
         let labels = json!({ "pod-security.kubernetes.io/enforce": "restricted" });
         let account = |name: &str| json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } });
-        cluster.apply(&[
+        cluster.apply_objects(&[
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": cluster.namespace, "labels": labels } }),
             account("agentyard"),
             account("agentyard-agent"),
@@ -83,7 +83,7 @@ impl Cluster {
     }
 
     /// Runs a `kubectl` command; gives what it prints, or `None` when it fails.
-    fn ask(&self, arguments: &[&str]) -> Option<String> {
+    fn try_kubectl(&self, arguments: &[&str]) -> Option<String> {
         let output = self.command(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         output.status.success().then_some(text)
@@ -102,7 +102,7 @@ impl Cluster {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    fn apply(&self, objects: &[Value]) {
+    fn apply_objects(&self, objects: &[Value]) {
         let place = tempfile::NamedTempFile::new().unwrap();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         serde_json::to_writer(&place, &list).unwrap();
@@ -111,7 +111,7 @@ impl Cluster {
 
     /// The options of `serve` for a data directory, which the cluster mounts from now on.
     pub fn arguments(&self, data: &Path) -> Vec<String> {
-        let options = self.options.get_or_init(|| self.prepare(data));
+        let options = self.options.get_or_init(|| self.write_options(data));
         let options = options.to_str().unwrap();
         let listen = format!("0.0.0.0:{}", self.port);
         let all = [
@@ -126,10 +126,10 @@ impl Cluster {
     }
 
     /// Makes the volume, the way of agents to the service, and the file of options beside the data directory.
-    fn prepare(&self, data: &Path) -> PathBuf {
+    fn write_options(&self, data: &Path) -> PathBuf {
         let namespace = &self.namespace;
         let names = json!({ "name": "agentyard-agents", "labels": { "kubernetes.io/service-name": "agentyard-agents" } });
-        self.apply(&[
+        self.apply_objects(&[
             json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": namespace }, "spec": {
                 "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany"], "storageClassName": "",
                 "persistentVolumeReclaimPolicy": "Retain", "hostPath": { "path": data, "type": "Directory" },
@@ -199,7 +199,7 @@ impl Cluster {
 
     /// A container in the words of the other engine, as far as tests read them.
     pub fn inspect(&self, container: &str) -> Value {
-        let found = self.find(container);
+        let found = self.find_objects(container);
         let (template, pod) = found.unwrap_or_else(|| panic!("there is no {container}"));
         let labels = template["metadata"]["annotations"]["agentyard.io/labels"].as_str();
         let labels: Value = serde_json::from_str(labels.unwrap()).unwrap();
@@ -215,14 +215,14 @@ impl Cluster {
         });
         json!({
             "Config": { "Labels": labels, "Image": agent["image"], "Env": environment.collect::<Vec<_>>(), "Cmd": agent["command"] },
-            "HostConfig": { "Memory": whole(units(&limits["memory"])), "NanoCpus": whole(units(&limits["cpu"]) * 1e9) },
+            "HostConfig": { "Memory": to_whole(units(&limits["memory"])), "NanoCpus": to_whole(units(&limits["cpu"]) * 1e9) },
             "State": { "Running": state(pod.as_ref()) == "running", "StartedAt": started },
             "Image": agent["image"],
         })
     }
 
     /// A container by name or id.
-    fn find(&self, container: &str) -> Option<(Value, Option<Value>)> {
+    fn find_objects(&self, container: &str) -> Option<(Value, Option<Value>)> {
         self.objects().into_iter().find(|(template, _)| {
             let metadata = &template["metadata"];
             let id = [&metadata["name"], &metadata["uid"]].map(|it| it.as_str().unwrap());
@@ -231,7 +231,7 @@ impl Cluster {
     }
 
     fn pod_of(&self, container: &str) -> Option<String> {
-        let (_, pod) = self.find(container)?;
+        let (_, pod) = self.find_objects(container)?;
         pod?["metadata"]["name"].as_str().map(str::to_owned)
     }
 
@@ -239,23 +239,25 @@ impl Cluster {
     pub fn by_hand(&self, arguments: &[&str]) -> Option<String> {
         match arguments {
             ["rm", "-f", name] => {
-                let (template, _) = self.find(name)?;
+                let (template, _) = self.find_objects(name)?;
                 let template = template["metadata"]["name"].as_str().unwrap();
-                self.ask(&["delete", "podtemplate", template, "--wait=false"])
+                self.try_kubectl(&["delete", "podtemplate", template, "--wait=false"])
             }
-            ["stop", name] => self.ask(&["delete", "pod", &self.pod_of(name)?, "--wait=false"]),
+            ["stop", name] => {
+                self.try_kubectl(&["delete", "pod", &self.pod_of(name)?, "--wait=false"])
+            }
             ["kill", name] => {
                 let pod = self.pod_of(name)?;
                 let kill = "kill -KILL $(pidof picoclaw echo-agent)";
-                self.ask(&["exec", &pod, "-c", "agent", "--", "sh", "-c", kill])
+                self.try_kubectl(&["exec", &pod, "-c", "agent", "--", "sh", "-c", kill])
                     .or(Some(String::new()))
             }
             ["exec", name, program @ ..] => {
                 let pod = self.pod_of(name)?;
                 let before = ["exec", &pod, "-c", "agent", "--"];
-                self.ask(&[before.as_slice(), program].concat())
+                self.try_kubectl(&[before.as_slice(), program].concat())
             }
-            ["logs", name] => self.ask(&["logs", &self.pod_of(name)?, "-c", "agent"]),
+            ["logs", name] => self.try_kubectl(&["logs", &self.pod_of(name)?, "-c", "agent"]),
             other => panic!("{other:?} has no meaning on a cluster: this test is for Docker"),
         }
     }
@@ -344,7 +346,7 @@ fn state(pod: Option<&Value>) -> &'static str {
 }
 
 #[allow(clippy::cast_possible_truncation)]
-fn whole(number: f64) -> i64 {
+fn to_whole(number: f64) -> i64 {
     number.round() as i64
 }
 
@@ -375,13 +377,13 @@ impl Drop for Cluster {
             for seen in self.ours() {
                 eprintln!("left on the cluster: {seen:?}");
             }
-            let events = self.ask(&["get", "events", "--sort-by=.lastTimestamp"]);
+            let events = self.try_kubectl(&["get", "events", "--sort-by=.lastTimestamp"]);
             let events = events.unwrap_or_default();
             let lines: Vec<&str> = events.lines().collect();
             eprintln!("{}", lines[lines.len().saturating_sub(20)..].join("\n"));
         }
-        self.ask(&["delete", "namespace", &self.namespace, "--wait=false"]);
-        self.ask(&[
+        self.try_kubectl(&["delete", "namespace", &self.namespace, "--wait=false"]);
+        self.try_kubectl(&[
             "delete",
             "persistentvolume",
             &self.namespace,

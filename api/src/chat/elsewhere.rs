@@ -36,8 +36,8 @@ pub(crate) async fn open_elsewhere(
         conversation: id.clone(),
         resumes,
     };
-    for other in deps.replicas.others().await {
-        match deps.replicas.open(&other, &call).await {
+    for other in deps.replicas.list_others().await {
+        match deps.replicas.open_websocket(&other, &call).await {
             Ok(Ok(io)) => return Some(Ok(io)),
             // The lock of the folder decides: a replica that is asked takes a free one.
             Ok(Err(refused)) if refused.is_misdirected() => {}

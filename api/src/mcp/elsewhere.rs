@@ -58,7 +58,9 @@ pub(super) async fn pass_message(request: &Request, stream: &str, body: &Bytes) 
         },
         stream: stream.to_owned(),
     };
-    let answered = replicas.ask(&other, &call, body.clone(), TAKEN).await;
+    let answered = replicas
+        .ask_replica(&other, &call, body.clone(), TAKEN)
+        .await;
     let reply = match answered {
         Ok(answered) => answered.reply().await,
         Err(_) => None,

@@ -10,7 +10,7 @@ use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{self, About, Expected, Flapping, Key, Service};
-use crate::replica::{Call, Entered, Place, Unsent, pipe};
+use crate::replica::{Call, Entered, Place, Unsent, pipe_websocket};
 use crate::reply::Reply;
 use crate::tally;
 
@@ -55,7 +55,7 @@ pub(crate) fn admit_executor(
         return Err(ApiError::TokenInvalid);
     }
     if let Some(place) = &place {
-        place.announce();
+        place.announce_executors();
     }
     Ok(AdmittedExecutor {
         executor,
@@ -67,7 +67,7 @@ pub(crate) fn admit_executor(
 
 impl AdmittedExecutor {
     /// Serves it to its end.
-    pub(crate) fn serve(self, deps: &Deps, upgrade: OnUpgrade) {
+    pub(crate) fn serve_executor(self, deps: &Deps, upgrade: OnUpgrade) {
         let Self {
             executor,
             present,
@@ -98,10 +98,10 @@ pub(crate) async fn connect_executor(
     upgrade: OnUpgrade,
 ) -> Result<Option<Reply>> {
     for _ in 0..SEARCHES {
-        let owner = match deps.replicas.enter(&key).await? {
+        let owner = match deps.replicas.enter_place(&key).await? {
             Entered::Here(place) => {
                 let admitted = admit_executor(deps, bearer, key, about, place)?;
-                admitted.serve(deps, upgrade);
+                admitted.serve_executor(deps, upgrade);
                 return Ok(None);
             }
             Entered::At(owner) => owner,
@@ -112,9 +112,9 @@ pub(crate) async fn connect_executor(
             about: about.clone(),
             epoch: owner.epoch,
         };
-        match deps.replicas.open(&owner.replica, &call).await {
+        match deps.replicas.open_websocket(&owner.replica, &call).await {
             Ok(Ok(other)) => {
-                pipe(deps, upgrade, other);
+                pipe_websocket(deps, upgrade, other);
                 return Ok(None);
             }
             Ok(Err(refused)) if !refused.is_misdirected() => {
@@ -124,7 +124,7 @@ pub(crate) async fn connect_executor(
             }
             // It does not have the place, or does not answer.
             Ok(Err(_)) | Err(Unsent::Unreachable | Unsent::Lost) => {
-                deps.replicas.take_over(&key, &owner).await?;
+                deps.replicas.take_over_place(&key, &owner).await?;
             }
         }
     }

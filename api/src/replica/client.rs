@@ -107,14 +107,15 @@ impl Replicas {
     ///
     /// # Errors
     /// [`Unsent`].
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_replica(
         &self,
         to: &Replica,
         call: &Call,
         body: Bytes,
         limit: Duration,
     ) -> Result<Answered, Unsent> {
-        let (request, mut connection, open) = self.prepare(to, call, Method::POST, body).await?;
+        let (request, mut connection, open) =
+            self.prepare_request(to, call, Method::POST, body).await?;
         let response = timeout(limit, connection.send_request(request)).await;
         let response = response.map_err(|_| Unsent::Lost)?;
         let (head, body) = response.map_err(|_| Unsent::Lost)?.into_parts();
@@ -130,12 +131,12 @@ impl Replicas {
     ///
     /// # Errors
     /// [`Unsent`].
-    pub(crate) async fn open(
+    pub(crate) async fn open_websocket(
         &self,
         to: &Replica,
         call: &Call,
     ) -> Result<Result<Upgraded, Answered>, Unsent> {
-        let prepared = self.prepare(to, call, Method::GET, Bytes::new());
+        let prepared = self.prepare_request(to, call, Method::GET, Bytes::new());
         let (mut request, mut connection, open) = prepared.await?;
         let headers = request.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -156,7 +157,7 @@ impl Replicas {
         }))
     }
 
-    async fn prepare(
+    async fn prepare_request(
         &self,
         to: &Replica,
         call: &Call,
@@ -171,7 +172,7 @@ impl Replicas {
             path: PATH,
             call: &call,
         };
-        let stamp = inner.seal.stamp(covered, &body, inner.clock.now());
+        let stamp = inner.seal.make_stamp(covered, &body, inner.clock.now());
         let mut stamp = HeaderValue::try_from(stamp).map_err(|_| Unsent::Unreachable)?;
         stamp.set_sensitive(true);
         let request = Request::builder()

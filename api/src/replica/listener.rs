@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call::Call;
-use super::serve::{answer, open};
+use super::serve::{answer_call, open_stream};
 use super::stamp::{Covered, digest};
 use crate::deps::Deps;
 use crate::server::Stall;
@@ -92,7 +92,7 @@ async fn serve_one(stream: TcpStream, deps: Deps, bodies: Arc<Semaphore>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let (deps, bodies) = (deps.clone(), bodies.clone());
         let answered = async move {
-            let answered = timeout(WHOLE, take(&deps, &bodies, request)).await;
+            let answered = timeout(WHOLE, take_request(&deps, &bodies, request)).await;
             let late = StatusCode::GATEWAY_TIMEOUT;
             Ok::<_, Infallible>(answered.unwrap_or_else(|_| refusal(late)))
         };
@@ -117,7 +117,7 @@ pub(super) fn refusal(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-async fn take(
+async fn take_request(
     deps: &Deps,
     bodies: &Semaphore,
     mut request: Request<Incoming>,
@@ -128,7 +128,7 @@ async fn take(
         return refusal(StatusCode::NOT_FOUND);
     }
     // Before anything of the body is read.
-    let Some((call, expected)) = check(deps, &head.method, &head.headers) else {
+    let Some((call, expected)) = check_stamp(deps, &head.method, &head.headers) else {
         tracing::warn!(
             "a request to the listener for replicas had no valid stamp; check that the clocks agree"
         );
@@ -152,13 +152,17 @@ async fn take(
         return refusal(StatusCode::UNAUTHORIZED);
     }
     match head.method {
-        Method::GET => open(deps, call, upgrade).await,
-        _ => answer(deps, call, body).await,
+        Method::GET => open_stream(deps, call, upgrade).await,
+        _ => answer_call(deps, call, body).await,
     }
 }
 
 /// The call, and the digest of the body that belongs to it; `None` without a valid stamp.
-fn check<'a>(deps: &Deps, method: &Method, headers: &'a HeaderMap) -> Option<(&'a str, String)> {
+fn check_stamp<'a>(
+    deps: &Deps,
+    method: &Method,
+    headers: &'a HeaderMap,
+) -> Option<(&'a str, String)> {
     let inner = deps.replicas.0.as_ref()?;
     let text = |name: &str| headers.get(name)?.to_str().ok();
     let call = text(CALL)?;
@@ -169,6 +173,6 @@ fn check<'a>(deps: &Deps, method: &Method, headers: &'a HeaderMap) -> Option<(&'
         call,
     };
     let stamp = text(AUTHORIZATION.as_str())?;
-    let expected = inner.seal.check(covered, stamp, deps.clock.now())?;
+    let expected = inner.seal.check_stamp(covered, stamp, deps.clock.now())?;
     Some((call, expected))
 }

@@ -30,9 +30,9 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use call::{Call, Client};
 pub(crate) use client::Unsent;
-pub(crate) use list::{connected, disconnect};
+pub(crate) use list::{disconnect_executor, list_connected};
 pub use listener::serve_replicas;
-pub(crate) use pipe::pipe;
+pub(crate) use pipe::pipe_websocket;
 use places::Places;
 pub use places::run;
 pub(crate) use places::{Entered, Place};
@@ -129,12 +129,12 @@ impl Replicas {
         if self.0.as_ref()?.me.number == number {
             return None;
         }
-        let others = self.others().await;
-        others.into_iter().find(|other| other.number == number)
+        let replicas = self.list_others().await;
+        replicas.into_iter().find(|other| other.number == number)
     }
 
     /// The other replicas that live. None when they cannot be read, which is logged.
-    pub(crate) async fn others(&self) -> Vec<Replica> {
+    pub(crate) async fn list_others(&self) -> Vec<Replica> {
         let Some(inner) = &self.0 else {
             return Vec::new();
         };
@@ -153,9 +153,9 @@ impl Replicas {
 
     /// Asks all other replicas, and gives the answers of those that answer in time.
     pub(crate) async fn ask_all(&self, call: &Call, body: bytes::Bytes) -> Vec<bytes::Bytes> {
-        let others = self.others().await;
-        let asked = others.iter().map(|other| async {
-            let answered = self.ask(other, call, body.clone(), ALL).await;
+        let replicas = self.list_others().await;
+        let asked = replicas.iter().map(|other| async {
+            let answered = self.ask_replica(other, call, body.clone(), ALL).await;
             let text = match answered {
                 Ok(answered) if answered.is_success() => answered.text().await,
                 Ok(_) => None,
@@ -199,8 +199,11 @@ mod tests {
         };
         assert!(!alone.has_others());
         assert!(alone.owner(&key, false).await.is_none());
-        assert!(matches!(alone.enter(&key).await, Ok(Entered::Here(None))));
-        assert!(alone.others().await.is_empty());
+        assert!(matches!(
+            alone.enter_place(&key).await,
+            Ok(Entered::Here(None))
+        ));
+        assert!(alone.list_others().await.is_empty());
         assert!(alone.with_stream("r2-a").await.is_none());
         assert!(alone.with_connection(7 * NUMBERS).await.is_none());
         assert_eq!((alone.first_number(), &*alone.stream_prefix()), (0, ""));

@@ -15,7 +15,7 @@ const BUFFER: usize = 8 * 1024;
 const LAST: Duration = Duration::from_secs(4);
 
 /// Passes bytes between a client and another replica until one of them ends.
-pub(crate) fn pipe(deps: &Dependencies, client: OnUpgrade, other: Upgraded) {
+pub(crate) fn pipe_websocket(deps: &Dependencies, client: OnUpgrade, other: Upgraded) {
     let shutdown = deps.shutdown.clone();
     deps.tasks.spawn(async move {
         let client = match client.await {

@@ -62,8 +62,8 @@ pub(crate) struct Place {
 
 impl Place {
     /// Tells other replicas that the executor is there.
-    pub(crate) fn announce(&self) {
-        self.replicas.announce(&self.key);
+    pub(crate) fn announce_executors(&self) {
+        self.replicas.announce_executors(&self.key);
     }
 }
 
@@ -76,7 +76,7 @@ impl Drop for Place {
             held.executors = held.executors.saturating_sub(1);
             held.idle = Instant::now();
         }
-        self.replicas.announce(&self.key);
+        self.replicas.announce_executors(&self.key);
     }
 }
 
@@ -117,7 +117,7 @@ impl Places {
     }
 
     /// Notes that a place was taken.
-    fn note(&self, key: &Key, epoch: i64) {
+    fn note_taken(&self, key: &Key, epoch: i64) {
         let mut held = self.held();
         held.0 += 1;
         let number = held.0;
@@ -134,7 +134,7 @@ impl Places {
     }
 
     /// One more executor of a place that is here.
-    fn enter(&self, key: &Key) -> Option<u64> {
+    fn add_executor(&self, key: &Key) -> Option<u64> {
         let mut held = self.held();
         let entry = held.1.get_mut(key)?;
         entry.executors += 1;
@@ -176,14 +176,14 @@ impl Replicas {
     }
 
     /// Forgets the replica that was taken to have a place.
-    pub(crate) fn forget(&self, key: &Key) {
+    pub(crate) fn forget_owner(&self, key: &Key) {
         if let Some(inner) = &self.0 {
             inner.places.known.invalidate(key);
         }
     }
 
     /// Returns true when a place is here since this epoch.
-    pub(crate) fn has(&self, key: &Key, epoch: i64) -> bool {
+    pub(crate) fn has_place(&self, key: &Key, epoch: i64) -> bool {
         let inner = self.0.as_ref();
         inner.is_some_and(|inner| {
             !inner.shutdown.is_cancelled() && inner.places.epoch_of(key) == Some(epoch)
@@ -191,9 +191,9 @@ impl Replicas {
     }
 
     /// One more executor of a place that is here since this epoch.
-    pub(crate) fn enter_here(&self, key: &Key, epoch: i64) -> Option<Place> {
-        let inner = self.0.as_ref().filter(|_| self.has(key, epoch))?;
-        let number = inner.places.enter(key)?;
+    pub(crate) fn enter_place_here(&self, key: &Key, epoch: i64) -> Option<Place> {
+        let inner = self.0.as_ref().filter(|_| self.has_place(key, epoch))?;
+        let number = inner.places.add_executor(key)?;
         Some(Place {
             replicas: self.clone(),
             key: key.clone(),
@@ -205,12 +205,12 @@ impl Replicas {
     ///
     /// # Errors
     /// When the database fails.
-    pub(crate) async fn enter(&self, key: &Key) -> Result<Entered, DbError> {
+    pub(crate) async fn enter_place(&self, key: &Key) -> Result<Entered, DbError> {
         let Some(inner) = &self.0 else {
             return Ok(Entered::Here(None));
         };
         loop {
-            if let Some(number) = inner.places.enter(key) {
+            if let Some(number) = inner.places.add_executor(key) {
                 return Ok(Entered::Here(Some(Place {
                     replicas: self.clone(),
                     key: key.clone(),
@@ -219,7 +219,7 @@ impl Replicas {
             }
             let place = key.into();
             if let Some(epoch) = inner.table.claim(&place, &inner.me.id, None).await? {
-                inner.places.note(key, epoch);
+                inner.places.note_taken(key, epoch);
             } else if let Some(owner) = inner.table.owner(&place).await?
                 && owner.replica.id != inner.me.id
             {
@@ -232,7 +232,7 @@ impl Replicas {
     ///
     /// # Errors
     /// When the database fails.
-    pub(crate) async fn take_over(&self, key: &Key, from: &Owner) -> Result<(), DbError> {
+    pub(crate) async fn take_over_place(&self, key: &Key, from: &Owner) -> Result<(), DbError> {
         let Some(inner) = &self.0 else {
             return Ok(());
         };
@@ -241,14 +241,14 @@ impl Replicas {
         if let Some(epoch) = claimed {
             let (user, number) = (&key.user, from.replica.number);
             tracing::info!(%user, number, "the place of a user's executors was taken from another replica");
-            inner.places.note(key, epoch);
-            self.announce(key);
+            inner.places.note_taken(key, epoch);
+            self.announce_executors(key);
         }
         Ok(())
     }
 
     /// Tells other replicas that executors have come or gone.
-    fn announce(&self, key: &Key) {
+    fn announce_executors(&self, key: &Key) {
         let Some(inner) = self.0.as_ref().filter(|it| !it.shutdown.is_cancelled()) else {
             return;
         };
@@ -278,8 +278,8 @@ pub async fn run(deps: Deps) {
     loop {
         tokio::select! {
             () = shutdown.cancelled() => break,
-            _ = beat.tick() => inner.beat(hub).await,
-            notice = notices.recv() => inner.hear(notice.unwrap_or(Notice::All), hub).await,
+            _ = beat.tick() => inner.record_heartbeat(hub).await,
+            notice = notices.recv() => inner.handle_notice(notice.unwrap_or(Notice::All), hub).await,
         }
     }
     // Executors that are sent away find another replica at once.
@@ -287,12 +287,12 @@ pub async fn run(deps: Deps) {
 }
 
 impl Inner {
-    async fn beat(&self, hub: &Hub) {
+    async fn record_heartbeat(&self, hub: &Hub) {
         match self.table.beat(&self.me).await {
             Ok(false) => {}
             Ok(true) => {
                 tracing::warn!("other replicas took this one for dead; its places are looked at");
-                self.judge_all(hub).await;
+                self.judge_places(hub).await;
             }
             Err(error) => {
                 let error = chain(&error);
@@ -308,33 +308,33 @@ impl Inner {
         }
     }
 
-    async fn hear(&self, notice: Notice, hub: &Hub) {
+    async fn handle_notice(&self, notice: Notice, hub: &Hub) {
         match notice {
             Notice::Of { replica, place } if replica != self.me.id => {
                 if let Some(key) = key_of(&place) {
                     self.places.known.invalidate(&key);
                     hub.say_changed(Some(&key));
-                    self.judge(&key, hub).await;
+                    self.judge_place(&key, hub).await;
                 }
             }
             Notice::Of { .. } => {}
             Notice::All => {
                 self.places.known.invalidate_all();
                 hub.say_changed(None);
-                self.judge_all(hub).await;
+                self.judge_places(hub).await;
             }
         }
     }
 
-    async fn judge_all(&self, hub: &Hub) {
+    async fn judge_places(&self, hub: &Hub) {
         let keys: Vec<Key> = self.places.held().1.keys().cloned().collect();
         for key in keys {
-            self.judge(&key, hub).await;
+            self.judge_place(&key, hub).await;
         }
     }
 
     /// Sends executors away whose place another replica has taken.
-    async fn judge(&self, key: &Key, hub: &Hub) {
+    async fn judge_place(&self, key: &Key, hub: &Hub) {
         if self.places.epoch_of(key).is_none() {
             return;
         }

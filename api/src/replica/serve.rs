@@ -23,7 +23,7 @@ fn json(text: Bytes) -> Answer {
 }
 
 /// An answer of a handler; those of replicas are short.
-async fn handed_over(deps: &Deps, reply: Reply) -> Answer {
+async fn hand_over(deps: &Deps, reply: Reply) -> Answer {
     let failed = || refusal(StatusCode::INTERNAL_SERVER_ERROR);
     let Ok(response) = reply.into_response(&deps.shutdown) else {
         return failed();
@@ -35,13 +35,13 @@ async fn handed_over(deps: &Deps, reply: Reply) -> Answer {
     }
 }
 
-async fn refused(deps: &Deps, error: &ApiError) -> Answer {
+async fn refuse_call(deps: &Deps, error: &ApiError) -> Answer {
     error.log();
-    handed_over(deps, error.to_reply()).await
+    hand_over(deps, error.to_reply()).await
 }
 
 /// Answers a call.
-pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
+pub(super) async fn answer_call(deps: &Deps, call: Call, body: Bytes) -> Answer {
     match call {
         Call::Tool {
             client,
@@ -49,7 +49,7 @@ pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
             bytes,
             epoch,
         } => {
-            if !deps.replicas.has(&client.key(), epoch) {
+            if !deps.replicas.has_place(&client.key(), epoch) {
                 return refusal(StatusCode::MISDIRECTED_REQUEST);
             }
             match mcp::call_for_replica(deps, client, Bounds { time, bytes }, &body).await {
@@ -59,7 +59,7 @@ pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
         }
         Call::Message { client, stream } => {
             let reply = mcp::take_for_replica(deps, client, &stream, body).await;
-            handed_over(deps, reply).await
+            hand_over(deps, reply).await
         }
         Call::Cancel { session } => {
             if let Ok(id) = serde_json::from_slice::<Box<RawValue>>(&body) {
@@ -89,7 +89,7 @@ pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
                 Some(title) => deps.chats.rename(deps, &account, conversation, title),
                 None => {
                     if let Err(error) = deps.chats.close(deps, &account, conversation).await {
-                        return refused(deps, &error).await;
+                        return refuse_call(deps, &error).await;
                     }
                 }
             }
@@ -100,7 +100,7 @@ pub(super) async fn answer(deps: &Deps, call: Call, body: Bytes) -> Answer {
 }
 
 /// Takes a connection that goes on as a WebSocket.
-pub(super) async fn open(deps: &Deps, call: Call, upgrade: OnUpgrade) -> Answer {
+pub(super) async fn open_stream(deps: &Deps, call: Call, upgrade: OnUpgrade) -> Answer {
     match call {
         Call::Executor {
             bearer,
@@ -112,15 +112,15 @@ pub(super) async fn open(deps: &Deps, call: Call, upgrade: OnUpgrade) -> Answer 
                 user: bearer.account.uid.clone(),
                 service,
             };
-            let Some(place) = deps.replicas.enter_here(&key, epoch) else {
+            let Some(place) = deps.replicas.enter_place_here(&key, epoch) else {
                 return refusal(StatusCode::MISDIRECTED_REQUEST);
             };
             match mcp::admit_executor(deps, &bearer, key, about, Some(place)) {
                 Ok(admitted) => {
-                    admitted.serve(deps, upgrade);
-                    switching()
+                    admitted.serve_executor(deps, upgrade);
+                    switch_protocols()
                 }
-                Err(error) => refused(deps, &error).await,
+                Err(error) => refuse_call(deps, &error).await,
             }
         }
         Call::Page {
@@ -132,19 +132,19 @@ pub(super) async fn open(deps: &Deps, call: Call, upgrade: OnUpgrade) -> Answer 
             match opened.await {
                 Ok(opened) => {
                     chat::serve_page(deps, session, opened, resumes, upgrade);
-                    switching()
+                    switch_protocols()
                 }
                 Err(error) if chat::is_held_elsewhere(&error) => {
                     refusal(StatusCode::MISDIRECTED_REQUEST)
                 }
-                Err(error) => refused(deps, &error).await,
+                Err(error) => refuse_call(deps, &error).await,
             }
         }
         _ => refusal(StatusCode::BAD_REQUEST),
     }
 }
 
-fn switching() -> Answer {
+fn switch_protocols() -> Answer {
     let mut response = refusal(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -56,7 +56,7 @@ impl Seal {
     }
 
     /// The stamp of a request with this body.
-    pub(super) fn stamp(&self, covered: Covered<'_>, body: &[u8], now: Timestamp) -> String {
+    pub(super) fn make_stamp(&self, covered: Covered<'_>, body: &[u8], now: Timestamp) -> String {
         let nonce = hex::encode(rand::rng().random::<[u8; 16]>());
         let (time, digest) = (now.as_secs().to_string(), digest(body));
         let mac = self.mac(covered, [&time, &nonce, &digest]);
@@ -64,7 +64,7 @@ impl Seal {
     }
 
     /// Checks a stamp; returns the digest that the body has to have. `None` when it proves nothing, or has come before.
-    pub(super) fn check(
+    pub(super) fn check_stamp(
         &self,
         covered: Covered<'_>,
         stamp: &str,
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn stamp_counts_once_for_one_request_at_one_time() {
         let seal = Seal::new([7; 32]);
-        let stamp = seal.stamp(covered(), b"body", NOW);
-        let others = [
+        let stamp = seal.make_stamp(covered(), b"body", NOW);
+        let different = [
             Covered {
                 to: "c",
                 ..covered()
@@ -142,20 +142,27 @@ mod tests {
                 ..covered()
             },
         ];
-        for other in others {
-            assert_eq!(seal.check(other, &stamp, NOW), None, "{other:?}");
+        for other in different {
+            assert_eq!(seal.check_stamp(other, &stamp, NOW), None, "{other:?}");
         }
         let late = NOW.plus(SKEW + Duration::from_secs(1));
-        assert_eq!(seal.check(covered(), &stamp, late), None);
+        assert_eq!(seal.check_stamp(covered(), &stamp, late), None);
         let foreign = Seal::new([8; 32]);
-        assert_eq!(foreign.check(covered(), &stamp, NOW), None);
+        assert_eq!(foreign.check_stamp(covered(), &stamp, NOW), None);
         let changed = stamp.replacen(&digest(b"body"), &digest(b"other"), 1);
-        assert_eq!(seal.check(covered(), &changed, NOW), None);
+        assert_eq!(seal.check_stamp(covered(), &changed, NOW), None);
         for nothing in ["", "1.2.3", "1.2.3.4", "x.y.z.00"] {
-            assert_eq!(seal.check(covered(), nothing, NOW), None, "{nothing}");
+            assert_eq!(seal.check_stamp(covered(), nothing, NOW), None, "{nothing}");
         }
         let soon = NOW.plus(SKEW);
-        assert_eq!(seal.check(covered(), &stamp, soon), Some(digest(b"body")));
-        assert_eq!(seal.check(covered(), &stamp, soon), None, "a second time");
+        assert_eq!(
+            seal.check_stamp(covered(), &stamp, soon),
+            Some(digest(b"body"))
+        );
+        assert_eq!(
+            seal.check_stamp(covered(), &stamp, soon),
+            None,
+            "a second time"
+        );
     }
 }

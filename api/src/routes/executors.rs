@@ -135,7 +135,7 @@ pub struct Which {
 /// # Errors
 /// None of its own.
 async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Executors>> {
-    let all = replica::connected(&deps, None).await;
+    let all = replica::list_connected(&deps, None).await;
     let matches = |executor: &Connected, search: &str| {
         executor.about.user.key().contains(search) || search.parse() == Ok(executor.connection.0)
     };
@@ -156,7 +156,7 @@ async fn own(
     _: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<OwnExecutors>> {
-    let own = replica::connected(&deps, Some(&session.account.uid)).await;
+    let own = replica::list_connected(&deps, Some(&session.account.uid)).await;
     let executors = own.into_iter().map(Executor::from).collect();
     Ok(Answer::ok(
         "your connected executors",
@@ -212,7 +212,7 @@ async fn disconnect_own(
         user: session.account.uid,
         service,
     };
-    let mut found = replica::connected(&deps, Some(&key.user)).await;
+    let mut found = replica::list_connected(&deps, Some(&key.user)).await;
     found.retain(|executor| executor.key == key && id.is_none_or(|id| executor.connection.0 == id));
     if found.is_empty() {
         return Err(ApiError::not_found(format!("connected {called}")));
@@ -225,7 +225,7 @@ async fn disconnect_own(
     let about = About::object(Kind::User, &session.account.name).detail(detail);
     input.meta.begin(&deps).await?.commit(about).await?;
     for executor in &found {
-        replica::disconnect(&deps, executor.connection).await;
+        replica::disconnect_executor(&deps, executor.connection).await;
     }
     let disconnected = found.len();
     let message = format!("{called} disconnected");
@@ -238,7 +238,7 @@ async fn disconnect_own(
 /// 404 when it is not connected.
 async fn disconnect(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer> {
     let connection = ConnectionId(input.params.id);
-    let all = replica::connected(&deps, None).await.into_iter();
+    let all = replica::list_connected(&deps, None).await.into_iter();
     let mut found = all.filter(|executor| executor.connection == connection);
     let executor = found.next().ok_or_else(|| ApiError::NotFound {
         what: format!("executor {}", input.params.id),
@@ -249,7 +249,7 @@ async fn disconnect(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<An
         executor.key.service, input.params.id
     ));
     input.meta.begin(&deps).await?.commit(about).await?;
-    replica::disconnect(&deps, connection).await;
+    replica::disconnect_executor(&deps, connection).await;
     Ok(Answer::plain(format!(
         "executor {} of {user} disconnected",
         input.params.id

@@ -217,7 +217,7 @@ async fn count_executors(deps: &Deps, keys: &[Key; 2]) -> [usize; 2] {
     if !deps.replicas.has_others() {
         return keys.each_ref().map(|key| deps.mcp.hub.of_key(key).len());
     }
-    let all = replica::connected(deps, Some(&keys[0].user)).await;
+    let all = replica::list_connected(deps, Some(&keys[0].user)).await;
     let count = |key: &Key| all.iter().filter(|one| one.key == *key).count();
     keys.each_ref().map(count)
 }

@@ -67,12 +67,12 @@ impl<E: Containers + ContainerFiles> BindHomes<E> {
         }
     }
 
-    fn below(&self, path: &str) -> String {
+    fn path_below(&self, path: &str) -> String {
         format!("{}/{path}", self.data_dir.trim_end_matches('/'))
     }
 
     /// Settings of a container that is never started.
-    fn unstarted(&self, image: &str) -> ContainerSettings {
+    fn unstarted_settings(&self, image: &str) -> ContainerSettings {
         ContainerSettings {
             image: image.to_owned(),
             command: Some(vec!["none".to_owned()]),
@@ -87,7 +87,7 @@ impl<E: Containers + ContainerFiles> BindHomes<E> {
     }
 
     /// The id of what an earlier proof left, if it is ours.
-    async fn left_over(&self) -> Result<Option<String>, EngineError> {
+    async fn find_left_over(&self) -> Result<Option<String>, EngineError> {
         let found = self.engine.inspect(&self.probe_name()).await?;
         let found = found.map(|found| found.container);
         let ours = found.filter(|found| found.labels.get(LABEL_OWNER) == Some(&self.owner));
@@ -97,23 +97,23 @@ impl<E: Containers + ContainerFiles> BindHomes<E> {
 
 #[async_trait]
 impl<E: Containers + ContainerFiles> HomeMounts for BindHomes<E> {
-    fn mount(&self, user: &UserName, target: &str) -> Bind {
+    fn bind_home(&self, user: &UserName, target: &str) -> Bind {
         Bind {
-            source: self.below(&format!("users/{user}")),
+            source: self.path_below(&format!("users/{user}")),
             target: target.to_owned(),
             read_only: false,
         }
     }
 
-    async fn prove(&self, image: &str, nonce: &str) -> Result<Proof, EngineError> {
-        let source = self.below(PROBE_FOLDER);
+    async fn prove_data_dir(&self, image: &str, nonce: &str) -> Result<Proof, EngineError> {
+        let source = self.path_below(PROBE_FOLDER);
         let settings = ContainerSettings {
             binds: vec![Bind {
                 source: source.clone(),
                 target: MOUNT.to_owned(),
                 read_only: true,
             }],
-            ..self.unstarted(image)
+            ..self.unstarted_settings(image)
         };
         self.clean_up_proof().await?;
         let different = |found: &str| {
@@ -145,18 +145,18 @@ impl<E: Containers + ContainerFiles> HomeMounts for BindHomes<E> {
     }
 
     async fn is_proof_left_over(&self) -> Result<bool, EngineError> {
-        Ok(self.left_over().await?.is_some())
+        Ok(self.find_left_over().await?.is_some())
     }
 
     async fn clean_up_proof(&self) -> Result<(), EngineError> {
-        match self.left_over().await? {
+        match self.find_left_over().await? {
             Some(id) => self.engine.remove(&id).await,
             None => Ok(()),
         }
     }
 
     async fn open_image(&self, image: &ImageHome) -> Result<String, EngineError> {
-        let mut settings = self.unstarted(&image.image);
+        let mut settings = self.unstarted_settings(&image.image);
         let uid = (LABEL_UID.to_owned(), image.uid.to_string());
         settings.labels.extend([uid]);
         self.engine.create(&image.name, &settings).await

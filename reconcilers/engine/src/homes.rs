@@ -36,11 +36,11 @@ pub struct ImageHome {
 #[async_trait]
 pub trait HomeMounts: Send + Sync + 'static {
     /// Returns the mount of a user's directory at `target` in a container. Part of what settings' digests are made of. Pure.
-    fn mount(&self, user: &UserName, target: &str) -> Bind;
+    fn bind_home(&self, user: &UserName, target: &str) -> Bind;
 
     /// Looks whether the engine sees `nonce` in the data directory, in the file [`PROBE_FILE`] of [`PROBE_FOLDER`], where the
     /// service has just written it. `image` is one that the engine has; none of its programs runs.
-    async fn prove(&self, image: &str, nonce: &str) -> Result<Proof, EngineError>;
+    async fn prove_data_dir(&self, image: &str, nonce: &str) -> Result<Proof, EngineError>;
 
     /// Returns true if a proof that was cut short has left something on the engine.
     async fn is_proof_left_over(&self) -> Result<bool, EngineError>;

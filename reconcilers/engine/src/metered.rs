@@ -74,7 +74,7 @@ impl<E> Metered<E> {
     }
 }
 
-async fn measured<T>(
+async fn measure_call<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, EngineError>> + Send,
 ) -> Result<T, EngineError> {
@@ -93,19 +93,19 @@ async fn measured<T>(
 #[async_trait]
 impl<E: Containers> Containers for Metered<E> {
     async fn ping(&self) -> Result<(), EngineError> {
-        measured("ping", self.0.ping()).await
+        measure_call("ping", self.0.ping()).await
     }
 
     async fn info(&self) -> Result<EngineInfo, EngineError> {
-        measured("info", self.0.info()).await
+        measure_call("info", self.0.info()).await
     }
 
     async fn list(&self, owner: &str, uid: Option<&str>) -> Result<Vec<Container>, EngineError> {
-        measured("list", self.0.list(owner, uid)).await
+        measure_call("list", self.0.list(owner, uid)).await
     }
 
     async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError> {
-        measured("inspect", self.0.inspect(id_or_name)).await
+        measure_call("inspect", self.0.inspect(id_or_name)).await
     }
 
     async fn create(
@@ -113,23 +113,23 @@ impl<E: Containers> Containers for Metered<E> {
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<String, EngineError> {
-        measured("create", self.0.create(name, settings)).await
+        measure_call("create", self.0.create(name, settings)).await
     }
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
-        measured("start", self.0.start(id)).await
+        measure_call("start", self.0.start(id)).await
     }
 
     async fn stop(&self, id: &str, grace: Duration) -> Result<(), EngineError> {
-        measured("stop", self.0.stop(id, grace)).await
+        measure_call("stop", self.0.stop(id, grace)).await
     }
 
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
-        measured("remove", self.0.remove(id)).await
+        measure_call("remove", self.0.remove(id)).await
     }
 
     async fn rename(&self, id: &str, name: &str) -> Result<(), EngineError> {
-        measured("rename", self.0.rename(id, name)).await
+        measure_call("rename", self.0.rename(id, name)).await
     }
 
     async fn logs(
@@ -137,11 +137,11 @@ impl<E: Containers> Containers for Metered<E> {
         id: &str,
         options: &LogOptions,
     ) -> Result<EngineStream<LogChunk>, EngineError> {
-        measured("logs", self.0.logs(id, options)).await
+        measure_call("logs", self.0.logs(id, options)).await
     }
 
     async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
-        let exec = measured("exec", self.0.exec(id, settings)).await?;
+        let exec = measure_call("exec", self.0.exec(id, settings)).await?;
         Ok(Exec {
             control: Arc::new(MeteredControl(exec.control)),
             ..exec
@@ -149,15 +149,15 @@ impl<E: Containers> Containers for Metered<E> {
     }
 
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
-        measured("stats", self.0.stats(id)).await
+        measure_call("stats", self.0.stats(id)).await
     }
 
     async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
-        measured("sample", self.0.sample(id)).await
+        measure_call("sample", self.0.sample(id)).await
     }
 
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
-        measured("events", self.0.events(owner)).await
+        measure_call("events", self.0.events(owner)).await
     }
 
     fn drift(
@@ -174,15 +174,15 @@ impl<E: Containers> Containers for Metered<E> {
 #[async_trait]
 impl<E: Images> Images for Metered<E> {
     async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
-        measured("image", self.0.image(reference)).await
+        measure_call("image", self.0.image(reference)).await
     }
 
     async fn images(&self) -> Result<Vec<Image>, EngineError> {
-        measured("images", self.0.images()).await
+        measure_call("images", self.0.images()).await
     }
 
     async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
-        measured("remove_image", self.0.remove_image(reference_or_id)).await
+        measure_call("remove_image", self.0.remove_image(reference_or_id)).await
     }
 
     async fn pull(
@@ -190,22 +190,22 @@ impl<E: Images> Images for Metered<E> {
         reference: &str,
         credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError> {
-        measured("pull", self.0.pull(reference, credentials)).await
+        measure_call("pull", self.0.pull(reference, credentials)).await
     }
 }
 
 #[async_trait]
 impl<E: AgentNetwork> AgentNetwork for Metered<E> {
     async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
-        measured("network", self.0.network(name)).await
+        measure_call("network", self.0.network(name)).await
     }
 
     async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        measured("create_network", self.0.create_network(settings)).await
+        measure_call("create_network", self.0.create_network(settings)).await
     }
 
     async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
-        measured("remove_network", self.0.remove_network(id)).await
+        measure_call("remove_network", self.0.remove_network(id)).await
     }
 
     fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {
@@ -217,7 +217,7 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
     }
 
     async fn mend_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        measured("mend_network", self.0.mend_network(settings)).await
+        measure_call("mend_network", self.0.mend_network(settings)).await
     }
 
     fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
@@ -240,7 +240,7 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
         &self,
         settings: &NetworkSettings,
     ) -> Result<IsolationProof, EngineError> {
-        measured("prove_isolation", self.0.prove_isolation(settings)).await
+        measure_call("prove_isolation", self.0.prove_isolation(settings)).await
     }
 }
 
@@ -252,7 +252,7 @@ impl<E: ContainerFiles> ContainerFiles for Metered<E> {
         path: &str,
         limit: usize,
     ) -> Result<Option<Vec<u8>>, EngineError> {
-        measured("read_file", self.0.read_file(id, path, limit)).await
+        measure_call("read_file", self.0.read_file(id, path, limit)).await
     }
 
     async fn read_tree(
@@ -260,30 +260,30 @@ impl<E: ContainerFiles> ContainerFiles for Metered<E> {
         id: &str,
         path: &str,
     ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
-        measured("read_tree", self.0.read_tree(id, path)).await
+        measure_call("read_tree", self.0.read_tree(id, path)).await
     }
 }
 
 #[async_trait]
 impl<E: HomeMounts> HomeMounts for Metered<E> {
-    fn mount(&self, user: &UserName, target: &str) -> Bind {
-        self.0.mount(user, target)
+    fn bind_home(&self, user: &UserName, target: &str) -> Bind {
+        self.0.bind_home(user, target)
     }
 
-    async fn prove(&self, image: &str, nonce: &str) -> Result<Proof, EngineError> {
-        measured("prove", self.0.prove(image, nonce)).await
+    async fn prove_data_dir(&self, image: &str, nonce: &str) -> Result<Proof, EngineError> {
+        measure_call("prove", self.0.prove_data_dir(image, nonce)).await
     }
 
     async fn is_proof_left_over(&self) -> Result<bool, EngineError> {
-        measured("is_proof_left_over", self.0.is_proof_left_over()).await
+        measure_call("is_proof_left_over", self.0.is_proof_left_over()).await
     }
 
     async fn clean_up_proof(&self) -> Result<(), EngineError> {
-        measured("clean_up_proof", self.0.clean_up_proof()).await
+        measure_call("clean_up_proof", self.0.clean_up_proof()).await
     }
 
     async fn open_image(&self, image: &ImageHome) -> Result<String, EngineError> {
-        measured("open_image", self.0.open_image(image)).await
+        measure_call("open_image", self.0.open_image(image)).await
     }
 
     async fn read_image(
@@ -291,11 +291,11 @@ impl<E: HomeMounts> HomeMounts for Metered<E> {
         opened: &str,
         path: &str,
     ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
-        measured("read_image", self.0.read_image(opened, path)).await
+        measure_call("read_image", self.0.read_image(opened, path)).await
     }
 
     async fn close_image(&self, opened: &str) -> Result<(), EngineError> {
-        measured("close_image", self.0.close_image(opened)).await
+        measure_call("close_image", self.0.close_image(opened)).await
     }
 }
 
@@ -305,10 +305,10 @@ struct MeteredControl(Arc<dyn ExecControl>);
 #[async_trait]
 impl ExecControl for MeteredControl {
     async fn resize(&self, columns: u16, rows: u16) -> Result<(), EngineError> {
-        measured("resize_exec", self.0.resize(columns, rows)).await
+        measure_call("resize_exec", self.0.resize(columns, rows)).await
     }
 
     async fn exit_code(&self) -> Result<Option<i64>, EngineError> {
-        measured("exec_exit_code", self.0.exit_code()).await
+        measure_call("exec_exit_code", self.0.exit_code()).await
     }
 }

@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn own_address_is_told_from_others() {
+    async fn own_address_is_recognised() {
         for (ip, expected) in [
             ("127.0.0.1", true),
             ("192.0.2.1", false),

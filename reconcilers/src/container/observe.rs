@@ -518,7 +518,7 @@ impl ContainerReconciler {
                     config,
                     agent,
                     owner: self.shared.view.owner(),
-                    mount: homes.mount(&row.name, &agent.home),
+                    mount: homes.bind_home(&row.name, &agent.home),
                     service_user: self.shared.options.service_user,
                     home: home.as_ref(),
                     probes: self.shared.compute.probes,

@@ -1,7 +1,7 @@
 //! Proof that engine and service see the same data directory.
 //!
 //! The service writes a file with a random text, and the engine's driver looks whether the engine sees it
-//! ([`HomeMounts::prove`]). No program of the image runs.
+//! ([`HomeMounts::prove_data_dir`]). No program of the image runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -139,7 +139,7 @@ impl DataDirProbe {
     }
 
     async fn read_back(&self, image: &str, nonce: &str) -> Result<(), ProbeError> {
-        match self.homes.prove(image, nonce).await {
+        match self.homes.prove_data_dir(image, nonce).await {
             Ok(Proof::Same) => Ok(()),
             Ok(Proof::Different(how)) => Err(ProbeError::Mismatch(format!(
                 "the engine does not see the data directory {} {how}",

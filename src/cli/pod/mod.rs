@@ -29,14 +29,14 @@ impl PodCommand {
     /// When it cannot be done or told.
     pub fn run(&self) -> Result {
         match self {
-            Self::WaitClosed(args) => wait_closed::wait(args),
-            Self::Probe(args) => probe::probe(args),
-            Self::ReadNonce(args) => read_nonce::read(args),
+            Self::WaitClosed(args) => wait_closed::wait_until_closed(args),
+            Self::Probe(args) => probe::probe_targets(args),
+            Self::ReadNonce(args) => read_nonce::print_nonce(args),
         }
     }
 }
 
 /// Says something at the end of the Pod's container.
-fn tell(text: &str) -> Result {
+fn print_line(text: &str) -> Result {
     std::fs::write(Path::new(MESSAGE), text).map_err(failed)
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use engine_kubernetes::pod::{Target, probe as try_targets};
 
-use super::tell;
+use super::print_line;
 use crate::cli::{Result, failed};
 
 /// Targets, each NAME=HOST:PORT.
@@ -24,7 +24,7 @@ pub struct ProbeArgs {
 }
 
 /// Tries all of them and tells what was found.
-pub fn probe(args: &ProbeArgs) -> Result {
+pub fn probe_targets(args: &ProbeArgs) -> Result {
     let found = try_targets(&args.closed, &args.tolerated, &args.open, &args.name_server);
-    tell(&serde_json::to_string(&found).map_err(failed)?)
+    print_line(&serde_json::to_string(&found).map_err(failed)?)
 }

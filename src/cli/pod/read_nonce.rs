@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use engine_kubernetes::pod::read_nonce;
 
-use super::tell;
+use super::print_line;
 use crate::cli::{Failure, Result};
 
 /// File to read.
@@ -16,12 +16,12 @@ pub struct ReadArgs {
 }
 
 /// Tells the content, or why it cannot be read.
-pub fn read(args: &ReadArgs) -> Result {
+pub fn print_nonce(args: &ReadArgs) -> Result {
     match read_nonce(&args.file) {
-        Ok(text) => tell(&text),
+        Ok(text) => print_line(&text),
         Err(error) => {
             let text = format!("{} cannot be read: {error}", args.file.display());
-            tell(&text)?;
+            print_line(&text)?;
             Err(Failure::Failed(text))
         }
     }

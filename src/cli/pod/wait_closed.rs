@@ -20,7 +20,7 @@ pub struct WaitArgs {
 }
 
 /// Waits for as long as it takes.
-pub fn wait(args: &WaitArgs) -> Result {
+pub fn wait_until_closed(args: &WaitArgs) -> Result {
     wait_closed(&args.addresses, Duration::from_secs(args.seconds), |open| {
         let open: Vec<&str> = open.iter().map(|address| address.as_str()).collect();
         let open = open.join(", ");

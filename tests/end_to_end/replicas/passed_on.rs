@@ -15,7 +15,7 @@ use crate::support::service::Launch;
 use crate::support::{Client, McpUser, PATIENCE, Service, Stage, eventually, seconds};
 
 /// Adds the options of a server that other replicas reach.
-fn reached(launch: Launch, stage: &Stage, database: &Database, name: &str) -> Launch {
+fn with_replica_options(launch: Launch, stage: &Stage, database: &Database, name: &str) -> Launch {
     let socket = stage.path().join(format!("{name}.sock"));
     launch
         .arg("--database-url")
@@ -41,7 +41,7 @@ impl Pair {
         let database = Database::create().await;
         let launch = |name| {
             let launch = stage.alone().set("container.autostart", "false");
-            reached(launch, stage, &database, name)
+            with_replica_options(launch, stage, &database, name)
         };
         let first = launch("first").start().await;
         let second = launch("second").start().await;
@@ -98,7 +98,7 @@ fn failure(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
 
-fn replaced(ended: (Vec<Value>, u16, String)) {
+fn expect_replaced(ended: (Vec<Value>, u16, String)) {
     assert_eq!((ended.1, &*ended.2), (1000, "replaced"));
 }
 
@@ -142,7 +142,7 @@ async fn engine_postgres_call_reaches_the_executor_of_another_server() {
     // An executor at the other server takes the place of the one before, as at the same server.
     let mut executor = at_first.executor("browser").await;
     let mut newer = at_second.executor("browser").await;
-    replaced(executor.ended().await);
+    expect_replaced(executor.ended().await);
     close_tab(at_first, &mut newer, 3).await;
     close_tab(at_second, &mut newer, 4).await;
     // A new token ends it.
@@ -167,7 +167,7 @@ async fn engine_postgres_executors_of_two_servers_displace_each_other() {
             break status(client).await;
         };
         if let Some(mut displaced) = before.replace(executor) {
-            replaced(displaced.ended().await);
+            expect_replaced(displaced.ended().await);
         }
         connected += 1;
         assert!(connected < 10, "none is refused");
@@ -249,7 +249,7 @@ async fn engine_postgres_streams_and_cancellation_cross_servers() {
 }
 
 #[tokio::test]
-async fn engine_postgres_executor_of_a_dead_server_connects_to_another() {
+async fn engine_postgres_executor_of_a_dead_server_reconnects() {
     let stage = Stage::new();
     let pair = Pair::start(&stage).await;
     let [at_first, at_second] = &pair.alice;
@@ -291,7 +291,7 @@ async fn engine_postgres_frozen_server_loses_its_executors() {
     close_tab(at_second, &mut newer, 2).await;
     // It learns what has happened meanwhile.
     pair.first.thaw();
-    replaced(executor.ended().await);
+    expect_replaced(executor.ended().await);
     eventually("only the newer one is listed", seconds(20), async || {
         let listed = pair.admin.get("/api/admin/executors").await.expect(200);
         let ids = listed["executors"].as_array().unwrap().iter();
@@ -308,10 +308,10 @@ async fn engine_postgres_frozen_server_loses_its_executors() {
 }
 
 #[tokio::test]
-async fn engine_postgres_replica_listener_answers_only_stamped_requests() {
+async fn engine_postgres_replica_listener_requires_a_stamp() {
     let stage = Stage::new();
     let database = Database::create().await;
-    let launch = reached(stage.alone(), &stage, &database, "first");
+    let launch = with_replica_options(stage.alone(), &stage, &database, "first");
     let service = launch.start().await;
     let log = service.log();
     let address = log
@@ -342,7 +342,7 @@ async fn engine_postgres_replica_listener_answers_only_stamped_requests() {
 async fn engine_chat_goes_on_at_another_server() {
     let talk = Talk::new().await;
     let database = Database::create().await;
-    let launch = |name| reached(talk.launch(), &talk.stage, &database, name);
+    let launch = |name| with_replica_options(talk.launch(), &talk.stage, &database, name);
     let first = launch("first").start().await;
     let second = launch("second").start().await;
     let (ann, _) = talk.user(&first, "ann").await;

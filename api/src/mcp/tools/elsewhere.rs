@@ -82,7 +82,7 @@ impl Mcp {
                 Ok(done) => return done,
                 Err(missing) => missing,
             };
-            self.replicas.forget(&key);
+            self.replicas.forget_owner(&key);
             caller.bounds.time = until.saturating_duration_since(Instant::now());
             // Looking twice does no harm.
             if missing == Missing::Lost && !self.only_reads(&caller, params) {
@@ -122,7 +122,9 @@ impl Mcp {
         let params = params.map_or("null", RawValue::get).as_bytes();
         let params = Bytes::copy_from_slice(params);
         let limit = time + WAY;
-        let asked = self.replicas.ask(&owner.replica, &call, params, limit);
+        let asked = self
+            .replicas
+            .ask_replica(&owner.replica, &call, params, limit);
         let answered = match asked.await {
             Ok(answered) if answered.is_misdirected() => return Err(Missing::NotThere),
             Ok(answered) if answered.is_success() => answered,

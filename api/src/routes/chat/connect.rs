@@ -13,7 +13,7 @@ use crate::deps::Deps;
 use crate::dispatch::{Anyone, OrdinaryUser};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
-use crate::replica::pipe;
+use crate::replica::pipe_websocket;
 use crate::route::{Area, Failure, Route};
 use crate::routes::websocket::{Switching, accept_websocket};
 
@@ -76,7 +76,7 @@ async fn connect(
         return match open_elsewhere(&deps, &session, &id, resumes).await {
             Some(Ok(other)) => {
                 let (upgrade, switching) = accept_websocket(&input.meta.headers, input.upgrade)?;
-                pipe(&deps, upgrade, other);
+                pipe_websocket(&deps, upgrade, other);
                 Ok(switching)
             }
             Some(Err(refused)) => Ok(Switching::refused(refused)),

@@ -87,7 +87,7 @@ impl Removal {
         let uid = &user.uid;
         let oldest = deps.clock.now().minus(VALIDITY).as_secs();
         let listing = user::listing(connection, uid).await?;
-        let executors = replica::connected(deps, Some(uid)).await;
+        let executors = replica::list_connected(deps, Some(uid)).await;
         Ok(Self {
             sessions: session::list(connection, uid, oldest).await?.len(),
             executors: executors.len(),

@@ -26,11 +26,11 @@ pub(super) async fn first_file(
             None => break,
         }
     }
-    parse(&head, limit)
+    parse_archive(&head, limit)
         .map_err(|error| EngineError::Internal(format!("the file arrived damaged: {error}")))
 }
 
-fn parse(head: &[u8], limit: usize) -> std::io::Result<Option<Vec<u8>>> {
+fn parse_archive(head: &[u8], limit: usize) -> std::io::Result<Option<Vec<u8>>> {
     let mut archive = tar::Archive::new(head);
     let Some(entry) = archive.entries()?.next() else {
         return Ok(None);
@@ -68,7 +68,7 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    async fn read(bytes: Vec<u8>, limit: usize) -> Result<Option<Vec<u8>>, EngineError> {
+    async fn read_archive(bytes: Vec<u8>, limit: usize) -> Result<Option<Vec<u8>>, EngineError> {
         let parts: Vec<_> = bytes
             .chunks(100)
             .map(|part| Ok(Bytes::copy_from_slice(part)))
@@ -81,28 +81,28 @@ mod tests {
         let content = vec![b'x'; 100_000];
         let bytes = archive(tar::EntryType::Regular, "config.json", &content);
         assert_eq!(
-            read(bytes.clone(), 1 << 20).await.unwrap().unwrap(),
+            read_archive(bytes.clone(), 1 << 20).await.unwrap().unwrap(),
             content
         );
-        assert_eq!(read(bytes, 10).await.unwrap().unwrap().len(), 10);
+        assert_eq!(read_archive(bytes, 10).await.unwrap().unwrap().len(), 10);
     }
 
     #[tokio::test]
     async fn a_name_of_three_hundred_characters_does_not_hide_the_content() {
         let bytes = archive(tar::EntryType::Regular, &"n".repeat(300), b"content");
-        assert_eq!(read(bytes, 100).await.unwrap().unwrap(), b"content");
+        assert_eq!(read_archive(bytes, 100).await.unwrap().unwrap(), b"content");
     }
 
     #[tokio::test]
     async fn l25_a_planted_link_is_no_file() {
         let bytes = archive(tar::EntryType::Symlink, "probe", b"");
-        assert_eq!(read(bytes, 100).await.unwrap(), None);
+        assert_eq!(read_archive(bytes, 100).await.unwrap(), None);
     }
 
     #[tokio::test]
     async fn a_stream_that_breaks_off_is_an_error_and_not_a_short_file() {
         let mut bytes = archive(tar::EntryType::Regular, "f", &vec![b'x'; 5000]);
         bytes.truncate(2000);
-        assert!(read(bytes, 1 << 20).await.is_err());
+        assert!(read_archive(bytes, 1 << 20).await.is_err());
     }
 }

@@ -116,7 +116,7 @@ impl Connection {
                 let host = self.host.clone();
                 let tls = self.tls.clone();
                 // Reads certificates from disk.
-                let docker = tokio::task::spawn_blocking(move || open(&host, tls.as_ref()))
+                let docker = tokio::task::spawn_blocking(move || open_client(&host, tls.as_ref()))
                     .await
                     .map_err(|error| EngineError::Unavailable(Box::new(error)))??;
                 docker.negotiate_version().await.map_err(from_client)
@@ -134,7 +134,7 @@ impl Connection {
     }
 }
 
-fn open(host: &DockerHost, tls: Option<&TlsFiles>) -> Result<Docker, EngineError> {
+fn open_client(host: &DockerHost, tls: Option<&TlsFiles>) -> Result<Docker, EngineError> {
     let address = host.text.as_str();
     match (host.scheme, tls) {
         (Scheme::Unix, _) => {
@@ -159,7 +159,7 @@ fn open(host: &DockerHost, tls: Option<&TlsFiles>) -> Result<Docker, EngineError
                     .into(),
             ));
         }
-        (Scheme::Ssh, _) => return ssh::open(address),
+        (Scheme::Ssh, _) => return ssh::open_client(address),
     }
     .map_err(from_client)
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn l33_a_missing_socket_is_no_failure_until_a_call_and_never_for_good() {
+    async fn l33_missing_socket_fails_calls_only_while_it_is_missing() {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("docker.sock");
         let host = format!("unix://{}", socket.display()).parse().unwrap();

@@ -21,7 +21,7 @@ use engine::{
 };
 use schema::ids::Timestamp;
 
-use super::failure::{MESSAGE_LIMIT, shorten};
+use super::failure::{MESSAGE_LIMIT, shorten_text};
 
 /// Longest text of a pull's event, in bytes; it is kept for each layer.
 const TEXT_LIMIT: usize = 256;
@@ -31,7 +31,7 @@ const ID_LIMIT: usize = 128;
 const ENABLE_ICC: &str = "com.docker.network.bridge.enable_icc";
 const NO_NEW_PRIVILEGES: &str = "no-new-privileges";
 
-fn missing(what: &str) -> EngineError {
+fn missing_field(what: &str) -> EngineError {
     EngineError::Internal(format!("the engine's answer has no {what}"))
 }
 
@@ -124,7 +124,10 @@ pub(super) fn network_body(
 
 /// A line of a listing.
 pub(super) fn container(summary: ContainerSummary) -> Result<Container, EngineError> {
-    let state = match summary.state.ok_or_else(|| missing("container state"))? {
+    let state = match summary
+        .state
+        .ok_or_else(|| missing_field("container state"))?
+    {
         ContainerSummaryStateEnum::CREATED => ContainerState::Created,
         ContainerSummaryStateEnum::RUNNING | ContainerSummaryStateEnum::STOPPING => {
             ContainerState::Running
@@ -134,7 +137,7 @@ pub(super) fn container(summary: ContainerSummary) -> Result<Container, EngineEr
         ContainerSummaryStateEnum::REMOVING => ContainerState::Removing,
         ContainerSummaryStateEnum::EXITED => ContainerState::Exited,
         ContainerSummaryStateEnum::DEAD => ContainerState::Dead,
-        ContainerSummaryStateEnum::EMPTY => return Err(missing("container state")),
+        ContainerSummaryStateEnum::EMPTY => return Err(missing_field("container state")),
     };
     // A container being removed has given its name back already. Links add names with a second slash.
     let name = summary
@@ -145,12 +148,16 @@ pub(super) fn container(summary: ContainerSummary) -> Result<Container, EngineEr
         .find(|name| !name.contains('/'))
         .unwrap_or_default();
     Ok(Container {
-        id: summary.id.ok_or_else(|| missing("container id"))?,
+        id: summary.id.ok_or_else(|| missing_field("container id"))?,
         name,
-        labels: sorted(summary.labels),
+        labels: sort_labels(summary.labels),
         state,
-        image_id: summary.image_id.ok_or_else(|| missing("image id"))?,
-        created_at: Timestamp::from_secs(summary.created.ok_or_else(|| missing("creation time"))?),
+        image_id: summary.image_id.ok_or_else(|| missing_field("image id"))?,
+        created_at: Timestamp::from_secs(
+            summary
+                .created
+                .ok_or_else(|| missing_field("creation time"))?,
+        ),
         networks: addresses(summary.network_settings.and_then(|n| n.networks)),
         ready: None,
         waiting: None,
@@ -161,8 +168,13 @@ pub(super) fn container(summary: ContainerSummary) -> Result<Container, EngineEr
 pub(super) fn details(answer: ContainerInspectResponse) -> Result<ContainerDetails, EngineError> {
     let settings = settings(&answer);
     let deviations = deviations(answer.host_config.as_ref());
-    let state = answer.state.ok_or_else(|| missing("container state"))?;
-    let kind = match state.status.ok_or_else(|| missing("container state"))? {
+    let state = answer
+        .state
+        .ok_or_else(|| missing_field("container state"))?;
+    let kind = match state
+        .status
+        .ok_or_else(|| missing_field("container state"))?
+    {
         ContainerStateStatusEnum::CREATED => ContainerState::Created,
         ContainerStateStatusEnum::RUNNING | ContainerStateStatusEnum::STOPPING => {
             ContainerState::Running
@@ -172,17 +184,19 @@ pub(super) fn details(answer: ContainerInspectResponse) -> Result<ContainerDetai
         ContainerStateStatusEnum::REMOVING => ContainerState::Removing,
         ContainerStateStatusEnum::EXITED => ContainerState::Exited,
         ContainerStateStatusEnum::DEAD => ContainerState::Dead,
-        ContainerStateStatusEnum::EMPTY => return Err(missing("container state")),
+        ContainerStateStatusEnum::EMPTY => return Err(missing_field("container state")),
     };
     let finished_at = moment(state.finished_at.as_deref())?;
     let ended = matches!(
         kind,
         ContainerState::Exited | ContainerState::Dead | ContainerState::Restarting
     );
-    let created = answer.created.ok_or_else(|| missing("creation time"))?;
+    let created = answer
+        .created
+        .ok_or_else(|| missing_field("creation time"))?;
     Ok(ContainerDetails {
         container: Container {
-            id: answer.id.ok_or_else(|| missing("container id"))?,
+            id: answer.id.ok_or_else(|| missing_field("container id"))?,
             name: answer
                 .name
                 .unwrap_or_default()
@@ -201,7 +215,7 @@ pub(super) fn details(answer: ContainerInspectResponse) -> Result<ContainerDetai
         exit_code: state.exit_code.filter(|_| ended && finished_at.is_some()),
         oom_killed: state.oom_killed.unwrap_or(false),
         loss: None,
-        error: shorten(&state.error.unwrap_or_default(), MESSAGE_LIMIT),
+        error: shorten_text(&state.error.unwrap_or_default(), MESSAGE_LIMIT),
         settings,
         deviations,
     })
@@ -263,7 +277,7 @@ fn settings(answer: &ContainerInspectResponse) -> ContainerSettings {
         )
         .filter(|command| !command.is_empty()),
         environment,
-        labels: sorted(config.labels),
+        labels: sort_labels(config.labels),
         user: text(config.user),
         hostname: text(config.hostname),
         binds,
@@ -347,14 +361,14 @@ pub(super) fn network(answer: NetworkInspect) -> Result<Network, EngineError> {
     let mut containers: Vec<String> = answer.containers.unwrap_or_default().into_keys().collect();
     containers.sort();
     Ok(Network {
-        id: answer.id.ok_or_else(|| missing("network id"))?,
-        name: answer.name.ok_or_else(|| missing("network name"))?,
+        id: answer.id.ok_or_else(|| missing_field("network id"))?,
+        name: answer.name.ok_or_else(|| missing_field("network name"))?,
         driver: answer.driver.unwrap_or_default(),
         subnet: text(pool.subnet),
         gateway: text(pool.gateway),
         inter_container_traffic: icc.get(ENABLE_ICC).is_none_or(|value| value != "false"),
         policies: String::new(),
-        labels: sorted(answer.labels),
+        labels: sort_labels(answer.labels),
         containers,
     })
 }
@@ -362,9 +376,9 @@ pub(super) fn network(answer: NetworkInspect) -> Result<Network, EngineError> {
 /// An image.
 pub(super) fn image(answer: ImageInspect) -> Result<Image, EngineError> {
     Ok(Image {
-        id: answer.id.ok_or_else(|| missing("image id"))?,
-        repo_tags: named(answer.repo_tags.unwrap_or_default()),
-        repo_digests: named(answer.repo_digests.unwrap_or_default()),
+        id: answer.id.ok_or_else(|| missing_field("image id"))?,
+        repo_tags: real_references(answer.repo_tags.unwrap_or_default()),
+        repo_digests: real_references(answer.repo_digests.unwrap_or_default()),
         size: bytes(answer.size).unwrap_or(0),
         created_at: answer.created.map_or_else(Timestamp::default, |at| {
             Timestamp::from_secs(at.unix_timestamp())
@@ -377,8 +391,8 @@ pub(super) fn image(answer: ImageInspect) -> Result<Image, EngineError> {
 pub(super) fn listed_image(summary: ImageSummary) -> Image {
     Image {
         id: summary.id,
-        repo_tags: named(summary.repo_tags),
-        repo_digests: named(summary.repo_digests),
+        repo_tags: real_references(summary.repo_tags),
+        repo_digests: real_references(summary.repo_digests),
         size: bytes(Some(summary.size)).unwrap_or(0),
         created_at: Timestamp::from_secs(summary.created),
         is_local: true,
@@ -386,7 +400,7 @@ pub(super) fn listed_image(summary: ImageSummary) -> Image {
 }
 
 /// Without what older engines say of an image that has no name.
-fn named(mut references: Vec<String>) -> Vec<String> {
+fn real_references(mut references: Vec<String>) -> Vec<String> {
     references.retain(|reference| !reference.starts_with("<none>"));
     references.sort();
     references
@@ -402,12 +416,12 @@ pub(super) fn pull_event(info: CreateImageInfo) -> Result<PullEvent, EngineError
         let words = error
             .message
             .unwrap_or_else(|| "no reason given".to_owned());
-        return Err(EngineError::PullFailed(shorten(&words, TEXT_LIMIT)));
+        return Err(EngineError::PullFailed(shorten_text(&words, TEXT_LIMIT)));
     }
     let detail = info.progress_detail.unwrap_or_default();
     Ok(PullEvent {
-        status: shorten(&info.status.unwrap_or_default(), TEXT_LIMIT),
-        id: info.id.map(|id| shorten(&id, ID_LIMIT)),
+        status: shorten_text(&info.status.unwrap_or_default(), TEXT_LIMIT),
+        id: info.id.map(|id| shorten_text(&id, ID_LIMIT)),
         current: bytes(detail.current),
         // Where the registry does not report it, the engine says -1 or 0.
         total: bytes(detail.total).filter(|total| *total > 0),
@@ -474,7 +488,7 @@ pub(super) fn sample(answer: &ContainerStatsResponse) -> Option<Sample> {
     })
 }
 
-fn sorted(labels: Option<HashMap<String, String>>) -> BTreeMap<String, String> {
+fn sort_labels(labels: Option<HashMap<String, String>>) -> BTreeMap<String, String> {
     labels.unwrap_or_default().into_iter().collect()
 }
 

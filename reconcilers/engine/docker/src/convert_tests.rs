@@ -57,7 +57,7 @@ fn l58_settings_read_back_equal_the_settings_written() {
 }
 
 #[test]
-fn l58_what_engines_spell_differently_is_read_as_the_same() {
+fn l58_different_spellings_are_read_as_the_same() {
     let mut answer = echoed(&container_body(&requested()));
     let host = answer.host_config.as_mut().unwrap();
     host.cap_add = Some(vec!["CAP_CHOWN".to_owned()]);
@@ -184,7 +184,7 @@ fn log_limits_are_read_in_every_unit() {
 }
 
 #[test]
-fn cpu_use_is_in_percent_of_one_core_and_memory_without_page_cache() {
+fn cpu_is_percent_of_one_core_and_memory_excludes_page_cache() {
     let answer = serde_json::from_value(json!({
         "pids_stats": {"current": 3},
         "cpu_stats": {"cpu_usage": {"total_usage": 2_000}, "system_cpu_usage": 20_000, "online_cpus": 4},

@@ -28,31 +28,33 @@ pub(super) type Wire =
 ///
 /// # Errors
 /// [`EngineError::Unavailable`].
-pub(super) async fn dial((host, tls): (DockerHost, Option<TlsFiles>)) -> Result<Wire, EngineError> {
+pub(super) async fn dial_engine(
+    (host, tls): (DockerHost, Option<TlsFiles>),
+) -> Result<Wire, EngineError> {
     let address = host.text;
     match (host.scheme, tls) {
         (Scheme::Unix, _) => {
-            let stream = UnixStream::connect(address).await.map_err(away)?;
+            let stream = UnixStream::connect(address).await.map_err(unavailable)?;
             Ok(Either::Left(Either::Left(stream)))
         }
         (Scheme::Ssh, _) => {
             let destination = Destination::parse(&address)
                 .ok_or_else(|| EngineError::Unavailable("not an SSH destination".into()))?;
-            let dialled = Dialled::dial(destination.command(OsStr::new("ssh")));
-            Ok(Either::Left(Either::Right(dialled.map_err(away)?)))
+            let dialled = Dialled::dial_host(destination.command(OsStr::new("ssh")));
+            Ok(Either::Left(Either::Right(dialled.map_err(unavailable)?)))
         }
-        (Scheme::Plain, None) => Ok(Either::Right(Either::Left(connect(address).await?))),
+        (Scheme::Plain, None) => Ok(Either::Right(Either::Left(connect_tcp(address).await?))),
         (Scheme::Plain | Scheme::Tls, Some(files)) => {
             let config = tokio::task::spawn_blocking(move || read_certificates(&files));
-            let config = config.await.map_err(away)??;
+            let config = config.await.map_err(unavailable)??;
             let host = address
                 .rsplit_once(':')
                 .map_or(address.as_str(), |(host, _)| host);
             let host = host.trim_matches(['[', ']']).to_owned();
-            let name = ServerName::try_from(host).map_err(away)?;
-            let stream = connect(address).await?;
+            let name = ServerName::try_from(host).map_err(unavailable)?;
+            let stream = connect_tcp(address).await?;
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream);
-            let stream = stream.await.map_err(away)?;
+            let stream = stream.await.map_err(unavailable)?;
             Ok(Either::Right(Either::Right(Box::new(stream))))
         }
         (Scheme::Tls, None) => Err(EngineError::Unavailable(
@@ -61,36 +63,36 @@ pub(super) async fn dial((host, tls): (DockerHost, Option<TlsFiles>)) -> Result<
     }
 }
 
-async fn connect(mut address: String) -> Result<TcpStream, EngineError> {
+async fn connect_tcp(mut address: String) -> Result<TcpStream, EngineError> {
     let has_port = address.rsplit_once(':').is_some_and(|(_, port)| {
         !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
     });
     if !has_port {
         address += &format!(":{PORT}");
     }
-    TcpStream::connect(address).await.map_err(away)
+    TcpStream::connect(address).await.map_err(unavailable)
 }
 
-fn away(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> EngineError {
+fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> EngineError {
     EngineError::Unavailable(error.into())
 }
 
 /// Reads the certificates. The authority of `files` is the only one that is trusted.
 fn read_certificates(files: &TlsFiles) -> Result<ClientConfig, EngineError> {
     let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, EngineError> {
-        let read = CertificateDer::pem_file_iter(path).map_err(away)?;
-        read.collect::<Result<_, _>>().map_err(away)
+        let read = CertificateDer::pem_file_iter(path).map_err(unavailable)?;
+        read.collect::<Result<_, _>>().map_err(unavailable)
     };
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates(&files.ca)?);
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(away)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(unavailable)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(away)?
+        .map_err(unavailable)?
         .with_root_certificates(roots)
         .with_client_auth_cert(certificates(&files.cert)?, key)
-        .map_err(away)
+        .map_err(unavailable)
 }
 
 /// The bytes that come, piece by piece.
@@ -100,5 +102,5 @@ pub(super) fn bytes_of(
 ) -> EngineStream<bytes::Bytes> {
     use futures::StreamExt;
     let pieces = tokio_util::io::ReaderStream::with_capacity(reader, most);
-    pieces.map(|piece| piece.map_err(away)).boxed()
+    pieces.map(|piece| piece.map_err(unavailable)).boxed()
 }

@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWrite;
 
 use super::connect::{DockerHost, TlsFiles};
-use super::dial::{bytes_of, dial};
+use super::dial::{bytes_of, dial_engine};
 use super::failure::{MESSAGE_LIMIT, from_answer, from_client};
 use super::frames::FrameDecoder;
 use super::real::{DockerEngine, pieces};
@@ -52,7 +52,7 @@ pub(super) fn config(settings: &ExecSettings) -> ExecConfig {
 ///
 /// # Errors
 /// The engine refuses it.
-pub(super) fn create(
+pub(super) fn create_exec(
     docker: Docker,
     container: String,
     config: ExecConfig,
@@ -82,7 +82,7 @@ impl Program {
 #[async_trait]
 impl ExecControl for Program {
     async fn resize(&self, columns: u16, rows: u16) -> Result<(), EngineError> {
-        let id = request::word(&self.id)?;
+        let id = request::check_word(&self.id)?;
         let size = ResizeExecOptions {
             height: rows,
             width: columns,
@@ -94,7 +94,7 @@ impl ExecControl for Program {
     }
 
     async fn exit_code(&self) -> Result<Option<i64>, EngineError> {
-        let id = request::word(&self.id)?;
+        let id = request::check_word(&self.id)?;
         let inspected = self
             .engine
             .call(async |docker| docker.inspect_exec(id).await);
@@ -110,7 +110,7 @@ impl ExecControl for Program {
 ///
 /// # Errors
 /// The engine refuses it, or is away: [`EngineError::Unavailable`].
-pub(super) fn start(
+pub(super) fn start_exec(
     address: (DockerHost, Option<TlsFiles>),
     version: String,
     id: String,
@@ -119,7 +119,7 @@ pub(super) fn start(
     start_on(address, version, id, tty).boxed()
 }
 
-fn away(error: hyper::Error) -> EngineError {
+fn unavailable(error: hyper::Error) -> EngineError {
     EngineError::Unavailable(Box::new(error))
 }
 
@@ -129,8 +129,10 @@ async fn start_on(
     id: String,
     tty: bool,
 ) -> Result<Ends, EngineError> {
-    let wire = dial(address).await?;
-    let (mut sender, serving) = http1::handshake(TokioIo::new(wire)).await.map_err(away)?;
+    let wire = dial_engine(address).await?;
+    let (mut sender, serving) = http1::handshake(TokioIo::new(wire))
+        .await
+        .map_err(unavailable)?;
     let body = serde_json::json!({ "Detach": false, "Tty": tty }).to_string();
     let request = Request::builder()
         .method(Method::POST)
@@ -143,7 +145,7 @@ async fn start_on(
         .map_err(|error| EngineError::Internal(error.to_string()))?;
     let exchange = async move {
         let answer = sender.send_request(request).await;
-        let answer = answer.map_err(away)?;
+        let answer = answer.map_err(unavailable)?;
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             let status = answer.status().as_u16();
             let body = Limited::new(answer.into_body(), MESSAGE_LIMIT * 8).collect();
@@ -151,14 +153,14 @@ async fn start_on(
             return Err(from_answer(status, &String::from_utf8_lossy(&body)));
         }
         let upgraded = hyper::upgrade::on(answer).await;
-        upgraded.map_err(away)
+        upgraded.map_err(unavailable)
     };
     // The first ends when the connection is the program's, or its sender is dropped.
     let (_, upgraded) = tokio::join!(serving.with_upgrades(), exchange);
     let (output, input) = tokio::io::split(TokioIo::new(upgraded?));
     let decoder = match tty {
-        true => FrameDecoder::unframed(),
-        false => FrameDecoder::framed(),
+        true => FrameDecoder::new_unframed(),
+        false => FrameDecoder::new_framed(),
     };
     let output = pieces(bytes_of(output, AT_ONCE), decoder, None);
     Ok((Box::pin(input), output.boxed()))
@@ -188,7 +190,7 @@ mod tests {
     async fn terminal_output_that_looks_like_a_frame_is_text() {
         let output: &[u8] = &[1, 0, 0, 0, 255, 255, 255, 255, b'x'];
         let bytes = bytes_of(output, AT_ONCE);
-        let read: Vec<_> = pieces(bytes, FrameDecoder::unframed(), None)
+        let read: Vec<_> = pieces(bytes, FrameDecoder::new_unframed(), None)
             .collect()
             .await;
         let read: Vec<_> = read.into_iter().map(|piece| piece.unwrap().bytes).collect();

@@ -43,14 +43,14 @@ pub(super) fn from_client(error: ClientError) -> EngineError {
         ClientError::JsonSerdeError { err } if err.is_eof() || err.is_io() => {
             EngineError::Unavailable(Box::new(err))
         }
-        other => EngineError::Internal(shorten(&other.to_string(), MESSAGE_LIMIT)),
+        other => EngineError::Internal(shorten_text(&other.to_string(), MESSAGE_LIMIT)),
     }
 }
 
 /// Translates a status code and the words that came with it.
 pub(super) fn from_answer(status: u16, message: &str) -> EngineError {
     let words = message.to_ascii_lowercase();
-    let text = shorten(message, MESSAGE_LIMIT);
+    let text = shorten_text(message, MESSAGE_LIMIT);
     if words.contains("no space left on device") || words.contains("disk quota exceeded") {
         return EngineError::StorageFull(text);
     }
@@ -83,11 +83,11 @@ pub(super) fn from_pull(error: ClientError) -> EngineError {
     match from_answer(500, message) {
         full @ EngineError::StorageFull(_) => full,
         _ if message.contains(PLAIN_ANSWER) => {
-            let words = shorten(message, MESSAGE_LIMIT);
+            let words = shorten_text(message, MESSAGE_LIMIT);
             EngineError::PullFailed(format!("{words}; {PLAIN_HINT}"))
         }
-        _ if is_refusal(message) => EngineError::PullRefused(shorten(message, MESSAGE_LIMIT)),
-        _ => EngineError::PullFailed(shorten(message, MESSAGE_LIMIT)),
+        _ if is_refusal(message) => EngineError::PullRefused(shorten_text(message, MESSAGE_LIMIT)),
+        _ => EngineError::PullFailed(shorten_text(message, MESSAGE_LIMIT)),
     }
 }
 
@@ -114,7 +114,7 @@ fn is_refusal(message: &str) -> bool {
 }
 
 /// Cuts a text at a character boundary.
-pub(super) fn shorten(text: &str, limit: usize) -> String {
+pub(super) fn shorten_text(text: &str, limit: usize) -> String {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -123,7 +123,7 @@ pub(super) fn shorten(text: &str, limit: usize) -> String {
 }
 
 /// Runs a call within a limit of time.
-pub(super) async fn within<T>(
+pub(super) async fn limit_time<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, EngineError>>,
 ) -> Result<T, EngineError> {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use engine::{ContainerFiles, Containers, EngineError, EngineStream};
 use futures::StreamExt;
 
-use super::failure::{from_client, within};
-use super::real::{DockerEngine, found};
+use super::failure::{from_client, limit_time};
+use super::real::{DockerEngine, ignore_missing};
 use super::{archive, request};
 
 impl DockerEngine {
@@ -28,17 +28,17 @@ impl ContainerFiles for DockerEngine {
         path: &str,
         limit: usize,
     ) -> Result<Option<Vec<u8>>, EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         let options = DownloadFromContainerOptionsBuilder::default()
             .path(path)
             .build();
-        let answer = within(self.call_timeout, async {
+        let answer = limit_time(self.call_timeout, async {
             let docker = self.connection.docker().await?;
             let stream = docker.download_from_container(id, Some(options));
             archive::first_file(stream.map(|part| part.map_err(from_client)).boxed(), limit).await
         })
         .await;
-        match found(answer)? {
+        match ignore_missing(answer)? {
             Some(content) => Ok(content),
             None => self.no_such_file(id).await.map(|()| None),
         }
@@ -49,16 +49,16 @@ impl ContainerFiles for DockerEngine {
         id: &str,
         path: &str,
     ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         let options = DownloadFromContainerOptionsBuilder::default()
             .path(path)
             .build();
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
+        let docker = limit_time(self.call_timeout, self.connection.docker()).await?;
         let stream = docker.download_from_container(id, Some(options));
         let mut stream = stream.map(|part| part.map_err(from_client)).boxed();
         // A stream fails late, with its first item.
-        let first = within(self.call_timeout, async { stream.next().await.transpose() }).await;
-        match found(first)? {
+        let first = limit_time(self.call_timeout, async { stream.next().await.transpose() }).await;
+        match ignore_missing(first)? {
             Some(first) => {
                 let first = futures::stream::iter(first.map(Ok));
                 Ok(Some(first.chain(stream).boxed()))

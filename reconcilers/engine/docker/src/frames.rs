@@ -34,7 +34,7 @@ enum State {
 
 impl FrameDecoder {
     /// A decoder for what a terminal shows, which has no frames, whatever it begins with.
-    pub(super) fn unframed() -> Self {
+    pub(super) fn new_unframed() -> Self {
         Self {
             state: State::Unframed,
             header: BytesMut::new(),
@@ -42,7 +42,7 @@ impl FrameDecoder {
     }
 
     /// A decoder for bytes that have frames.
-    pub(super) fn framed() -> Self {
+    pub(super) fn new_framed() -> Self {
         Self {
             state: State::Header,
             header: BytesMut::new(),
@@ -57,11 +57,11 @@ impl FrameDecoder {
     ) -> Result<(), EngineError> {
         while !bytes.is_empty() {
             match self.state {
-                State::Unframed => push(pieces, false, &mut bytes, PIECE_LIMIT),
+                State::Unframed => push_piece(pieces, false, &mut bytes, PIECE_LIMIT),
                 State::Payload { stderr, left } => {
                     let before = bytes.len();
                     let most = usize::try_from(left).unwrap_or(usize::MAX);
-                    push(pieces, stderr, &mut bytes, most.min(PIECE_LIMIT));
+                    push_piece(pieces, stderr, &mut bytes, most.min(PIECE_LIMIT));
                     let taken = u32::try_from(before - bytes.len()).unwrap_or(left);
                     self.state = match left.saturating_sub(taken) {
                         0 => State::Header,
@@ -84,7 +84,7 @@ impl FrameDecoder {
         match self.state {
             State::First => {
                 let mut rest = self.header.split().freeze();
-                push(pieces, false, &mut rest, PIECE_LIMIT);
+                push_piece(pieces, false, &mut rest, PIECE_LIMIT);
                 Ok(())
             }
             State::Header if self.header.is_empty() => Ok(()),
@@ -104,7 +104,7 @@ impl FrameDecoder {
         if !fits && self.state == State::First {
             self.state = State::Unframed;
             let mut rest = self.header.split().freeze();
-            push(pieces, false, &mut rest, PIECE_LIMIT);
+            push_piece(pieces, false, &mut rest, PIECE_LIMIT);
             return Ok(());
         }
         if !fits {
@@ -124,7 +124,7 @@ impl FrameDecoder {
     }
 }
 
-fn push(pieces: &mut Vec<LogChunk>, stderr: bool, bytes: &mut Bytes, most: usize) {
+fn push_piece(pieces: &mut Vec<LogChunk>, stderr: bool, bytes: &mut Bytes, most: usize) {
     let piece = bytes.split_to(most.min(bytes.len()));
     if !piece.is_empty() {
         pieces.push(LogChunk {
@@ -146,7 +146,7 @@ mod tests {
         frame
     }
 
-    fn decode(input: &[u8], step: usize) -> Result<Vec<LogChunk>, EngineError> {
+    fn decode_all(input: &[u8], step: usize) -> Result<Vec<LogChunk>, EngineError> {
         let mut decoder = FrameDecoder::default();
         let mut pieces = Vec::new();
         for part in input.chunks(step) {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn l42_a_header_that_announces_four_gigabytes_costs_what_arrives() {
+    fn l42_header_of_four_gigabytes_costs_what_arrives() {
         let mut decoder = FrameDecoder::default();
         let mut pieces = Vec::new();
         let mut input = vec![1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff];
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn l42_a_large_frame_is_handed_on_in_bounded_pieces() {
-        let pieces = decode(&frame(1, &vec![b'x'; 1_000_000]), usize::MAX).unwrap();
+        let pieces = decode_all(&frame(1, &vec![b'x'; 1_000_000]), usize::MAX).unwrap();
         assert!(pieces.len() > 10);
         assert!(pieces.iter().all(|piece| piece.bytes.len() <= PIECE_LIMIT));
         assert_eq!(text(&pieces, false).len(), 1_000_000);
@@ -187,17 +187,17 @@ mod tests {
     #[test]
     fn text_of_a_terminal_comes_through_as_it_is() {
         assert_eq!(
-            text(&decode(b"hello\r\nworld", 3).unwrap(), false),
+            text(&decode_all(b"hello\r\nworld", 3).unwrap(), false),
             b"hello\r\nworld"
         );
-        assert_eq!(text(&decode(b"hi", 1).unwrap(), false), b"hi");
+        assert_eq!(text(&decode_all(b"hi", 1).unwrap(), false), b"hi");
     }
 
     #[test]
     fn a_stream_out_of_step_is_an_error_and_not_text() {
         let mut input = frame(1, b"fine\n");
         input.extend_from_slice(b"not a header at all");
-        assert!(decode(&input, 4).is_err());
+        assert!(decode_all(&input, 4).is_err());
     }
 
     proptest! {
@@ -207,7 +207,7 @@ mod tests {
             step in 1usize..50,
         ) {
             let input: Vec<u8> = frames.iter().flat_map(|(kind, payload)| frame(*kind, payload)).collect();
-            let pieces = decode(&input, step).unwrap();
+            let pieces = decode_all(&input, step).unwrap();
             for stderr in [false, true] {
                 let expected: Vec<u8> = frames.iter()
                     .filter(|(kind, _)| (*kind == 2) == stderr)
@@ -219,7 +219,7 @@ mod tests {
 
         #[test]
         fn no_input_makes_the_decoder_panic(input in proptest::collection::vec(any::<u8>(), 0..200), step in 1usize..20) {
-            let _ = decode(&input, step);
+            let _ = decode_all(&input, step);
         }
     }
 }

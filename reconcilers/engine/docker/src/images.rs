@@ -12,18 +12,18 @@ use engine::{EngineError, EngineStream, Image, Images, PullEvent, RegistryCreden
 use futures::{Stream, StreamExt};
 use secrecy::ExposeSecret;
 
-use super::failure::{from_pull, within};
-use super::real::{DockerEngine, found};
+use super::failure::{from_pull, limit_time};
+use super::real::{DockerEngine, ignore_missing};
 use super::{convert, request};
 
 #[async_trait]
 impl Images for DockerEngine {
     async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
-        let reference = request::reference(reference)?;
+        let reference = request::check_reference(reference)?;
         let answer = self
             .call(async |docker| docker.inspect_image(reference).await)
             .await;
-        found(answer)?.map(convert::image).transpose()
+        ignore_missing(answer)?.map(convert::image).transpose()
     }
 
     async fn images(&self) -> Result<Vec<Image>, EngineError> {
@@ -35,12 +35,12 @@ impl Images for DockerEngine {
     }
 
     async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
-        let reference = request::reference(reference_or_id)?;
+        let reference = request::check_reference(reference_or_id)?;
         let options = RemoveImageOptionsBuilder::default().force(false).build();
         let removed = self
             .call(async |docker| docker.remove_image(reference, Some(options), None).await)
             .await;
-        found(removed).map(|_| ())
+        ignore_missing(removed).map(|_| ())
     }
 
     async fn pull(
@@ -48,7 +48,7 @@ impl Images for DockerEngine {
         reference: &str,
         credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError> {
-        let reference = tagged(request::reference(reference)?)?;
+        let reference = tagged(request::check_reference(reference)?)?;
         let options = CreateImageOptionsBuilder::default()
             .from_image(&reference)
             .build();
@@ -57,7 +57,7 @@ impl Images for DockerEngine {
             password: Some(credentials.password.expose_secret().to_owned()),
             ..Default::default()
         });
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
+        let docker = limit_time(self.call_timeout, self.connection.docker()).await?;
         let docker = request::with_url_safe_credentials(docker);
         let reported = docker
             .create_image(Some(options), None, credentials)

@@ -5,27 +5,27 @@ use engine::{
     AgentNetwork, EngineError, HostFirewall, HostRules, Isolation, Network, NetworkSettings, Reach,
 };
 
-use super::real::{DockerEngine, found};
+use super::real::{DockerEngine, ignore_missing};
 use super::{convert, request};
 
 #[async_trait]
 impl AgentNetwork for DockerEngine {
     async fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
-        let word = request::word(name)?;
+        let word = request::check_word(name)?;
         let answer = self
             .call(async |docker| docker.inspect_network(word, None).await)
             .await;
-        let network = found(answer)?.map(convert::network).transpose()?;
+        let network = ignore_missing(answer)?.map(convert::network).transpose()?;
         // The engine also finds a network by its id or the beginning of it.
         Ok(network.filter(|network| network.name == name))
     }
 
     async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError> {
-        request::word(&settings.name)?;
+        request::check_word(&settings.name)?;
         let body = convert::network_body(settings)?;
         let bytes = request::with_check_duplicate(&body)?;
         self.call(async |docker| {
-            let docker = request::replacing_body(docker, bytes);
+            let docker = request::replace_body(docker, bytes);
             docker.create_network(body).await
         })
         .await
@@ -33,11 +33,11 @@ impl AgentNetwork for DockerEngine {
     }
 
     async fn remove_network(&self, id: &str) -> Result<(), EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         let removed = self
             .call(async |docker| docker.remove_network(id).await)
             .await;
-        found(removed).map(|_| ())
+        ignore_missing(removed).map(|_| ())
     }
 
     fn is_as_desired(&self, network: &Network, wanted: &NetworkSettings) -> bool {

@@ -24,7 +24,7 @@ use schema::ids::Timestamp;
 use tokio::sync::watch;
 
 use super::connect::{Connection, DockerHost, TlsFiles};
-use super::failure::{from_client, within};
+use super::failure::{from_client, limit_time};
 use super::firewall::Iptables;
 use super::frames::FrameDecoder;
 use super::{convert, exec, request};
@@ -107,7 +107,7 @@ impl DockerEngine {
         C: AsyncFnOnce(&Docker) -> Result<T, bollard::errors::Error>,
     {
         let mut responsive = self.responsive.subscribe();
-        let answer = within(limit, async {
+        let answer = limit_time(limit, async {
             let docker = self.connection.docker().await?;
             // On the heap: the library's futures hold whole request bodies.
             Box::pin(call(docker)).await.map_err(from_client)
@@ -121,7 +121,7 @@ impl DockerEngine {
 
     /// Waits until a removal that somebody else began is through.
     async fn wait_removed(&self, id: &str) -> Result<(), EngineError> {
-        within(self.call_timeout, async {
+        limit_time(self.call_timeout, async {
             while self.inspect(id).await?.is_some() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -132,7 +132,7 @@ impl DockerEngine {
 }
 
 /// Turns "no such object" into `None`.
-pub(super) fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+pub(super) fn ignore_missing<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(EngineError::NotFound(_)) => Ok(None),
@@ -193,11 +193,11 @@ impl Containers for DockerEngine {
     }
 
     async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError> {
-        let id = request::word(id_or_name)?;
+        let id = request::check_word(id_or_name)?;
         let answer = self
             .call(async |docker| docker.inspect_container(id, None).await)
             .await;
-        let details = found(answer)?.map(convert::details).transpose()?;
+        let details = ignore_missing(answer)?.map(convert::details).transpose()?;
         // The engine also finds a container by the beginning of its id.
         Ok(details.filter(|details| {
             details.container.name == id_or_name || details.container.id.starts_with(id_or_name)
@@ -209,7 +209,7 @@ impl Containers for DockerEngine {
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<String, EngineError> {
-        let name = request::word(name)?;
+        let name = request::check_word(name)?;
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let body = Box::new(convert::container_body(settings));
         let answer = self
@@ -222,13 +222,13 @@ impl Containers for DockerEngine {
     }
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         self.call(async |docker| docker.start_container(id, None).await)
             .await
     }
 
     async fn stop(&self, id: &str, grace: Duration) -> Result<(), EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         // Whole seconds, rounded up: 0 would kill at once.
         let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
         let options = StopContainerOptionsBuilder::default()
@@ -239,11 +239,11 @@ impl Containers for DockerEngine {
                 docker.stop_container(id, Some(options)).await
             })
             .await;
-        found(stopped).map(|_| ())
+        ignore_missing(stopped).map(|_| ())
     }
 
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         let options = RemoveContainerOptionsBuilder::default()
             .force(true)
             .v(true)
@@ -256,14 +256,14 @@ impl Containers for DockerEngine {
             Err(EngineError::Conflict(text)) if text.contains("in progress") => {
                 self.wait_removed(id).await
             }
-            removed => found(removed).map(|_| ()),
+            removed => ignore_missing(removed).map(|_| ()),
         }
     }
 
     async fn rename(&self, id: &str, name: &str) -> Result<(), EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         let options = RenameContainerOptionsBuilder::default()
-            .name(request::word(name)?)
+            .name(request::check_word(name)?)
             .build();
         let renamed = self
             .call(async |docker| docker.rename_container(id, options).await)
@@ -285,29 +285,29 @@ impl Containers for DockerEngine {
         id: &str,
         options: &LogOptions,
     ) -> Result<EngineStream<LogChunk>, EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         // A stream fails late, with its first item; a missing container is reported at once.
         self.no_such_file(id).await?;
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
-        let bytes = request::raw(docker, id, &request::log_query(id, options));
+        let docker = limit_time(self.call_timeout, self.connection.docker()).await?;
+        let bytes = request::raw_request(docker, id, &request::log_query(id, options));
         let idle = (!options.follow).then_some(LOG_IDLE_TIMEOUT);
         Ok(log_pieces(bytes, idle).boxed())
     }
 
     async fn exec(&self, id: &str, settings: &ExecSettings) -> Result<Exec, EngineError> {
-        let id = request::word(id)?;
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
+        let id = request::check_word(id)?;
+        let docker = limit_time(self.call_timeout, self.connection.docker()).await?;
         let version = docker.client_version();
-        let creating = exec::create(docker.clone(), id.to_owned(), exec::config(settings));
-        let created = within(self.call_timeout, creating).await?;
+        let creating = exec::create_exec(docker.clone(), id.to_owned(), exec::config(settings));
+        let created = limit_time(self.call_timeout, creating).await?;
         let version = format!("v{}.{}", version.major_version, version.minor_version);
-        let start = exec::start(
+        let start = exec::start_exec(
             self.connection.address(),
             version,
             created.clone(),
             settings.tty,
         );
-        let (input, output) = within(self.call_timeout, start).await?;
+        let (input, output) = limit_time(self.call_timeout, start).await?;
         Ok(Exec {
             input,
             output,
@@ -316,7 +316,7 @@ impl Containers for DockerEngine {
     }
 
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         // Not "one shot": the engine then takes a second sample a second later, and only two of
         // them make a rate.
         let options = StatsOptionsBuilder::default()
@@ -333,7 +333,7 @@ impl Containers for DockerEngine {
     }
 
     async fn sample(&self, id: &str) -> Result<Option<Sample>, EngineError> {
-        let id = request::word(id)?;
+        let id = request::check_word(id)?;
         let options = StatsOptionsBuilder::default()
             .stream(false)
             .one_shot(true)
@@ -344,7 +344,10 @@ impl Containers for DockerEngine {
                 samples.next().await.transpose()
             })
             .await;
-        Ok(found(answer)?.flatten().as_ref().and_then(convert::sample))
+        Ok(ignore_missing(answer)?
+            .flatten()
+            .as_ref()
+            .and_then(convert::sample))
     }
 
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
@@ -365,7 +368,7 @@ impl Containers for DockerEngine {
                 ("event", ACTIONS.map(str::to_owned).to_vec()),
             ]))
             .build();
-        let docker = within(self.call_timeout, self.connection.docker()).await?;
+        let docker = limit_time(self.call_timeout, self.connection.docker()).await?;
         let events = docker
             .events(Some(options))
             .filter_map(|message| std::future::ready(event(message).transpose()));
@@ -454,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_engine_is_told_which_version_is_needed() {
+    fn old_engine_is_refused_with_the_needed_version() {
         let needed = "the engine speaks API 1.40; 1.41 or newer is needed (Docker 20.10)";
         assert_eq!(describe_too_old((1, 40)).as_deref(), Some(needed));
         for version in [(1, 41), (1, 52), (2, 0)] {

@@ -11,7 +11,7 @@ use schema::ids::Timestamp;
 
 /// Lets an id or name pass that stays one segment of a path. The client library puts it into the
 /// path as it is, where a slash or a question mark would make another request of it.
-pub(super) fn word(text: &str) -> Result<&str, EngineError> {
+pub(super) fn check_word(text: &str) -> Result<&str, EngineError> {
     let fits = (1..=255).contains(&text.len())
         && !text.starts_with('.')
         && text
@@ -27,7 +27,7 @@ pub(super) fn word(text: &str) -> Result<&str, EngineError> {
 }
 
 /// Lets an image reference or id pass; its path segments are names.
-pub(super) fn reference(text: &str) -> Result<&str, EngineError> {
+pub(super) fn check_reference(text: &str) -> Result<&str, EngineError> {
     let fits = (1..=512).contains(&text.len())
         && text.split('/').all(|segment| {
             !segment.is_empty()
@@ -72,7 +72,7 @@ pub(super) fn log_query(id: &str, options: &LogOptions) -> String {
 /// The client library decodes logs by itself, and keeps a whole frame, of up to 4 GiB, in memory
 /// before it hands it on. Its one request for a container whose answer it leaves alone is the
 /// export; this sends that one with another path.
-pub(super) fn raw(
+pub(super) fn raw_request(
     docker: &Docker,
     id: &str,
     path_and_query: &str,
@@ -107,7 +107,7 @@ pub(super) fn with_check_duplicate(body: &NetworkCreateRequest) -> Result<Bytes,
 }
 
 /// A client that sends these bytes instead of its own body.
-pub(super) fn replacing_body(docker: &Docker, bytes: Bytes) -> Docker {
+pub(super) fn replace_body(docker: &Docker, bytes: Bytes) -> Docker {
     docker
         .clone()
         .with_request_modifier(move |mut request: BollardRequest| {
@@ -146,7 +146,7 @@ mod tests {
             "agentyard-a.b_c-1f2e3d.next",
             "sha256:0a",
         ] {
-            assert_eq!(word(good).unwrap(), good);
+            assert_eq!(check_word(good).unwrap(), good);
         }
         for bad in [
             "",
@@ -159,11 +159,14 @@ mod tests {
             "a b",
             "ä",
         ] {
-            assert!(matches!(word(bad), Err(EngineError::Refused(_))), "{bad}");
+            assert!(
+                matches!(check_word(bad), Err(EngineError::Refused(_))),
+                "{bad}"
+            );
         }
         for bad in ["", "/a", "a//b", "a/../b", "a?x", "../info", "a b"] {
             assert!(
-                matches!(reference(bad), Err(EngineError::Refused(_))),
+                matches!(check_reference(bad), Err(EngineError::Refused(_))),
                 "{bad}"
             );
         }

@@ -87,15 +87,15 @@ impl Destination {
 }
 
 /// A client whose connections are `ssh` processes.
-pub(super) fn open(authority: &str) -> Result<Docker, EngineError> {
-    open_with(OsString::from("ssh"), authority)
+pub(super) fn open_client(authority: &str) -> Result<Docker, EngineError> {
+    open_client_with(OsString::from("ssh"), authority)
 }
 
-fn open_with(program: OsString, authority: &str) -> Result<Docker, EngineError> {
+fn open_client_with(program: OsString, authority: &str) -> Result<Docker, EngineError> {
     let destination = Destination::parse(authority)
         .ok_or_else(|| EngineError::Unavailable("not an SSH destination".into()))?;
     let connector = tower::service_fn(move |_: http::Uri| {
-        let dialled = Dialled::dial(destination.command(&program)).map(TokioIo::new);
+        let dialled = Dialled::dial_host(destination.command(&program)).map(TokioIo::new);
         std::future::ready(dialled)
     });
     let client = Client::builder(TokioExecutor::new()).build(connector);
@@ -126,7 +126,7 @@ pub(super) struct Dialled {
 
 impl Dialled {
     /// Starts `ssh`.
-    pub(super) fn dial(mut command: Command) -> io::Result<Self> {
+    pub(super) fn dial_host(mut command: Command) -> io::Result<Self> {
         let mut process = command.spawn()?;
         match (process.stdin.take(), process.stdout.take()) {
             (Some(input), Some(output)) => Ok(Self {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_go_through_the_program_and_its_end_is_a_broken_connection() {
+    async fn requests_use_the_ssh_program_and_its_end_breaks_them() {
         use std::os::unix::fs::PermissionsExt;
 
         let directory = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ mod tests {
             printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nOK'\n";
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let docker = open_with(program.into(), "alice@engine:2222").unwrap();
+        let docker = open_client_with(program.into(), "alice@engine:2222").unwrap();
         assert_eq!(docker.ping().await.unwrap(), "OK");
         let arguments = std::fs::read_to_string(directory.path().join("ssh.arguments")).unwrap();
         let arguments: Vec<_> = arguments.lines().skip(5).collect();

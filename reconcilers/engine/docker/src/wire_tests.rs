@@ -144,7 +144,7 @@ async fn a_server_that_never_answers_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_socket_that_nobody_serves_is_unavailable() {
+async fn socket_without_a_server_is_unavailable() {
     let (engine, mut server) = engine(|_| answer(200, "[]"));
     assert_eq!(engine.list("me", None).await.unwrap(), []);
     server.tasks.shutdown().await;
@@ -238,7 +238,7 @@ async fn l37_a_pull_tells_each_event_whole_and_bounded() {
 }
 
 #[tokio::test]
-async fn a_pull_without_progress_is_a_timeout_and_one_with_progress_is_not() {
+async fn pull_times_out_only_without_progress() {
     let (engine, _server) = engine(|asked| {
         let line = Bytes::from_static(b"{\"status\":\"Downloading\"}\n");
         match asked.query.contains("slow") {
@@ -360,7 +360,7 @@ fn url_safe_base64(text: &str) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_network_is_asked_for_with_a_look_for_its_name() {
+async fn network_request_checks_for_a_duplicate_name() {
     let (engine, server) = engine(|_| answer(201, r#"{"Id":"n1","Warning":""}"#));
     let settings = NetworkSettings {
         name: "agentyard".to_owned(),
@@ -376,7 +376,7 @@ async fn a_network_is_asked_for_with_a_look_for_its_name() {
 }
 
 #[tokio::test]
-async fn l42_a_log_frame_that_announces_four_gigabytes_is_handed_on_as_it_comes() {
+async fn l42_log_frame_of_four_gigabytes_is_handed_on_as_it_comes() {
     let (engine, server) = engine(|asked| match asked.path.ends_with("/logs") {
         true => endless(vec![
             Bytes::from_static(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]),
@@ -422,7 +422,7 @@ async fn a_log_that_stops_coming_is_a_timeout_unless_it_is_followed() {
 }
 
 #[tokio::test]
-async fn events_are_asked_for_since_now_by_the_engines_clock_and_without_reads() {
+async fn events_are_requested_since_the_engines_now_without_reads() {
     let (engine, server) = engine(|asked| match asked.path.as_str() {
         "/info" => answer(200, r#"{"SystemTime":"2026-01-02T03:04:05.678901Z"}"#),
         _ => answer(
@@ -517,7 +517,7 @@ async fn tls_server(directory: &Path) -> (u16, tokio::task::JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn an_engine_behind_tls_is_reached_with_a_client_certificate_and_not_without() {
+async fn tls_engine_is_reached_only_with_a_client_certificate() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let directory = tempfile::tempdir().unwrap();
     let (port, _tasks) = tls_server(directory.path()).await;

@@ -97,7 +97,7 @@ mod confinement {
     }
 
     #[tokio::test]
-    async fn seed_home_reads_a_directory_of_an_image_that_was_never_started() {
+    async fn seed_home_reads_a_directory_of_an_unstarted_image() {
         let stage = stage().await;
         let mut settings = stage.settings("u1");
         settings.binds.clear();

@@ -57,7 +57,7 @@ impl Drop for Services {
 }
 
 #[tokio::test]
-async fn engine_l33_l57_missing_killed_and_restarted_engine_is_told_and_found_again() {
+async fn engine_l33_l57_lost_engine_is_reported_and_found_again() {
     let services = Services::new();
     let engine = services.engine();
     let missing = engine.info().await;

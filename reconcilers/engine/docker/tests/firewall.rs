@@ -223,17 +223,17 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
 }
 
 #[tokio::test]
-async fn engine_l40_nft() {
+async fn engine_l40_nft_rules_are_made_repaired_and_removed() {
     seen_made_repaired_and_removed("iptables-nft").await;
 }
 
 #[tokio::test]
-async fn engine_l40_legacy() {
+async fn engine_l40_legacy_rules_are_made_repaired_and_removed() {
     seen_made_repaired_and_removed("iptables-legacy").await;
 }
 
 #[tokio::test]
-async fn engine_l40_where_it_cannot_be_done_the_error_says_why() {
+async fn engine_l40_impossible_rules_are_refused_with_the_cause() {
     let mut stage = Stage::new("iptables-nft");
     stage.rules.bridge = "br-aaaaaaaaaaaa".to_owned();
     let firewall = stage.firewall("me");

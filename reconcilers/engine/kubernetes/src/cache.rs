@@ -1,7 +1,7 @@
 //! Templates and Pods of all containers, as two watches report them.
 //!
 //! Whole objects are never kept: of each a thousandth of a MiB remains. Every change of a container is told to readers of
-//! [`Cache::subscribe`]; nothing is lost when a watch breaks, since what a new listing shows is compared with what was known.
+//! [`Cache::subscribe_changes`]; nothing is lost when a watch breaks, since what a new listing shows is compared with what was known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -78,7 +78,7 @@ struct World {
 pub(crate) struct Cache {
     world: Mutex<World>,
     /// Ends of runs that their templates do not tell of yet, by the uid of the template.
-    unnoted: Mutex<HashMap<String, Run>>,
+    unnoted_ends: Mutex<HashMap<String, Run>>,
     changes: broadcast::Sender<Change>,
     /// Rises with each change.
     turns: watch::Sender<u64>,
@@ -88,7 +88,7 @@ impl Default for Cache {
     fn default() -> Self {
         Self {
             world: Mutex::default(),
-            unnoted: Mutex::default(),
+            unnoted_ends: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
             turns: watch::Sender::new(0),
         }
@@ -100,23 +100,25 @@ impl Cache {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unnoted(&self) -> MutexGuard<'_, HashMap<String, Run>> {
-        self.unnoted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unnoted_ends(&self) -> MutexGuard<'_, HashMap<String, Run>> {
+        self.unnoted_ends
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the end of a run until its template tells of it.
     pub(crate) fn keep_end(&self, template: &str, run: Run) {
-        self.unnoted().insert(template.to_owned(), run);
+        self.unnoted_ends().insert(template.to_owned(), run);
     }
 
     /// Drops what [`Cache::keep_end`] has kept.
     pub(crate) fn drop_end(&self, template: &str) {
-        self.unnoted().remove(template);
+        self.unnoted_ends().remove(template);
     }
 
     /// The end of a template's last run, as far as the template does not tell of it yet.
     pub(crate) fn kept_end(&self, template: &str) -> Option<Run> {
-        self.unnoted().get(template).cloned()
+        self.unnoted_ends().get(template).cloned()
     }
 
     /// All containers; `None` while the watches have not listed everything, or have been silent for too long.
@@ -173,38 +175,38 @@ impl Cache {
     }
 
     /// Every change from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Change> {
+    pub(crate) fn subscribe_changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
     /// Waits until both watches have listed everything, for at most `limit`.
-    pub(crate) async fn ready(&self, limit: Duration) {
-        self.wait(limit, |world| world.heard.iter().all(Option::is_some))
+    pub(crate) async fn wait_listed(&self, limit: Duration) {
+        self.wait_until(limit, |world| world.heard.iter().all(Option::is_some))
             .await;
     }
 
     /// Waits until the watch has reported a version of an object that was just written.
-    pub(crate) async fn shows(&self, kind: Kind, revision: u64) {
+    pub(crate) async fn wait_shown(&self, kind: Kind, revision: u64) {
         let shows = |world: &World| {
             let index = kind as usize;
             world.heard[index].is_none() || world.revision[index] >= revision
         };
-        self.wait(ECHO, shows).await;
+        self.wait_until(ECHO, shows).await;
     }
 
     /// Waits until the watch has reported that a template is gone.
-    pub(crate) async fn forgets_template(&self, uid: &str) {
-        self.wait(ECHO, |world| !world.templates.contains_key(uid))
+    pub(crate) async fn wait_template_gone(&self, uid: &str) {
+        self.wait_until(ECHO, |world| !world.templates.contains_key(uid))
             .await;
     }
 
     /// Waits until the watch has reported that a Pod is gone.
-    pub(crate) async fn forgets_pod(&self, template: &str, uid: &str) {
+    pub(crate) async fn wait_pod_gone(&self, template: &str, uid: &str) {
         let forgets = |world: &World| world.pods.get(template).is_none_or(|pod| pod.uid != uid);
-        self.wait(ECHO, forgets).await;
+        self.wait_until(ECHO, forgets).await;
     }
 
-    async fn wait(&self, limit: Duration, holds: impl Fn(&World) -> bool) {
+    async fn wait_until(&self, limit: Duration, holds: impl Fn(&World) -> bool) {
         let mut turns = self.turns.subscribe();
         let waiting = async {
             while !holds(&self.world()) {
@@ -227,24 +229,24 @@ impl Cache {
         };
         let listed: HashSet<String> = objects.iter().map(|it| it.key().to_owned()).collect();
         for gone in known.iter().filter(|key| !listed.contains(*key)) {
-            self.forget(&mut world, kind, gone, now);
+            self.forget_object(&mut world, kind, gone, now);
         }
         let is_first = world.heard[kind as usize].is_none();
         for object in objects {
-            let changes = self.put(&mut world, object, now);
+            let changes = self.put_object(&mut world, object, now);
             if !is_first {
-                self.tell(changes);
+                self.send_changes(changes);
             }
         }
-        self.hear(&mut world, kind, revision);
+        self.note_heard(&mut world, kind, revision);
     }
 
     /// Takes over one object.
     pub(crate) fn update(&self, kind: Kind, object: Object, revision: u64, now: Timestamp) {
         let mut world = self.world();
-        let changes = self.put(&mut world, object, now);
-        self.tell(changes);
-        self.hear(&mut world, kind, revision);
+        let changes = self.put_object(&mut world, object, now);
+        self.send_changes(changes);
+        self.note_heard(&mut world, kind, revision);
     }
 
     /// Notes that an object is gone.
@@ -259,25 +261,25 @@ impl Cache {
                 .is_some_and(|known| known.uid == pod.uid),
         };
         if is_known {
-            self.forget(&mut world, kind, object.key(), now);
+            self.forget_object(&mut world, kind, object.key(), now);
         }
-        self.hear(&mut world, kind, revision);
+        self.note_heard(&mut world, kind, revision);
     }
 
     /// Notes a sign of life.
-    pub(crate) fn alive(&self, kind: Kind, revision: u64) {
+    pub(crate) fn note_alive(&self, kind: Kind, revision: u64) {
         let mut world = self.world();
-        self.hear(&mut world, kind, revision);
+        self.note_heard(&mut world, kind, revision);
     }
 
-    fn hear(&self, world: &mut World, kind: Kind, revision: u64) {
+    fn note_heard(&self, world: &mut World, kind: Kind, revision: u64) {
         let index = kind as usize;
         world.heard[index] = Some(Instant::now());
         world.revision[index] = world.revision[index].max(revision);
         self.turns.send_modify(|turn| *turn = turn.wrapping_add(1));
     }
 
-    fn put(&self, world: &mut World, object: Object, now: Timestamp) -> Vec<Change> {
+    fn put_object(&self, world: &mut World, object: Object, now: Timestamp) -> Vec<Change> {
         let template = object.key().to_owned();
         let before = world.container(&template, now);
         let known = world.templates.get(&template).cloned();
@@ -299,17 +301,17 @@ impl Cache {
         changes(before.as_ref(), after.as_ref(), revised)
     }
 
-    fn forget(&self, world: &mut World, kind: Kind, template: &str, now: Timestamp) {
+    fn forget_object(&self, world: &mut World, kind: Kind, template: &str, now: Timestamp) {
         let before = world.container(template, now);
         match kind {
             Kind::Templates => drop(world.templates.remove(template)),
             Kind::Pods => drop(world.pods.remove(template)),
         }
         let after = world.container(template, now);
-        self.tell(changes(before.as_ref(), after.as_ref(), false));
+        self.send_changes(changes(before.as_ref(), after.as_ref(), false));
     }
 
-    fn tell(&self, changes: Vec<Change>) {
+    fn send_changes(&self, changes: Vec<Change>) {
         for change in changes {
             // Without a reader nothing is sent.
             let _ = self.changes.send(change);

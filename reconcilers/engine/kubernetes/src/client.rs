@@ -22,7 +22,7 @@ use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
 use tower::{BoxError, Service};
 
-use super::failure::{from_client, within};
+use super::failure::{from_client, limit_time};
 
 /// Most writes at once.
 const WRITES: usize = 20;
@@ -83,7 +83,7 @@ impl Cluster {
     ///
     /// # Errors
     /// See [`AccessError`].
-    pub(crate) async fn open(
+    pub(crate) async fn from_access(
         access: Access,
         namespace: Option<String>,
     ) -> Result<Self, AccessError> {
@@ -101,7 +101,7 @@ impl Cluster {
         config.connect_timeout = Some(CONNECT);
         let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
         let calls = ClientBuilder::try_from(config.clone()).map_err(AccessError::Client)?;
-        let client = patient(calls).map_err(AccessError::Retry)?;
+        let client = build_retrying_client(calls).map_err(AccessError::Retry)?;
         let watches = ClientBuilder::try_from(config).map_err(AccessError::Client)?;
         Ok(Self::new(client, watches.build(), &namespace))
     }
@@ -150,32 +150,33 @@ impl Cluster {
     ) -> Result<T, EngineError> {
         // On the heap: the library's futures hold whole objects.
         let call = Box::pin(call);
-        let answer = within(limit, async { call.await.map_err(from_client) }).await;
-        self.note(&answer);
+        let answer = limit_time(limit, async { call.await.map_err(from_client) }).await;
+        self.note_answer(&answer);
         answer
     }
 
     /// Notes what the outcome of a call says of the connection.
-    pub(crate) fn note<T>(&self, answer: &Result<T, EngineError>) {
+    pub(crate) fn note_answer<T>(&self, answer: &Result<T, EngineError>) {
         let lost = matches!(
             answer,
             Err(EngineError::Unavailable(_) | EngineError::Timeout(_))
         );
-        *self.answered() = (!lost).then(Instant::now);
+        *self.last_answer() = (!lost).then(Instant::now);
     }
 
     /// Returns true if the server has answered a moment ago, and no call has failed since.
     pub(crate) fn has_answered(&self) -> bool {
-        self.answered().is_some_and(|at| at.elapsed() < ANSWER_AGE)
+        self.last_answer()
+            .is_some_and(|at| at.elapsed() < ANSWER_AGE)
     }
 
-    fn answered(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn last_answer(&self) -> MutexGuard<'_, Option<Instant>> {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A client that repeats what the server refuses for the moment.
-pub(crate) fn patient<S, B>(calls: ClientBuilder<S>) -> Result<Client, InvalidBackoff>
+pub(crate) fn build_retrying_client<S, B>(calls: ClientBuilder<S>) -> Result<Client, InvalidBackoff>
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,

@@ -34,13 +34,13 @@ pub(crate) fn container(
                 .collect(),
         ),
         resources,
-        security_context: Some(restricted(user)),
+        security_context: Some(restricted_context(user)),
         ..Container::default()
     })
 }
 
 /// Takes the container out of a Pod that may reach everything: it would wait for ever.
-pub(crate) fn leave_out(pod: &mut Pod) {
+pub(crate) fn remove_wait(pod: &mut Pod) {
     let containers = pod
         .spec
         .as_mut()
@@ -51,9 +51,9 @@ pub(crate) fn leave_out(pod: &mut Pod) {
 }
 
 /// Lets the container of a Pod be that of the service as it is now: a template may be older than the image that the service has.
-pub(crate) fn renew(pod: &mut Pod, options: &Options) {
+pub(crate) fn renew_wait(pod: &mut Pod, options: &Options) {
     if options.network.close_seconds == 0 {
-        leave_out(pod);
+        remove_wait(pod);
         return;
     }
     let containers = pod
@@ -72,7 +72,7 @@ pub(crate) fn renew(pod: &mut Pod, options: &Options) {
 }
 
 /// The rights of a container of ours beside an agent.
-pub(crate) fn restricted((user, group): (Option<i64>, Option<i64>)) -> SecurityContext {
+pub(crate) fn restricted_context((user, group): (Option<i64>, Option<i64>)) -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         privileged: Some(false),
@@ -108,7 +108,7 @@ pub(crate) fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
 }
 
 /// Cause for which a Pod goes on waiting.
-pub(crate) fn open() -> Waiting {
+pub(crate) fn open_cause() -> Waiting {
     Waiting {
         reason: Reason::IsolationNotEnforced,
         message: "the agent does not start, since its Pod still reaches the API server of the cluster: the network plug-in enforces \

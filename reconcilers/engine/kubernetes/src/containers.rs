@@ -60,7 +60,7 @@ impl KubernetesEngine {
             let pod = pods.iter().find(|pod| pod.template == template.id.uid);
             let mut container = state::container(&template, pod, now);
             if let Some(pod) = pod {
-                state::explain(&mut container, &self.explanation(pod, now).await);
+                state::explain_wait(&mut container, &self.explanation(pod, now).await);
             }
             containers.push(container);
         }
@@ -80,7 +80,7 @@ impl KubernetesEngine {
         }
         let uid = &known.id.uid;
         if let Some(pod) = self.cache.pod(uid) {
-            self.cache.forgets_pod(uid, &pod.uid).await;
+            self.cache.wait_pod_gone(uid, &pod.uid).await;
         }
         if let Some(run) = self.cache.kept_end(uid) {
             let text = serde_json::to_string(&run);
@@ -141,7 +141,7 @@ impl Containers for KubernetesEngine {
         if let Some(uid) = uid {
             return self.list_user(owner, uid).await;
         }
-        self.cache.ready(CALL_TIMEOUT).await;
+        self.cache.wait_listed(CALL_TIMEOUT).await;
         let containers = self.cache.containers(self.clock.now());
         let mut containers =
             containers.ok_or_else(|| EngineError::Unavailable(Box::new(Silent)))?;
@@ -154,7 +154,7 @@ impl Containers for KubernetesEngine {
     async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError> {
         let template = match Id::parse(id_or_name) {
             Some(id) => self.template(&id).await?,
-            None => self.named(id_or_name).await?,
+            None => self.find_named(id_or_name).await?,
         };
         let Some(template) = template else {
             return Ok(None);
@@ -179,7 +179,7 @@ impl Containers for KubernetesEngine {
         wanted: &ContainerSettings,
         _limits: Limits,
     ) -> Option<&'static str> {
-        drift::compare(container, details, wanted)
+        drift::find_drift(container, details, wanted)
     }
 
     async fn create(
@@ -227,7 +227,7 @@ impl Containers for KubernetesEngine {
     }
 
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError> {
-        let changes = self.cache.subscribe();
+        let changes = self.cache.subscribe_changes();
         let owner = owner.to_owned();
         let events = futures::stream::unfold(Some((changes, owner)), |reading| async move {
             let (mut changes, owner) = reading?;

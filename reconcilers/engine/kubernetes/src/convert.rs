@@ -70,7 +70,7 @@ pub(crate) fn template(
     options: &Options,
     attempt: u32,
 ) -> Result<PodTemplate, EngineError> {
-    names::check(name)?;
+    names::check_name(name)?;
     let mut labels = names::object_labels(&settings.labels);
     let pod = pod(settings, options, &labels)?;
     labels.insert(names::NAME_DIGEST.to_owned(), names::name_digest(name));

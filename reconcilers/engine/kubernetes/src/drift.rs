@@ -3,7 +3,7 @@
 use engine::{Container, ContainerDetails, ContainerSettings, LABEL_SPEC_DIGEST, NETWORK};
 
 /// See [`Containers::drift`](engine::Containers::drift). Limits of processes and logs are the cluster's own and not compared.
-pub(crate) fn compare(
+pub(crate) fn find_drift(
     container: &Container,
     details: Option<&ContainerDetails>,
     wanted: &ContainerSettings,

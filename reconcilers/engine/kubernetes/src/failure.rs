@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::EngineError;
 use kube::core::Status;
 
-use super::reason::{MESSAGE_LIMIT, shorten};
+use super::reason::{MESSAGE_LIMIT, shorten_text};
 
 /// An answer that says that the API server, or what is behind it, is not there.
 #[derive(Debug, thiserror::Error)]
@@ -17,10 +17,10 @@ pub(crate) fn from_client(error: kube::Error) -> EngineError {
     match error {
         kube::Error::Api(status) => from_status(&status),
         kube::Error::SerdeError(error) if !error.is_eof() && !error.is_io() => {
-            EngineError::Internal(shorten(&error.to_string(), MESSAGE_LIMIT))
+            EngineError::Internal(shorten_text(&error.to_string(), MESSAGE_LIMIT))
         }
         kube::Error::BuildRequest(error) => {
-            EngineError::Refused(shorten(&error.to_string(), MESSAGE_LIMIT))
+            EngineError::Refused(shorten_text(&error.to_string(), MESSAGE_LIMIT))
         }
         other => EngineError::Unavailable(Box::new(other)),
     }
@@ -32,7 +32,7 @@ pub(crate) fn from_status(status: &Status) -> EngineError {
         true => status.reason.clone(),
         false => status.message.clone(),
     };
-    let text = shorten(&text, MESSAGE_LIMIT);
+    let text = shorten_text(&text, MESSAGE_LIMIT);
     let away = |text| EngineError::Unavailable(Box::new(AwayAnswer(status.code, text)));
     if text.contains("database space exceeded") || text.contains("no space left on device") {
         return EngineError::StorageFull(text);
@@ -66,7 +66,7 @@ fn from_forbidden(text: String) -> EngineError {
 }
 
 /// Turns "no such object" into `None`.
-pub(crate) fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+pub(crate) fn ignore_missing<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(EngineError::NotFound(_)) => Ok(None),
@@ -75,7 +75,7 @@ pub(crate) fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, Engi
 }
 
 /// Runs a call within a limit of time.
-pub(crate) async fn within<T>(
+pub(crate) async fn limit_time<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, EngineError>>,
 ) -> Result<T, EngineError> {

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, VolumeMount};
 use kube::Api;
 use schema::ids::UserName;
 
-use super::failure::found;
+use super::failure::ignore_missing;
 use super::network::{ERRAND, ROLE};
 use super::pod::read_nonce;
 use super::pods::Errand;
@@ -75,7 +75,7 @@ impl std::fmt::Display for ClaimPath {
 
 impl ClaimPath {
     /// A directory below this one.
-    fn below(&self, path: &str) -> Self {
+    fn path_below(&self, path: &str) -> Self {
         let slash = if self.path.is_empty() { "" } else { "/" };
         Self {
             claim: self.claim.clone(),
@@ -84,7 +84,7 @@ impl ClaimPath {
     }
 
     /// Paths of this directory in the containers of a Pod. Pure.
-    fn in_pod(&self, pod: &Pod) -> Vec<PathBuf> {
+    fn paths_in_pod(&self, pod: &Pod) -> Vec<PathBuf> {
         let Some(spec) = &pod.spec else {
             return Vec::new();
         };
@@ -109,7 +109,7 @@ impl ClaimPath {
 
 impl KubernetesEngine {
     /// The data directory.
-    fn data(&self) -> ClaimPath {
+    fn data_path(&self) -> ClaimPath {
         ClaimPath {
             claim: self.options.data.claim.clone(),
             path: self.options.data.path.clone(),
@@ -131,19 +131,19 @@ impl KubernetesEngine {
         if !name.split('.').all(names::is_object_name) {
             return Ok(None);
         }
-        found(self.cluster.read(self.cluster.pods.get(&name)).await)
+        ignore_missing(self.cluster.read(self.cluster.pods.get(&name)).await)
     }
 
     /// Reads the file of the proof from within a Pod that mounts the folder it should be in.
     async fn prove_by_pod(&self, nonce: &str) -> Result<Proof, EngineError> {
-        let data = self.data();
+        let data = self.data_path();
         let claims: Api<PersistentVolumeClaim> =
             Api::namespaced(self.cluster.client.clone(), &self.cluster.namespace);
         let claim = self.cluster.read(claims.get(&data.claim)).await;
-        if found(claim)?.is_none() {
-            return Ok(different(&data, "there is no such claim"));
+        if ignore_missing(claim)?.is_none() {
+            return Ok(different_directory(&data, "there is no such claim"));
         }
-        let path = data.below(PROBE_FOLDER).path;
+        let path = data.path_below(PROBE_FOLDER).path;
         let errand = Errand {
             kind: KIND,
             labels: BTreeMap::from([(ROLE.to_owned(), ERRAND.to_owned())]),
@@ -164,13 +164,13 @@ impl KubernetesEngine {
         let report = Box::pin(self.run_errand(&errand)).await?;
         Ok(match report.exit_code {
             0 if report.message == nonce => Proof::Same,
-            0 => different(&data, "a file in it has another content"),
-            _ => different(&data, &report.message),
+            0 => different_directory(&data, "a file in it has another content"),
+            _ => different_directory(&data, &report.message),
         })
     }
 }
 
-fn different(data: &ClaimPath, found: &str) -> Proof {
+fn different_directory(data: &ClaimPath, found: &str) -> Proof {
     Proof::Different(format!(
         "in the claim {}, folder {:?}: {found}; correct data in the file of --engine-options",
         data.claim, data.path
@@ -179,20 +179,23 @@ fn different(data: &ClaimPath, found: &str) -> Proof {
 
 #[async_trait]
 impl HomeMounts for KubernetesEngine {
-    fn mount(&self, user: &UserName, target: &str) -> Bind {
+    fn bind_home(&self, user: &UserName, target: &str) -> Bind {
         Bind {
-            source: self.data().below(&format!("users/{user}")).to_string(),
+            source: self
+                .data_path()
+                .path_below(&format!("users/{user}"))
+                .to_string(),
             target: target.to_owned(),
             read_only: false,
         }
     }
 
-    async fn prove(&self, _image: &str, nonce: &str) -> Result<Proof, EngineError> {
+    async fn prove_data_dir(&self, _image: &str, nonce: &str) -> Result<Proof, EngineError> {
         let Some(own) = self.service_pod().await? else {
             return Box::pin(self.prove_by_pod(nonce)).await;
         };
-        let data = self.data();
-        let places = data.in_pod(&own);
+        let data = self.data_path();
+        let places = data.paths_in_pod(&own);
         for place in &places {
             let file = place.join(PROBE_FOLDER).join(PROBE_FILE);
             let read = tokio::task::spawn_blocking(move || read_nonce(&file)).await;
@@ -207,7 +210,7 @@ impl HomeMounts for KubernetesEngine {
                 place.display()
             ),
         };
-        Ok(different(&data, &found))
+        Ok(different_directory(&data, &found))
     }
 
     async fn is_proof_left_over(&self) -> Result<bool, EngineError> {
@@ -270,7 +273,7 @@ mod tests {
             claim: "data".to_owned(),
             path: path.to_owned(),
         };
-        let places = data.in_pod(&service_pod(serde_json::json!([mount])));
+        let places = data.paths_in_pod(&service_pod(serde_json::json!([mount])));
         let expected: Vec<PathBuf> = expected.map(PathBuf::from).into_iter().collect();
         assert_eq!(places, expected);
     }

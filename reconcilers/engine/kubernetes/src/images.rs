@@ -16,7 +16,7 @@ use super::references::{ImageId, Resolved};
 use super::{KubernetesEngine, REMOVAL};
 
 /// Reads a reference; an id of another kind of engine is none.
-fn parse(reference: &str) -> Result<Option<ImageReference>, EngineError> {
+fn parse_reference(reference: &str) -> Result<Option<ImageReference>, EngineError> {
     if reference.starts_with("sha256:") {
         return Ok(None);
     }
@@ -27,7 +27,7 @@ fn parse(reference: &str) -> Result<Option<ImageReference>, EngineError> {
 }
 
 /// An image of which only its names are known.
-fn named(id: ImageId, tags: Vec<String>, is_local: bool) -> Image {
+fn image_named(id: ImageId, tags: Vec<String>, is_local: bool) -> Image {
     let is_fixed = id.contains('@');
     Image {
         repo_tags: tags,
@@ -43,7 +43,7 @@ impl KubernetesEngine {
     /// Nodes of agents that are not known to have an image. `None`: the nodes are not known.
     fn nodes_without(&self, id: &str) -> Option<BTreeSet<String>> {
         let nodes = self.cache.nodes(&self.images.owner)?;
-        let mut having = self.images.pulled_to(id);
+        let mut having = self.images.pulled_nodes(id);
         having.extend(self.nodes_with(id));
         Some(nodes.difference(&having).cloned().collect())
     }
@@ -58,10 +58,10 @@ impl KubernetesEngine {
 #[async_trait]
 impl Images for KubernetesEngine {
     async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError> {
-        let Some(parsed) = parse(reference)? else {
+        let Some(parsed) = parse_reference(reference)? else {
             return Ok(None);
         };
-        let Some(resolved) = self.images.resolve(&parsed, false).await? else {
+        let Some(resolved) = self.images.resolve_reference(&parsed, false).await? else {
             return Ok(None);
         };
         let tag = parsed.digest().is_none().then(|| parsed.to_string());
@@ -70,14 +70,14 @@ impl Images for KubernetesEngine {
             Resolved::Loose(_) => true,
         };
         let id = resolved.id().clone();
-        Ok(Some(named(id, tag.into_iter().collect(), is_local)))
+        Ok(Some(image_named(id, tag.into_iter().collect(), is_local)))
     }
 
     async fn images(&self) -> Result<Vec<Image>, EngineError> {
-        self.cache.ready(CALL_TIMEOUT).await;
+        self.cache.wait_listed(CALL_TIMEOUT).await;
         let nodes = self.cache.nodes(&self.images.owner);
         let nodes = nodes.ok_or_else(|| EngineError::Unavailable(Box::new(Silent)))?;
-        let mut images: BTreeMap<ImageId, BTreeSet<String>> = self.images.pulled();
+        let mut images: BTreeMap<ImageId, BTreeSet<String>> = self.images.pulled_images();
         for (id, having) in self.cache.images(&self.images.owner) {
             images.entry(id).or_default().extend(having);
         }
@@ -86,7 +86,7 @@ impl Images for KubernetesEngine {
                 true => self.images.references_of(&id),
                 false => vec![id.clone()],
             };
-            named(id, tags, nodes.is_subset(&having))
+            image_named(id, tags, nodes.is_subset(&having))
         });
         Ok(images.collect())
     }
@@ -102,18 +102,22 @@ impl Images for KubernetesEngine {
         reference: &str,
         _credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError> {
-        let parsed = parse(reference)?.ok_or_else(|| {
+        let parsed = parse_reference(reference)?.ok_or_else(|| {
             EngineError::PullRefused(format!(
                 "{reference} is an id of another engine; no registry knows it"
             ))
         })?;
-        let resolved = self.images.resolve(&parsed, true).await?.ok_or_else(|| {
-            EngineError::PullRefused(format!(
-                "the registry {} has no image {parsed}, or does not show it to this account",
-                parsed.registry()
-            ))
-        })?;
-        self.cache.ready(CALL_TIMEOUT).await;
+        let resolved = self
+            .images
+            .resolve_reference(&parsed, true)
+            .await?
+            .ok_or_else(|| {
+                EngineError::PullRefused(format!(
+                    "the registry {} has no image {parsed}, or does not show it to this account",
+                    parsed.registry()
+                ))
+            })?;
+        self.cache.wait_listed(CALL_TIMEOUT).await;
         let nodes = self.cache.nodes(&self.images.owner);
         let nodes = nodes.ok_or_else(|| EngineError::Unavailable(Box::new(Silent)))?;
         self.remove_old_pullers().await;

@@ -118,16 +118,16 @@ impl KubernetesEngine {
         };
         let mut options = options;
         if options.network.name_servers.is_empty() {
-            options.network.name_servers = name_servers::read().await;
+            options.network.name_servers = name_servers::read_servers().await;
         }
-        let cluster = Cluster::open(access, options.namespace.clone()).await?;
+        let cluster = Cluster::from_access(access, options.namespace.clone()).await?;
         Ok(Self::in_cluster(cluster, options, owner, clock))
     }
 
     /// This engine, which asks registries what references mean. Without it references stand for themselves.
     #[must_use]
     pub fn with_registries(mut self, digests: Arc<dyn Digests>) -> Self {
-        let (images, called_off) = ImageSource::asking(&self.owner, digests);
+        let (images, called_off) = ImageSource::with_digests(&self.owner, digests);
         self.images = Arc::new(images);
         self.called_off = Mutex::new(called_off);
         self

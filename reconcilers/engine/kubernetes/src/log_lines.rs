@@ -54,7 +54,7 @@ impl LinesSince {
                     self.begin.extend_from_slice(&taken);
                     let is_whole = taken.ends_with(b" ") || taken.ends_with(b"\n");
                     if is_whole || self.begin.len() >= STAMP {
-                        self.decide(&mut shown);
+                        self.decide_line(&mut shown);
                     }
                 }
                 State::Shown | State::LeftOut => {
@@ -72,7 +72,7 @@ impl LinesSince {
     }
 
     /// Shows a line whose time is not before the moment, and one without a time.
-    fn decide(&mut self, shown: &mut BytesMut) {
+    fn decide_line(&mut self, shown: &mut BytesMut) {
         let mut begin = self.begin.split();
         let text = std::str::from_utf8(&begin).unwrap_or_default();
         let time = text.strip_suffix(' ').and_then(Timestamp::parse_rfc3339);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_from_before_are_left_out_however_they_are_cut() {
+    fn earlier_lines_are_left_out_for_every_cut() {
         for step in [1, 2, 7, 40, 1000] {
             assert_eq!(read(false, step), "two words\nno time\n\nfour", "{step}");
             let stamped = "2026-01-01T00:00:01.5Z two words\nno time\n\n2026-01-01T00:00:02Z four";

@@ -69,7 +69,7 @@ impl std::fmt::Display for Id {
 ///
 /// # Errors
 /// [`EngineError::Refused`]: it has other characters than letters, digits, `_`, `.` and `-`, or a bad length.
-pub(crate) fn check(name: &str) -> Result<(), EngineError> {
+pub(crate) fn check_name(name: &str) -> Result<(), EngineError> {
     let mut characters = name.chars();
     let first = characters.next().is_some_and(|c| c.is_ascii_alphanumeric());
     let rest = characters.all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn id_is_read_back_and_others_are_none() {
+    fn id_is_read_back_and_other_texts_are_none() {
         let id = Id {
             template: "agent-u1-0123abcd".to_owned(),
             uid: "6c2e3b5a-0000-4000-8000-000000000001".to_owned(),
@@ -208,7 +208,7 @@ mod tests {
     #[case("a b", false)]
     #[case("", false)]
     fn names_are_those_of_the_reference(#[case] name: &str, #[case] good: bool) {
-        assert_eq!(check(name).is_ok(), good);
+        assert_eq!(check_name(name).is_ok(), good);
     }
 
     #[rstest::rstest]

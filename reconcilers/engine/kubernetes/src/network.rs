@@ -16,8 +16,8 @@ use schema::config::LanAccess;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::failure::found;
-use super::objects::exactly;
+use super::failure::ignore_missing;
+use super::objects::delete_params;
 use super::policies::{self, Policies};
 use super::{KubernetesEngine, names, read};
 
@@ -44,12 +44,12 @@ fn json(value: &impl Serialize) -> Result<Value, EngineError> {
 
 impl KubernetesEngine {
     fn policies(&self, isolation: &Isolation) -> Policies {
-        Policies::of(&self.owner, isolation, &self.options.network)
+        Policies::new(&self.owner, isolation, &self.options.network)
     }
 
     async fn policy(&self, name: &str) -> Result<Option<NetworkPolicy>, EngineError> {
         let read = self.cluster.read(self.cluster.policies.get(name)).await;
-        found(read)
+        ignore_missing(read)
     }
 
     /// Makes or changes one policy.
@@ -163,9 +163,9 @@ impl AgentNetwork for KubernetesEngine {
             if !id.split('.').any(|part| part == uid) {
                 continue;
             }
-            let params = exactly(&uid);
+            let params = delete_params(&uid);
             let deleting = self.cluster.policies.delete(&name, &params);
-            found(self.cluster.write(deleting).await)?;
+            ignore_missing(self.cluster.write(deleting).await)?;
         }
         Ok(())
     }

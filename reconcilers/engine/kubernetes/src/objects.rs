@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::KubernetesEngine;
 use super::cache::Kind;
-use super::failure::found;
+use super::failure::ignore_missing;
 use super::names::{self, Id};
 use super::run::Run;
 use super::state::{PodState, Template, is_unexplained, revision};
@@ -25,7 +25,7 @@ impl KubernetesEngine {
             .cluster
             .read(self.cluster.templates.get(&id.template))
             .await;
-        let template = found(read)?;
+        let template = ignore_missing(read)?;
         Ok(template.filter(|template| template.metadata.uid.as_deref() == Some(id.uid.as_str())))
     }
 
@@ -38,7 +38,7 @@ impl KubernetesEngine {
     }
 
     /// The template of the container of this name.
-    pub(crate) async fn named(&self, name: &str) -> Result<Option<PodTemplate>, EngineError> {
+    pub(crate) async fn find_named(&self, name: &str) -> Result<Option<PodTemplate>, EngineError> {
         let digest = names::name_digest(name);
         let params = ListParams::default().labels(&format!("{}={digest}", names::NAME_DIGEST));
         let listed = self
@@ -60,7 +60,7 @@ impl KubernetesEngine {
         template: &PodTemplate,
     ) -> Result<Option<Pod>, EngineError> {
         let name = names::pod_name(&super::read::labels(&template.metadata));
-        found(self.cluster.read(self.cluster.pods.get(&name)).await)
+        ignore_missing(self.cluster.read(self.cluster.pods.get(&name)).await)
     }
 
     /// The Pod of a template.
@@ -87,7 +87,7 @@ impl KubernetesEngine {
     }
 
     /// Changes annotations and labels of a template. With `expected`, only if it still has that version.
-    pub(crate) async fn annotate(
+    pub(crate) async fn annotate_template(
         &self,
         id: &Id,
         expected: Option<&str>,
@@ -103,7 +103,7 @@ impl KubernetesEngine {
         let patching = self.cluster.templates.patch(&id.template, &params, &patch);
         let patched = self.cluster.write(patching).await?;
         self.cache
-            .shows(Kind::Templates, revision(&patched.metadata))
+            .wait_shown(Kind::Templates, revision(&patched.metadata))
             .await;
         Ok(patched)
     }
@@ -113,10 +113,10 @@ impl KubernetesEngine {
         let text =
             serde_json::to_string(run).map_err(|error| EngineError::Internal(error.to_string()))?;
         let annotations = json!({ "annotations": { names::LAST_RUN: text } });
-        match self.annotate(id, None, annotations).await {
+        match self.annotate_template(id, None, annotations).await {
             // Another template bears its name.
             Err(EngineError::Conflict(_) | EngineError::Refused(_)) => Ok(()),
-            noted => found(noted).map(|_| ()),
+            noted => ignore_missing(noted).map(|_| ()),
         }
     }
 }
@@ -160,7 +160,7 @@ pub(crate) fn pod_of(template: &PodTemplate, id: &Id) -> Result<Pod, EngineError
 }
 
 /// Deletes exactly this object.
-pub(crate) fn exactly(uid: &str) -> DeleteParams {
+pub(crate) fn delete_params(uid: &str) -> DeleteParams {
     DeleteParams {
         preconditions: Some(Preconditions {
             uid: Some(uid.to_owned()),

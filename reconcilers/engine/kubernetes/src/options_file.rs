@@ -36,11 +36,12 @@ impl Options {
         if text.len() as u64 > LONGEST {
             return Err(OptionsError::TooLong(path.to_owned()));
         }
-        parse(&text).map_err(|error| OptionsError::Wrong(path.to_owned(), error.to_string()))
+        parse_options(&text)
+            .map_err(|error| OptionsError::Wrong(path.to_owned(), error.to_string()))
     }
 }
 
-fn parse(text: &str) -> Result<(Options, Vec<String>), serde_yaml::Error> {
+fn parse_options(text: &str) -> Result<(Options, Vec<String>), serde_yaml::Error> {
     let mut unknown = Vec::new();
     let note = |path: serde_ignored::Path<'_>| unknown.push(path.to_string().replace(".?", ""));
     let options = serde_ignored::deserialize(serde_yaml::Deserializer::from_str(text), note)?;
@@ -59,7 +60,7 @@ mod tests {
         let text = format!(
             "{LEAST}imgae: x\npods:\n  overlay:\n    spec:\n      nodeSelector: {{ a: b }}\n      nodeSelectors: {{}}\n"
         );
-        let (options, unknown) = parse(&text).unwrap();
+        let (options, unknown) = parse_options(&text).unwrap();
         assert_eq!(unknown, ["imgae", "pods.overlay.spec.nodeSelectors"]);
         let spec = options.pods.overlay.spec.unwrap();
         assert_eq!(spec.node_selector.unwrap()["a"], "b");
@@ -80,7 +81,7 @@ mod tests {
     #[case("image: [\n", &["image", "line 1"])]
     #[case("", &["missing field"])]
     fn wrong_value_is_refused_with_its_place(#[case] text: &str, #[case] parts: &[&str]) {
-        let error = parse(text).unwrap_err().to_string();
+        let error = parse_options(text).unwrap_err().to_string();
         for part in parts {
             assert!(error.contains(part), "{error}");
         }

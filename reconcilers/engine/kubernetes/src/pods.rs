@@ -14,13 +14,13 @@ use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use schema::ids::Uid;
 use tokio::time::Instant;
 
-use super::closed::restricted;
+use super::closed::restricted_context;
 use super::convert::runtime_default;
-use super::failure::found;
+use super::failure::ignore_missing;
 use super::names::{ERRAND, MANAGED_BY, OWNER, label_value};
-use super::objects::exactly;
+use super::objects::delete_params;
 use super::options::Options;
-use super::reason::{self, MESSAGE_LIMIT, Progress, shorten};
+use super::reason::{self, MESSAGE_LIMIT, Progress, shorten_text};
 use super::{KubernetesEngine, pod};
 
 /// Name of the container.
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Most Pods of earlier errands that are removed at once.
 const LEFT_OVER: u32 = 50;
 /// User and group of errands where the service is root itself, or has no user that is known.
-const SOMEBODY: u32 = 65532;
+const ERRAND_USER: u32 = 65532;
 /// Variable of errands: the address of their node.
 pub(crate) const NODE: &str = "AGENTYARD_NODE";
 
@@ -155,7 +155,7 @@ fn container(
         }),
         termination_message_path: Some(pod::MESSAGE.to_owned()),
         volume_mounts: mount.map(|mount| vec![mount]),
-        security_context: Some(restricted((Some(user.into()), Some(group.into())))),
+        security_context: Some(restricted_context((Some(user.into()), Some(group.into())))),
         ..Container::default()
     }
 }
@@ -184,7 +184,7 @@ fn hindrance(pod: &Pod) -> String {
         Progress::Waiting(Some(waiting)) => waiting.message,
         Progress::Ended => {
             let words = status.message.or(status.reason).unwrap_or_default();
-            shorten(&words, MESSAGE_LIMIT)
+            shorten_text(&words, MESSAGE_LIMIT)
         }
         Progress::NotStarted(why) => why,
         Progress::Waiting(None) | Progress::Running => String::new(),
@@ -224,7 +224,7 @@ impl KubernetesEngine {
                 };
                 EngineError::Internal(format!("the Pod {name} of the service did not run: {why}"))
             };
-            let Some(pod) = found(read)? else {
+            let Some(pod) = ignore_missing(read)? else {
                 return Err(failed("it was removed"));
             };
             if let Some(report) = report(&pod) {
@@ -260,7 +260,7 @@ impl KubernetesEngine {
     async fn remove_errand(&self, name: &str, uid: &str) -> Result<(), EngineError> {
         let params = DeleteParams {
             grace_period_seconds: Some(0),
-            ..exactly(uid)
+            ..delete_params(uid)
         };
         match self
             .cluster
@@ -269,7 +269,7 @@ impl KubernetesEngine {
         {
             // Gone, and another one has its name.
             Err(EngineError::Conflict(_)) => Ok(()),
-            removed => found(removed).map(drop),
+            removed => ignore_missing(removed).map(drop),
         }
     }
 }
@@ -279,6 +279,6 @@ async fn own_ids() -> (u32, u32) {
     use std::os::unix::fs::MetadataExt;
     match tokio::fs::metadata("/proc/self").await {
         Ok(own) if own.uid() != 0 => (own.uid(), own.gid()),
-        _ => (SOMEBODY, SOMEBODY),
+        _ => (ERRAND_USER, ERRAND_USER),
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Policies {
 
 impl Policies {
     /// The rules that let agents of `owner` reach what `isolation` says.
-    pub(crate) fn of(owner: &str, isolation: &Isolation, options: &NetworkOptions) -> Self {
+    pub(crate) fn new(owner: &str, isolation: &Isolation, options: &NetworkOptions) -> Self {
         let spec = |kind: &str| NetworkPolicySpec {
             pod_selector: Some(labels(&agent_labels(owner))),
             policy_types: Some(vec![kind.to_owned()]),
@@ -100,7 +100,7 @@ fn egress(isolation: &Isolation, options: &NetworkOptions) -> Vec<NetworkPolicyE
             });
         }
     };
-    let both = |port| vec![of_protocol("UDP", port), of_protocol("TCP", port)];
+    let both = |port| vec![protocol_port("UDP", port), protocol_port("TCP", port)];
     let servers = options.name_servers.iter();
     allow(servers.map(|ip| host(*ip)).collect(), both(NAMES));
     if !options.name_server_labels.is_empty() {
@@ -141,7 +141,7 @@ fn service(options: &NetworkOptions) -> Vec<NetworkPolicyPeer> {
 /// Everything but what is not of the internet, and the cluster.
 fn internet(lan_access: &LanAccess, options: &NetworkOptions) -> Vec<NetworkPolicyPeer> {
     let zones = [Zone::Private, Zone::LinkLocal, Zone::Loopback];
-    let mut closed: Vec<IpCidr> = closed(options).collect();
+    let mut closed: Vec<IpCidr> = closed_networks(options).collect();
     if *lan_access != LanAccess::Open {
         let v4 = zones.iter().flat_map(|zone| zone.networks_v4());
         closed.extend(v4.map(IpCidr::V4));
@@ -149,37 +149,40 @@ fn internet(lan_access: &LanAccess, options: &NetworkOptions) -> Vec<NetworkPoli
         closed.extend(v6.map(IpCidr::V6));
     }
     let all = ["0.0.0.0/0", "::/0"].into_iter();
-    all.filter_map(|all| within(all.parse().ok()?, &closed))
+    all.filter_map(|all| except_closed(all.parse().ok()?, &closed))
         .collect()
 }
 
 /// The private networks that were named, besides those of the cluster.
 fn local_networks(lan_access: &LanAccess, options: &NetworkOptions) -> Vec<NetworkPolicyPeer> {
-    let closed: Vec<IpCidr> = closed(options).collect();
+    let closed: Vec<IpCidr> = closed_networks(options).collect();
     match lan_access {
         LanAccess::Only(networks) => networks
             .iter()
-            .filter_map(|network| within(IpCidr::V4(*network), &closed))
+            .filter_map(|network| except_closed(IpCidr::V4(*network), &closed))
             .collect(),
         // The cluster's own are among all private ones.
         LanAccess::Open | LanAccess::Private => Vec::new(),
     }
 }
 
-fn closed(options: &NetworkOptions) -> impl Iterator<Item = IpCidr> {
+fn closed_networks(options: &NetworkOptions) -> impl Iterator<Item = IpCidr> {
     options.closed.iter().filter_map(|text| text.parse().ok())
 }
 
 /// A network without the closed ones in it; `None`: nothing of it is left.
-fn within(network: IpCidr, closed: &[IpCidr]) -> Option<NetworkPolicyPeer> {
-    if closed.iter().any(|closed| contains(closed, &network)) {
+fn except_closed(network: IpCidr, closed: &[IpCidr]) -> Option<NetworkPolicyPeer> {
+    if closed
+        .iter()
+        .any(|closed| contains_network(closed, &network))
+    {
         return None;
     }
     let mut except: Vec<&IpCidr> = closed
         .iter()
-        .filter(|one| contains(&network, one))
+        .filter(|one| contains_network(&network, one))
         .filter(|one| {
-            let larger = |other: &&IpCidr| other != one && contains(other, one);
+            let larger = |other: &&IpCidr| other != one && contains_network(other, one);
             !closed.iter().any(|other| larger(&other))
         })
         .collect();
@@ -189,7 +192,7 @@ fn within(network: IpCidr, closed: &[IpCidr]) -> Option<NetworkPolicyPeer> {
     Some(block(format!("{network:#}"), except))
 }
 
-fn contains(outer: &IpCidr, inner: &IpCidr) -> bool {
+fn contains_network(outer: &IpCidr, inner: &IpCidr) -> bool {
     outer.contains(&inner.first_address()) && outer.contains(&inner.last_address())
 }
 
@@ -222,10 +225,10 @@ fn labels(wanted: &BTreeMap<String, String>) -> LabelSelector {
 }
 
 fn tcp(port: u16) -> NetworkPolicyPort {
-    of_protocol("TCP", port)
+    protocol_port("TCP", port)
 }
 
-fn of_protocol(protocol: &str, port: u16) -> NetworkPolicyPort {
+fn protocol_port(protocol: &str, port: u16) -> NetworkPolicyPort {
     NetworkPolicyPort {
         protocol: Some(protocol.to_owned()),
         port: Some(IntOrString::Int(port.into())),

@@ -109,8 +109,8 @@ impl KubernetesEngine {
         let agent = self.some_agent().await?;
         let own = self.service_pod().await?;
         let labels = policies::agent_labels(&self.owner);
-        let others = (agent.as_deref(), own.as_ref());
-        let errand = errand(labels, isolation, &self.options.network, others);
+        let targets = (agent.as_deref(), own.as_ref());
+        let errand = errand(labels, isolation, &self.options.network, targets);
         let report = Box::pin(self.run_errand(&errand)).await?;
         let found: Result<Findings, _> = serde_json::from_str(&report.message);
         let found = found.map_err(|_| {

@@ -13,7 +13,7 @@ use super::convert::runtime_default;
 use super::names::{MANAGED_BY, OWNER, PULL, label_value};
 use super::network::{PULLER, ROLE};
 use super::options::PodOptions;
-use super::reason::{self, MESSAGE_LIMIT, shorten};
+use super::reason::{self, MESSAGE_LIMIT, shorten_text};
 use super::references::Resolved;
 
 /// Name of the container.
@@ -75,7 +75,7 @@ pub(crate) fn pod(
         },
         spec: Some(PodSpec {
             containers: vec![container(image)],
-            affinity: Some(only_on(node)),
+            affinity: Some(node_affinity(node)),
             active_deadline_seconds: Some(LONGEST_SECONDS),
             termination_grace_period_seconds: Some(0),
             restart_policy: Some("Never".to_owned()),
@@ -98,7 +98,7 @@ pub(crate) fn pod(
     }
 }
 
-fn only_on(node: &str) -> Affinity {
+fn node_affinity(node: &str) -> Affinity {
     let term = NodeSelectorTerm {
         match_fields: Some(vec![NodeSelectorRequirement {
             key: "metadata.name".to_owned(),
@@ -162,7 +162,8 @@ pub(crate) fn state(pod: &Pod) -> State {
     let mut containers = containers.filter(|container| container.name == CONTAINER);
     let state = containers.next().and_then(|it| it.state.clone());
     let state = state.unwrap_or_default();
-    let words = |text: Option<&String>| shorten(text.map_or("", String::as_str), MESSAGE_LIMIT);
+    let words =
+        |text: Option<&String>| shorten_text(text.map_or("", String::as_str), MESSAGE_LIMIT);
     // The node ends the containers of a Pod that it evicts or that is too slow, started or not.
     let is_ended_by_node = status.reason.is_some();
     if !is_ended_by_node && (state.terminated.is_some() || state.running.is_some()) {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::client::Cluster;
-use super::failure::found;
+use super::failure::ignore_missing;
 use super::names::{OWNER, PULL, label_value};
 use super::network::{PULLER, ROLE};
 use super::options::PodOptions;
@@ -71,7 +71,7 @@ pub(crate) struct Pulling {
     is_over: bool,
 }
 
-fn about_node(node: &str, status: impl Into<String>) -> PullEvent {
+fn node_event(node: &str, status: impl Into<String>) -> PullEvent {
     PullEvent {
         status: status.into(),
         id: Some(node.to_owned()),
@@ -91,7 +91,7 @@ impl Pulling {
             cluster: Arc::clone(&engine.cluster),
             images: Arc::clone(&engine.images),
             pods: engine.options.pods.clone(),
-            turn: engine.images.begin(),
+            turn: engine.images.begin_pull(),
             reference,
             image,
             begun: Instant::now(),
@@ -104,22 +104,22 @@ impl Pulling {
             is_over: false,
         };
         if let Some((_, digest)) = pulling.image.id().split_once('@') {
-            pulling.say(format!("Digest: {digest}"), None);
+            pulling.push_status(format!("Digest: {digest}"), None);
         }
         for node in nodes {
             if having.contains(node) {
-                pulling.events.push_back(about_node(node, "Already exists"));
+                pulling.events.push_back(node_event(node, "Already exists"));
                 pulling.having += 1;
             } else {
-                pulling.events.push_back(about_node(node, "Waiting"));
+                pulling.events.push_back(node_event(node, "Waiting"));
                 pulling.ahead.push_back(node.clone());
             }
         }
-        pulling.say_how_many();
+        pulling.push_count();
         pulling
     }
 
-    fn say(&mut self, status: String, numbers: Option<(usize, usize)>) {
+    fn push_status(&mut self, status: String, numbers: Option<(usize, usize)>) {
         let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         self.events.push_back(PullEvent {
             status,
@@ -129,14 +129,14 @@ impl Pulling {
         });
     }
 
-    fn say_how_many(&mut self) {
+    fn push_count(&mut self) {
         let (having, asked) = (self.having, self.asked);
         let words = match asked {
             0 => "no agent runs, so no node needs the image yet".to_owned(),
             1 => format!("{having} of 1 node has the image"),
             _ => format!("{having} of {asked} nodes have the image"),
         };
-        self.say(words, Some((having, asked)));
+        self.push_status(words, Some((having, asked)));
     }
 
     /// The next event; `None` once no node is left. Nothing follows an error.
@@ -148,22 +148,22 @@ impl Pulling {
             if self.is_over {
                 return None;
             }
-            let failed = match self.step().await {
+            let failed = match self.run_step().await {
                 Ok(()) if !self.ahead.is_empty() || !self.under_way.is_empty() => continue,
                 Ok(()) => None,
                 Err(error) => Some(Err(error)),
             };
             self.is_over = true;
-            self.tidy_up().await;
+            self.remove_pods().await;
             if failed.is_some() {
                 return failed;
             }
             self.images.note_pulled(self.image.id(), None);
-            self.images.hold(&self.reference, &self.image).await;
+            self.images.keep_meaning(&self.reference, &self.image).await;
         }
     }
 
-    async fn tidy_up(&mut self) {
+    async fn remove_pods(&mut self) {
         if self.created > 0
             && let Err(error) = remove_pullers(&self.cluster, &self.selector()).await
         {
@@ -178,11 +178,11 @@ impl Pulling {
         format!("{PULL}={}", label_value(&self.turn.id))
     }
 
-    async fn step(&mut self) -> Result<(), EngineError> {
+    async fn run_step(&mut self) -> Result<(), EngineError> {
         while self.under_way.len() < AT_ONCE
             && let Some(node) = self.ahead.pop_front()
         {
-            if !self.ask(node).await? {
+            if !self.create_puller(node).await? {
                 break;
             }
         }
@@ -202,13 +202,13 @@ impl Pulling {
         }
         let names: Vec<String> = self.under_way.keys().cloned().collect();
         for name in names {
-            self.look(&name, pods.get(&name)).await?;
+            self.observe_puller(&name, pods.get(&name)).await?;
         }
         Ok(())
     }
 
     /// Makes the Pod of a node; returns false if it has to wait for the end of another one.
-    async fn ask(&mut self, node: String) -> Result<bool, EngineError> {
+    async fn create_puller(&mut self, node: String) -> Result<bool, EngineError> {
         let names = (
             self.images.owner.as_str(),
             self.turn.id.as_str(),
@@ -226,7 +226,7 @@ impl Pulling {
             }
             Err(error) => return Err(error),
         };
-        self.events.push_back(about_node(&node, "Pulling"));
+        self.events.push_back(node_event(&node, "Pulling"));
         let puller = Puller {
             node,
             uid: made.metadata.uid.clone().unwrap_or_default(),
@@ -241,7 +241,7 @@ impl Pulling {
     }
 
     /// Takes in how far a node is.
-    async fn look(&mut self, name: &str, pod: Option<&Pod>) -> Result<(), EngineError> {
+    async fn observe_puller(&mut self, name: &str, pod: Option<&Pod>) -> Result<(), EngineError> {
         let Some(puller) = self.under_way.get_mut(name) else {
             return Ok(());
         };
@@ -254,7 +254,7 @@ impl Pulling {
             State::Done => {
                 self.images.note_pulled(self.image.id(), Some(&node));
                 self.having += 1;
-                self.events.push_back(about_node(&node, "Pull complete"));
+                self.events.push_back(node_event(&node, "Pull complete"));
             }
             State::TooSlow => {
                 let minutes = LONGEST_SECONDS / 60;
@@ -272,19 +272,22 @@ impl Pulling {
                 }
                 return Ok(());
             }
-            State::Refused(why) => self.events.push_back(about_node(&node, left_out(&why))),
+            State::Refused(why) => self
+                .events
+                .push_back(node_event(&node, left_out_status(&why))),
             State::Unplaced(why) if puller.since.elapsed() >= PLACING => {
-                self.events.push_back(about_node(&node, left_out(&why)));
+                self.events
+                    .push_back(node_event(&node, left_out_status(&why)));
             }
             State::Pulling if puller.since.elapsed() >= SILENCE => {
-                let why = left_out("it does not answer");
-                self.events.push_back(about_node(&node, why));
+                let why = left_out_status("it does not answer");
+                self.events.push_back(node_event(&node, why));
             }
             State::Unplaced(_) | State::Pulling => return Ok(()),
         }
         let uid = puller_uid(self.under_way.remove(name));
-        self.say_how_many();
-        remove(&self.cluster, name, &uid).await
+        self.push_count();
+        remove_puller(&self.cluster, name, &uid).await
     }
 }
 
@@ -293,7 +296,7 @@ fn puller_uid(puller: Option<Puller>) -> String {
 }
 
 /// Status of a node that does not pull: an agent that starts there later waits for its image.
-fn left_out(why: &str) -> String {
+fn left_out_status(why: &str) -> String {
     format!("Left out: {why}")
 }
 
@@ -326,15 +329,15 @@ fn failure(node: &str, why: &str, is_final: bool) -> EngineError {
 }
 
 /// Removes a Pod at once: nothing runs in it, and its node calls the pull off.
-async fn remove(cluster: &Cluster, name: &str, uid: &str) -> Result<(), EngineError> {
+async fn remove_puller(cluster: &Cluster, name: &str, uid: &str) -> Result<(), EngineError> {
     let params = DeleteParams {
         grace_period_seconds: Some(0),
-        ..objects::exactly(uid)
+        ..objects::delete_params(uid)
     };
     match cluster.write(cluster.pods.delete(name, &params)).await {
         // Gone, and another one has its name.
         Err(EngineError::Conflict(_)) => Ok(()),
-        removed => found(removed).map(drop),
+        removed => ignore_missing(removed).map(drop),
     }
 }
 
@@ -353,7 +356,7 @@ async fn remove_pullers_if(
     let pods = cluster.read(cluster.pods.list(&params)).await?;
     for pod in pods.items.iter().filter(|pod| is_left_over(pod)) {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        remove(cluster, &pod.name_any(), &uid).await?;
+        remove_puller(cluster, &pod.name_any(), &uid).await?;
     }
     Ok(())
 }

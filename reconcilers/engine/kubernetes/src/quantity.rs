@@ -17,19 +17,19 @@ pub(crate) fn memory(bytes: i64) -> Quantity {
 
 /// Reads a quantity in billionths; `None`: it is none, or too large.
 pub(crate) fn nanos(quantity: &Quantity) -> Option<i64> {
-    let scaled = parse(&quantity.0, 1_000_000_000)?;
+    let scaled = parse_quantity(&quantity.0, 1_000_000_000)?;
     i64::try_from(scaled).ok()
 }
 
 /// Reads a quantity in whole units, rounded up; `None`: it is none, or too large.
 pub(crate) fn units(quantity: &Quantity) -> Option<i64> {
-    let nanos = parse(&quantity.0, 1_000_000_000)?;
+    let nanos = parse_quantity(&quantity.0, 1_000_000_000)?;
     let whole = nanos / 1_000_000_000 + i128::from(nanos % 1_000_000_000 > 0);
     i64::try_from(whole).ok()
 }
 
 /// Reads a quantity that is not negative, times `scale`; less than one of the result is cut off.
-fn parse(text: &str, scale: i128) -> Option<i128> {
+fn parse_quantity(text: &str, scale: i128) -> Option<i128> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());

@@ -32,7 +32,7 @@ pub(crate) fn labels(metadata: &ObjectMeta) -> BTreeMap<String, String> {
 }
 
 /// Settings that the template's annotations hold.
-pub(crate) fn kept(metadata: &ObjectMeta) -> Kept {
+pub(crate) fn kept_settings(metadata: &ObjectMeta) -> Kept {
     let written = annotation(metadata, names::SETTINGS);
     written
         .and_then(|text| serde_json::from_str(text).ok())
@@ -41,7 +41,7 @@ pub(crate) fn kept(metadata: &ObjectMeta) -> Kept {
 
 /// The settings of a container, as its template has them now.
 pub(crate) fn template_settings(template: &PodTemplate) -> ContainerSettings {
-    let kept = kept(&template.metadata);
+    let kept = kept_settings(&template.metadata);
     let spec = template.template.as_ref().and_then(|pod| pod.spec.as_ref());
     let mut settings = spec.map(spec_settings).unwrap_or_default();
     // Rounded for the cluster, which has no smaller unit.

@@ -45,7 +45,7 @@ pub(crate) fn progress(pod: &Pod) -> Progress {
     match (creation_error(&waiting), image_error(&waiting)) {
         (Some(why), _) => Progress::NotStarted(why),
         (None, Some(waiting)) => Progress::Waiting(Some(waiting)),
-        (None, None) => before(pod),
+        (None, None) => init_progress(pod),
     }
 }
 
@@ -73,7 +73,7 @@ fn scheduling(pod: &Pod) -> Option<Waiting> {
     };
     Some(Waiting {
         reason,
-        message: shorten(message, MESSAGE_LIMIT),
+        message: shorten_text(message, MESSAGE_LIMIT),
     })
 }
 
@@ -111,7 +111,7 @@ fn with_remedy(message: String) -> String {
     const REMEDY: &str = "; nodes log in with the pull secrets that pods.overlay.spec.imagePullSecrets of the engine's options names";
     let words = message.to_ascii_lowercase();
     if REFUSALS.iter().any(|refusal| words.contains(refusal)) {
-        return shorten(&message, MESSAGE_LIMIT - REMEDY.len()) + REMEDY;
+        return shorten_text(&message, MESSAGE_LIMIT - REMEDY.len()) + REMEDY;
     }
     message
 }
@@ -135,14 +135,14 @@ pub(crate) fn creation_error(waiting: &ContainerStateWaiting) -> Option<String> 
 fn words(waiting: &ContainerStateWaiting, reason: &str) -> String {
     match waiting.message.as_deref() {
         Some(message) if !message.is_empty() => {
-            shorten(&format!("{reason}: {message}"), MESSAGE_LIMIT)
+            shorten_text(&format!("{reason}: {message}"), MESSAGE_LIMIT)
         }
         _ => reason.to_owned(),
     }
 }
 
 /// Progress of the containers that run before the agent's.
-fn before(pod: &Pod) -> Progress {
+fn init_progress(pod: &Pod) -> Progress {
     let states = closed::statuses(pod).filter_map(|status| status.state.as_ref());
     let waiting: Vec<_> = states.filter_map(|state| state.waiting.as_ref()).collect();
     let mut waiting = waiting.into_iter();
@@ -172,7 +172,7 @@ pub(crate) fn from_events(events: &[Event]) -> Option<Waiting> {
     };
     Some(Waiting {
         reason,
-        message: shorten(message, MESSAGE_LIMIT),
+        message: shorten_text(message, MESSAGE_LIMIT),
     })
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn lost_at(pod: &Pod) -> Option<Timestamp> {
 }
 
 /// Cuts a text at a character boundary.
-pub(crate) fn shorten(text: &str, limit: usize) -> String {
+pub(crate) fn shorten_text(text: &str, limit: usize) -> String {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -75,7 +75,7 @@ impl ImageSource {
     }
 
     /// References of the containers of `owner` mean what `digests` says.
-    pub(crate) fn asking(
+    pub(crate) fn with_digests(
         owner: &str,
         digests: Arc<dyn Digests>,
     ) -> (Self, mpsc::UnboundedReceiver<String>) {
@@ -87,7 +87,7 @@ impl ImageSource {
         (source, receiver)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,13 +96,13 @@ impl ImageSource {
     ///
     /// # Errors
     /// [`EngineError::RegistryFailed`]: the registry could not be asked.
-    pub(crate) async fn resolve(
+    pub(crate) async fn resolve_reference(
         &self,
         reference: &ImageReference,
         newest: bool,
     ) -> Result<Option<Resolved>, EngineError> {
         if let Some(digest) = reference.digest() {
-            return Ok(Some(Resolved::Fixed(fixed(reference, digest))));
+            return Ok(Some(Resolved::Fixed(fixed_id(reference, digest))));
         }
         let text = reference.to_string();
         let Some(digests) = &self.digests else {
@@ -131,7 +131,7 @@ impl ImageSource {
         };
         match meaning {
             Ok(Meaning::Digest(digest)) => {
-                let id = fixed(reference, &digest);
+                let id = fixed_id(reference, &digest);
                 self.note_meaning(text, &id);
                 Ok(Some(Resolved::Fixed(id)))
             }
@@ -142,7 +142,7 @@ impl ImageSource {
     }
 
     /// Keeps a pulled image as the meaning of its reference for another minute, also after a long pull.
-    pub(crate) async fn hold(&self, reference: &ImageReference, image: &Resolved) {
+    pub(crate) async fn keep_meaning(&self, reference: &ImageReference, image: &Resolved) {
         if let (None, Resolved::Fixed(id)) = (reference.digest(), image)
             && let Some((_, digest)) = id.split_once('@')
         {
@@ -153,7 +153,7 @@ impl ImageSource {
     }
 
     fn answer_of(&self, reference: &str) -> Answered {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         if known.answers.len() >= KEPT && !known.answers.contains_key(reference) {
             // Questions under way are held by those who ask.
             known.answers.clear();
@@ -163,7 +163,7 @@ impl ImageSource {
     }
 
     fn note_meaning(&self, reference: String, id: &ImageId) {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         if known.meant.len() >= KEPT && !known.meant.contains_key(&reference) {
             known.meant.pop_first();
         }
@@ -172,14 +172,14 @@ impl ImageSource {
 
     /// References that meant an image when they were last asked for.
     pub(crate) fn references_of(&self, id: &str) -> Vec<String> {
-        let known = self.known();
+        let known = self.lock_known();
         let meant = known.meant.iter().filter(|(_, meant)| *meant == id);
         meant.map(|(reference, _)| reference.clone()).collect()
     }
 
     /// Notes that a node has pulled an image.
     pub(crate) fn note_pulled(&self, id: &ImageId, node: Option<&str>) {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         if known.pulled.len() >= KEPT && !known.pulled.contains_key(id) {
             known.pulled.pop_first();
         }
@@ -188,19 +188,23 @@ impl ImageSource {
     }
 
     /// Images that were pulled, and the nodes to which.
-    pub(crate) fn pulled(&self) -> BTreeMap<ImageId, BTreeSet<String>> {
-        self.known().pulled.clone()
+    pub(crate) fn pulled_images(&self) -> BTreeMap<ImageId, BTreeSet<String>> {
+        self.lock_known().pulled.clone()
     }
 
     /// Nodes to which an image was pulled.
-    pub(crate) fn pulled_to(&self, id: &str) -> BTreeSet<String> {
-        self.known().pulled.get(id).cloned().unwrap_or_default()
+    pub(crate) fn pulled_nodes(&self, id: &str) -> BTreeSet<String> {
+        self.lock_known()
+            .pulled
+            .get(id)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Begins a pull; it is under way until what is returned is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> PullTurn {
+    pub(crate) fn begin_pull(self: &Arc<Self>) -> PullTurn {
         let id = schema::ids::Uid::random().as_str().to_owned();
-        self.known().pulls.insert(id.clone());
+        self.lock_known().pulls.insert(id.clone());
         PullTurn {
             source: Arc::clone(self),
             id,
@@ -210,7 +214,7 @@ impl ImageSource {
 
     /// Returns true if a pull is under way here.
     pub(crate) fn is_under_way(&self, pull: &str) -> bool {
-        self.known().pulls.contains(pull)
+        self.lock_known().pulls.contains(pull)
     }
 }
 
@@ -225,7 +229,7 @@ pub(crate) struct PullTurn {
 
 impl Drop for PullTurn {
     fn drop(&mut self) {
-        self.source.known().pulls.remove(&self.id);
+        self.source.lock_known().pulls.remove(&self.id);
         if !self.is_done {
             // Without a reader the service is ending; the next pull removes what is left.
             let _ = self.source.called_off.send(self.id.clone());
@@ -234,6 +238,6 @@ impl Drop for PullTurn {
 }
 
 /// The one name of an image in a repository.
-fn fixed(reference: &ImageReference, digest: &str) -> ImageId {
+fn fixed_id(reference: &ImageReference, digest: &str) -> ImageId {
     format!("{}@{digest}", reference.name())
 }

@@ -18,7 +18,7 @@ struct Needed {
     verbs: &'static [&'static str],
 }
 
-const fn needed(
+const fn needed_right(
     (group, resource, subresource): (&'static str, &'static str, &'static str),
     verbs: &'static [&'static str],
 ) -> Needed {
@@ -32,23 +32,23 @@ const fn needed(
 
 /// All rights that the engine uses: those of the chart's role.
 const NEEDED: [Needed; 7] = [
-    needed(
+    needed_right(
         ("", "pods", ""),
         &["get", "list", "watch", "create", "delete", "patch"],
     ),
-    needed(("", "pods", "log"), &["get"]),
-    needed(
+    needed_right(("", "pods", "log"), &["get"]),
+    needed_right(
         ("", "podtemplates", ""),
         &["get", "list", "watch", "create", "patch", "delete"],
     ),
-    needed(("", "events", ""), &["list"]),
-    needed(("", "persistentvolumeclaims", ""), &["get"]),
-    needed(("", "pods", "exec"), &["create", "get"]),
-    needed(("metrics.k8s.io", "pods", ""), &["get", "list"]),
+    needed_right(("", "events", ""), &["list"]),
+    needed_right(("", "persistentvolumeclaims", ""), &["get"]),
+    needed_right(("", "pods", "exec"), &["create", "get"]),
+    needed_right(("metrics.k8s.io", "pods", ""), &["get", "list"]),
 ];
 
 /// Rights for policies, unless an administrator makes them.
-const POLICIES: Needed = needed(
+const POLICIES: Needed = needed_right(
     ("networking.k8s.io", "networkpolicies", ""),
     &["get", "create", "patch", "delete"],
 );
@@ -74,7 +74,8 @@ impl KubernetesEngine {
     pub async fn rights(&self) -> Result<Rights, EngineError> {
         let policies = self.options.network.manage_policies.then_some(&POLICIES);
         let all = NEEDED.iter().chain(policies);
-        let asked = all.flat_map(|needed| needed.verbs.iter().map(|verb| self.lacks(needed, verb)));
+        let asked =
+            all.flat_map(|needed| needed.verbs.iter().map(|verb| self.find_lack(needed, verb)));
         let lacking = try_join_all(asked).await?.into_iter().flatten().collect();
         let has_metrics = match self.ask_metrics().await {
             Ok(_) | Err(EngineError::Forbidden(_)) => true,
@@ -88,7 +89,7 @@ impl KubernetesEngine {
     }
 
     /// The name of a right, if the service does not have it.
-    async fn lacks(&self, needed: &Needed, verb: &str) -> Result<Option<String>, EngineError> {
+    async fn find_lack(&self, needed: &Needed, verb: &str) -> Result<Option<String>, EngineError> {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {

@@ -5,7 +5,7 @@ use schema::ids::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::closed;
-use super::reason::{self, MESSAGE_LIMIT, shorten};
+use super::reason::{self, MESSAGE_LIMIT, shorten_text};
 use super::state::{Loss, moment, status};
 
 /// A run of a container, as its template remembers it.
@@ -30,7 +30,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// The run of a Pod of which nothing is known but its start.
-    pub(crate) fn removed(started_at: Option<Timestamp>) -> Self {
+    pub(crate) fn from_removal(started_at: Option<Timestamp>) -> Self {
         Self {
             started_at,
             loss: Some(Loss::Removed),
@@ -39,7 +39,7 @@ impl Run {
     }
 
     /// The run of a Pod that has gone without our doing, after its agent had ended by itself or not.
-    pub(crate) fn gone(self, by_itself: bool, now: Timestamp) -> Self {
+    pub(crate) fn end_gone(self, by_itself: bool, now: Timestamp) -> Self {
         let removed = (!by_itself).then_some(Loss::Removed);
         Self {
             finished_at: self.finished_at.or(Some(now)),
@@ -50,7 +50,7 @@ impl Run {
 }
 
 /// Reads the run of a Pod, as far as it has come.
-pub(crate) fn of(pod: &Pod) -> Run {
+pub(crate) fn read_run(pod: &Pod) -> Run {
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     let state = status(pod).and_then(|status| status.state.as_ref());
     let ended = state.and_then(|state| state.terminated.as_ref());
@@ -82,7 +82,7 @@ pub(crate) fn of(pod: &Pod) -> Run {
             failed.exit_code,
             message.unwrap_or("it says nothing").trim()
         );
-        run.error = shorten(&text, MESSAGE_LIMIT);
+        run.error = shorten_text(&text, MESSAGE_LIMIT);
     }
     if run.finished_at.is_none() && loss.is_some() {
         run.finished_at = reason::lost_at(pod);
@@ -109,7 +109,7 @@ fn is_set(time: &Timestamp) -> bool {
 fn start_error(ended: &ContainerStateTerminated) -> String {
     match ended.reason.as_deref() {
         Some("StartError" | "ContainerCannotRun") => {
-            shorten(ended.message.as_deref().unwrap_or_default(), MESSAGE_LIMIT)
+            shorten_text(ended.message.as_deref().unwrap_or_default(), MESSAGE_LIMIT)
         }
         _ => String::new(),
     }

@@ -82,7 +82,7 @@ impl Template {
     /// Reads the state of a template; `None`: it is none of ours.
     pub(crate) fn of(metadata: &ObjectMeta) -> Option<Self> {
         let name = read::annotation(metadata, names::NAME)?.to_owned();
-        let kept = read::kept(metadata);
+        let kept = read::kept_settings(metadata);
         let time = read::annotation(metadata, names::STARTED);
         let run = read::annotation(metadata, names::LAST_RUN);
         Some(Self {
@@ -124,7 +124,7 @@ impl PodState {
                 .filter(|ip| !ip.is_empty()),
             by_itself: progress == Progress::Ended && metadata.deletion_timestamp.is_none(),
             progress,
-            ready: ready(pod),
+            ready: readiness(pod),
             closes_by: closed::closes_by(pod),
             gone_by: metadata.deletion_timestamp.as_ref().map(moment),
         })
@@ -143,7 +143,7 @@ pub(crate) fn status(pod: &Pod) -> Option<&ContainerStatus> {
 }
 
 /// `None` where no check of the cluster says it.
-fn ready(pod: &Pod) -> Option<bool> {
+fn readiness(pod: &Pod) -> Option<bool> {
     let agent = read::agent(pod.spec.as_ref()?)?;
     agent.readiness_probe.as_ref()?;
     Some(status(pod).is_some_and(|status| status.ready))
@@ -189,7 +189,7 @@ fn state(
         Some(pod) => match &pod.progress {
             Progress::Waiting(waiting) => {
                 let is_open = pod.closes_by.is_some_and(|by| by < now);
-                let open = || is_open.then(closed::open);
+                let open = || is_open.then(closed::open_cause);
                 (ContainerState::Starting, waiting.clone().or_else(open))
             }
             Progress::NotStarted(_) => (ContainerState::Created, None),
@@ -211,14 +211,14 @@ pub(crate) fn details(
     let template = Template::of(&object.metadata)?;
     let short = pod.and_then(PodState::of);
     let mut container = container(&template, short.as_ref(), now);
-    explain(&mut container, events);
+    explain_wait(&mut container, events);
     let run = match pod {
-        Some(pod) => run::of(pod),
+        Some(pod) => run::read_run(pod),
         None => template
             .last_run
             .clone()
             .unwrap_or_else(|| match template.started {
-                Some(_) => Run::removed(template.started),
+                Some(_) => Run::from_removal(template.started),
                 None => Run::default(),
             }),
     };
@@ -241,7 +241,7 @@ pub(crate) fn details(
 }
 
 /// Adds to a container that waits for its node what the events of its Pod tell of the cause.
-pub(crate) fn explain(container: &mut Container, events: &[Event]) {
+pub(crate) fn explain_wait(container: &mut Container, events: &[Event]) {
     if container.state != ContainerState::Starting {
         return;
     }

@@ -90,7 +90,7 @@ impl KubernetesEngine {
         let limit =
             limit.and_then(|agent| agent.resources.as_ref()?.limits.as_ref()?.get("memory"));
         let limit = limit.and_then(quantity::units).unwrap_or(0);
-        let measured = self.measured(name).await?;
+        let measured = self.measure_pod(name).await?;
         if self.metrics.absent.load(Ordering::Relaxed) {
             return Err(EngineError::Unsupported(NO_METRICS));
         }
@@ -110,7 +110,7 @@ impl KubernetesEngine {
         let Some(pod) = pod.filter(|pod| pod.progress == Progress::Running) else {
             return Ok(None);
         };
-        let measured = self.measured(&pod.name).await?;
+        let measured = self.measure_pod(&pod.name).await?;
         Ok(measured.map(|measured| Sample {
             cpu: measured.cpu,
             memory_bytes: measured.memory_bytes,
@@ -118,12 +118,12 @@ impl KubernetesEngine {
     }
 
     /// Use that was measured of the Pod of this name.
-    async fn measured(&self, name: &str) -> Result<Option<Measured>, EngineError> {
+    async fn measure_pod(&self, name: &str) -> Result<Option<Measured>, EngineError> {
         let mut answers = self.metrics.answers.lock().await;
         if answers.asked.is_none_or(|at| at.elapsed() >= AGE) {
             match self.ask_metrics().await {
                 Ok(listed) => {
-                    answers.by_pod = add(&answers.by_pod, listed);
+                    answers.by_pod = add_answer(&answers.by_pod, listed);
                     self.metrics.absent.store(false, Ordering::Relaxed);
                 }
                 // No metrics server, or no right to ask it.
@@ -158,7 +158,10 @@ impl KubernetesEngine {
 }
 
 /// Adds a new answer to the last one.
-fn add(known: &HashMap<String, Measured>, listed: Vec<PodMetrics>) -> HashMap<String, Measured> {
+fn add_answer(
+    known: &HashMap<String, Measured>,
+    listed: Vec<PodMetrics>,
+) -> HashMap<String, Measured> {
     let mut found = HashMap::with_capacity(listed.len());
     for pod in listed {
         let agent = pod.containers.iter().find(|it| it.name == CONTAINER);
@@ -186,7 +189,7 @@ fn add(known: &HashMap<String, Measured>, listed: Vec<PodMetrics>) -> HashMap<St
                 at,
                 nano_cores,
                 memory_bytes: u64::try_from(memory).unwrap_or(0),
-                cpu: cpu + used(nano_cores, lasted),
+                cpu: cpu + used_time(nano_cores, lasted),
             },
         );
     }
@@ -194,7 +197,7 @@ fn add(known: &HashMap<String, Measured>, listed: Vec<PodMetrics>) -> HashMap<St
 }
 
 /// Processor time at a rate.
-fn used(nano_cores: i64, lasted: Duration) -> Duration {
+fn used_time(nano_cores: i64, lasted: Duration) -> Duration {
     let nanos = i128::from(nano_cores) * i128::try_from(lasted.as_millis()).unwrap_or(0) / 1000;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn use_is_the_agents_and_adds_up() {
-        let first = add(&HashMap::new(), answer("2026-01-01T00:00:00Z", "250m"));
+        let first = add_answer(&HashMap::new(), answer("2026-01-01T00:00:00Z", "250m"));
         let measured = first["agent-u1"];
         assert_eq!(
             (measured.nano_cores, measured.memory_bytes),
@@ -233,9 +236,9 @@ mod tests {
         );
         assert_eq!(measured.cpu, Duration::ZERO);
         assert!((percent(measured.nano_cores) - 25.0).abs() < 1e-9);
-        let second = add(&first, answer("2026-01-01T00:00:20Z", "500m"));
+        let second = add_answer(&first, answer("2026-01-01T00:00:20Z", "500m"));
         assert_eq!(second["agent-u1"].cpu, Duration::from_secs(10));
-        let same = add(&second, answer("2026-01-01T00:00:20Z", "500m"));
+        let same = add_answer(&second, answer("2026-01-01T00:00:20Z", "500m"));
         assert_eq!(same["agent-u1"].cpu, Duration::from_secs(10));
     }
 }

@@ -15,9 +15,9 @@ use serde_json::json;
 use tracing::debug;
 
 use super::cache::Kind;
-use super::failure::{found, from_client, from_status, within};
+use super::failure::{from_client, from_status, ignore_missing, limit_time};
 use super::names::{self, Id};
-use super::objects::{END, exactly, is_ours, owner_of, pod_of};
+use super::objects::{END, delete_params, is_ours, owner_of, pod_of};
 use super::reason::Progress;
 use super::run::{self, Run};
 use super::state::{PodState, Template, revision};
@@ -40,7 +40,7 @@ impl KubernetesEngine {
     ) -> Result<String, EngineError> {
         let mut wanted = convert::template(name, settings, &self.options, 0)?;
         if self.bearer(name).await?.is_some() {
-            return Err(taken(name));
+            return Err(name_taken(name));
         }
         for attempt in 1..=ATTEMPTS {
             let params = PostParams::default();
@@ -48,12 +48,12 @@ impl KubernetesEngine {
             match self.cluster.write(creating).await {
                 Ok(created) => {
                     self.cache
-                        .shows(Kind::Templates, revision(&created.metadata))
+                        .wait_shown(Kind::Templates, revision(&created.metadata))
                         .await;
                     return Ok(id_of(&created)?.to_string());
                 }
                 Err(EngineError::NameTaken(_)) if self.bearer(name).await?.is_some() => {
-                    return Err(taken(name));
+                    return Err(name_taken(name));
                 }
                 // An equal request was served before, and what it made has another name since, or is going.
                 Err(EngineError::NameTaken(_)) => {
@@ -62,12 +62,12 @@ impl KubernetesEngine {
                 Err(error) => return Err(error),
             }
         }
-        Err(taken(name))
+        Err(name_taken(name))
     }
 
     /// The container of this name, unless it is being removed.
     async fn bearer(&self, name: &str) -> Result<Option<PodTemplate>, EngineError> {
-        let bearer = self.named(name).await?;
+        let bearer = self.find_named(name).await?;
         Ok(bearer.filter(|template| template.metadata.deletion_timestamp.is_none()))
     }
 
@@ -84,9 +84,9 @@ impl KubernetesEngine {
         }
         let mut wanted = pod_of(&template, &id)?;
         if self.is_open.load(Ordering::Relaxed) {
-            closed::leave_out(&mut wanted);
+            closed::remove_wait(&mut wanted);
         } else {
-            closed::renew(&mut wanted, &self.options);
+            closed::renew_wait(&mut wanted, &self.options);
         }
         // The second turn is for a Pod that came between two calls.
         for _ in 0..2 {
@@ -100,7 +100,9 @@ impl KubernetesEngine {
             match self.cluster.write(creating).await {
                 Ok(pod) => {
                     // In this order: one that was started and has no Pod has ended.
-                    self.cache.shows(Kind::Pods, revision(&pod.metadata)).await;
+                    self.cache
+                        .wait_shown(Kind::Pods, revision(&pod.metadata))
+                        .await;
                     self.cache.drop_end(&id.uid);
                     self.note_start(&id).await?;
                     return Ok(());
@@ -143,7 +145,7 @@ impl KubernetesEngine {
                 });
                 // The own one's is overwritten by the start.
                 if let Some(owner) = owner.filter(|_| !is_own) {
-                    self.note_run(&owner, &run::of(pod)).await?;
+                    self.note_run(&owner, &run::read_run(pod)).await?;
                 }
                 Box::pin(self.end_pod(pod, SHORTEST_GRACE))
                     .await
@@ -170,9 +172,9 @@ impl KubernetesEngine {
             names::LAST_RUN: null,
         });
         let noted = self
-            .annotate(id, None, json!({ "annotations": annotations }))
+            .annotate_template(id, None, json!({ "annotations": annotations }))
             .await;
-        found(noted).map(|_| ())
+        ignore_missing(noted).map(|_| ())
     }
 
     pub(crate) async fn stop_container(
@@ -193,12 +195,12 @@ impl KubernetesEngine {
             return Ok(());
         }
         // Before the deletion, so that the watch does not take the end for a loss.
-        let before = run::of(&pod);
+        let before = run::read_run(&pod);
         if before.loss.is_none() {
             self.note_run(&id, &before).await?;
         }
         let last = Box::pin(self.end_pod(&pod, grace.max(SHORTEST_GRACE))).await?;
-        let run = ended(run::of(&last), &before, self.clock.now());
+        let run = ended_run(run::read_run(&last), &before, self.clock.now());
         self.note_run(&id, &run).await
     }
 
@@ -212,39 +214,41 @@ impl KubernetesEngine {
         if let Some(pod) = self.own_pod(&template).await? {
             Box::pin(self.end_pod(&pod, SHORTEST_GRACE)).await?;
         }
-        let params = exactly(&id.uid);
+        let params = delete_params(&id.uid);
         let deleting = self.cluster.templates.delete(&id.template, &params);
         match self.cluster.write(deleting).await {
             // Gone, and another one has its name.
             Err(EngineError::Conflict(_)) => {}
-            deleted => drop(found(deleted)?),
+            deleted => drop(ignore_missing(deleted)?),
         }
-        self.cache.forgets_template(&id.uid).await;
+        self.cache.wait_template_gone(&id.uid).await;
         Ok(())
     }
 
     pub(crate) async fn rename_container(&self, id: &str, name: &str) -> Result<(), EngineError> {
-        names::check(name)?;
+        names::check_name(name)?;
         let (id, template) = self.known_template(id).await?;
         if super::read::annotation(&template.metadata, names::NAME) == Some(name) {
             return Ok(());
         }
         if self.bearer(name).await?.is_some() {
-            return Err(taken(name));
+            return Err(name_taken(name));
         }
         let metadata = json!({
             "annotations": { names::NAME: name },
             "labels": { names::NAME_DIGEST: names::name_digest(name) },
         });
         let version = template.metadata.resource_version.as_deref();
-        self.annotate(&id, version, metadata).await.map(|_| ())
+        self.annotate_template(&id, version, metadata)
+            .await
+            .map(|_| ())
     }
 
     /// Ends a Pod and waits until its node has confirmed it; returns the Pod as it was last. Success when it is gone.
     pub(crate) async fn end_pod(&self, pod: &Pod, grace: Duration) -> Result<Pod, EngineError> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let mut params = exactly(&uid);
+        let mut params = delete_params(&uid);
         // Whole seconds, rounded up.
         let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
         params.grace_period_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
@@ -260,19 +264,19 @@ impl KubernetesEngine {
             Err(EngineError::NotFound(_) | EngineError::Conflict(_)) => return Ok(last),
             Err(error) => return Err(error),
         }
-        let last = within(grace + END, self.until_gone(last, &name, &uid)).await?;
+        let last = limit_time(grace + END, self.wait_gone(last, &name, &uid)).await?;
         let template = owner_of(&last).map(|owner| owner.uid.clone());
         self.cache
-            .forgets_pod(&template.unwrap_or_default(), &uid)
+            .wait_pod_gone(&template.unwrap_or_default(), &uid)
             .await;
         Ok(last)
     }
 
     /// Waits until a Pod is gone; returns it as it was last.
-    async fn until_gone(&self, mut last: Pod, name: &str, uid: &str) -> Result<Pod, EngineError> {
+    async fn wait_gone(&self, mut last: Pod, name: &str, uid: &str) -> Result<Pod, EngineError> {
         loop {
             // A watch tells nothing of what was before it.
-            match found(self.cluster.read(self.cluster.pods.get(name)).await)? {
+            match ignore_missing(self.cluster.read(self.cluster.pods.get(name)).await)? {
                 Some(seen) if seen.metadata.uid.as_deref() == Some(uid) => last = seen,
                 _ => return Ok(last),
             }
@@ -336,7 +340,7 @@ impl KubernetesEngine {
     }
 }
 
-fn taken(name: &str) -> EngineError {
+fn name_taken(name: &str) -> EngineError {
     EngineError::NameTaken(format!("a container named {name} exists"))
 }
 
@@ -355,7 +359,7 @@ pub(crate) fn id_of(template: &PodTemplate) -> Result<Id, EngineError> {
 }
 
 /// The run that a stop has ended, as its Pod told last and, where that tells less, before.
-fn ended(last: Run, before: &Run, now: Timestamp) -> Run {
+fn ended_run(last: Run, before: &Run, now: Timestamp) -> Run {
     Run {
         started_at: last.started_at.or(before.started_at),
         finished_at: last.finished_at.or(Some(now)),

@@ -50,9 +50,9 @@ pub(crate) trait Watched: Send + Sync {
         from: &str,
     ) -> impl Future<Output = kube::Result<Changes<Self::Object>>> + Send;
     fn metadata(object: &Self::Object) -> &ObjectMeta;
-    fn keep(object: &Self::Object) -> Option<Object>;
+    fn keep_object(object: &Self::Object) -> Option<Object>;
     /// The run that an object shows.
-    fn run(object: &Self::Object) -> Option<Run>;
+    fn read_run(object: &Self::Object) -> Option<Run>;
 }
 
 type Changes<T> = futures::stream::BoxStream<'static, kube::Result<WatchEvent<T>>>;
@@ -76,12 +76,12 @@ impl Watched for Templates {
         &object.metadata
     }
 
-    fn keep(object: &Self::Object) -> Option<Object> {
+    fn keep_object(object: &Self::Object) -> Option<Object> {
         let template = Template::of(&object.metadata)?;
         Some(Object::Template(Box::new(template)))
     }
 
-    fn run(_: &Self::Object) -> Option<Run> {
+    fn read_run(_: &Self::Object) -> Option<Run> {
         None
     }
 }
@@ -105,13 +105,13 @@ impl Watched for Pods {
         &object.metadata
     }
 
-    fn keep(object: &Pod) -> Option<Object> {
+    fn keep_object(object: &Pod) -> Option<Object> {
         let pod = PodState::of(object).filter(|pod| !pod.template.is_empty())?;
         Some(Object::Pod(Box::new(pod)))
     }
 
-    fn run(object: &Pod) -> Option<Run> {
-        Some(run::of(object))
+    fn read_run(object: &Pod) -> Option<Run> {
+        Some(run::read_run(object))
     }
 }
 
@@ -179,7 +179,7 @@ async fn list<W: Watched>(watched: &W, engine: &KubernetesEngine) -> Result<Stri
             .cluster
             .call_within(PAGE_TIME, watched.list(&params))
             .await?;
-        objects.extend(page.items.iter().filter_map(W::keep));
+        objects.extend(page.items.iter().filter_map(W::keep_object));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => {
@@ -215,7 +215,7 @@ async fn changes<W: Watched>(
             Ok(None) => return Break::InTime,
             Ok(Some(Err(error))) => {
                 let broke = Err::<(), _>(error);
-                engine.cluster.note(&broke);
+                engine.cluster.note_answer(&broke);
                 return broke.map_or_else(Break::Failed, |()| Break::InTime);
             }
             Ok(Some(Ok(event))) => event,
@@ -226,7 +226,9 @@ async fn changes<W: Watched>(
             WatchEvent::Deleted(object) => (object, true),
             WatchEvent::Bookmark(bookmark) => {
                 *version = bookmark.metadata.resource_version;
-                engine.cache.alive(W::KIND, version.parse().unwrap_or(0));
+                engine
+                    .cache
+                    .note_alive(W::KIND, version.parse().unwrap_or(0));
                 continue;
             }
             WatchEvent::Error(status) if status.code == 410 => return Break::Expired,
@@ -237,10 +239,10 @@ async fn changes<W: Watched>(
         if let Some(reported) = &metadata.resource_version {
             version.clone_from(reported);
         }
-        match W::keep(&object) {
+        match W::keep_object(&object) {
             Some(kept) if gone => {
-                if let (Object::Pod(pod), Some(run)) = (&kept, W::run(&object)) {
-                    let run = run.gone(engine.cache.ended_by_itself(pod), now);
+                if let (Object::Pod(pod), Some(run)) = (&kept, W::read_run(&object)) {
+                    let run = run.end_gone(engine.cache.ended_by_itself(pod), now);
                     engine.cache.keep_end(&pod.template, run.clone());
                     let template = pod.template.clone();
                     let _ = engine.ends.try_send(Ended { template, run });
@@ -248,7 +250,7 @@ async fn changes<W: Watched>(
                 engine.cache.remove(W::KIND, &kept, number, now);
             }
             Some(kept) => engine.cache.update(W::KIND, kept, number, now),
-            None => engine.cache.alive(W::KIND, number),
+            None => engine.cache.note_alive(W::KIND, number),
         }
     }
 }

@@ -22,23 +22,23 @@ impl Asking<'_> {
     ) -> Result<Option<String>, Problem> {
         let url = self.registry.clone();
         let asked = self.ask(image, Method::HEAD, &url, Some(KINDS)).await;
-        let response = asked.map_err(|problem| about(image, problem))?;
+        let response = asked.map_err(|problem| name_image(image, problem))?;
         match response.status() {
             // Some registries, and caches in front of them, know no such method.
             StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {}
             StatusCode::OK => {
-                if let Some(digest) = named(response.headers()) {
+                if let Some(digest) = header_digest(response.headers()) {
                     return Ok(Some(digest));
                 }
             }
-            other => return none_or(image, other),
+            other => return read_refusal(image, other),
         }
         let asked = self.ask(image, Method::GET, &url, Some(KINDS)).await;
-        let response = asked.map_err(|problem| about(image, problem))?;
+        let response = asked.map_err(|problem| name_image(image, problem))?;
         if response.status() != StatusCode::OK {
-            return none_or(image, response.status());
+            return read_refusal(image, response.status());
         }
-        let given = named(response.headers());
+        let given = header_digest(response.headers());
         let manifest = read(response, MANIFEST_BYTES).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&manifest)));
         match given {
@@ -51,7 +51,7 @@ impl Asking<'_> {
 }
 
 /// Meaning of another status than success.
-fn none_or(image: &ImageReference, status: StatusCode) -> Result<Option<String>, Problem> {
+fn read_refusal(image: &ImageReference, status: StatusCode) -> Result<Option<String>, Problem> {
     match status {
         StatusCode::NOT_FOUND => Ok(None),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -63,7 +63,7 @@ fn none_or(image: &ImageReference, status: StatusCode) -> Result<Option<String>,
 }
 
 /// Says of which image a registry, or its token service, refuses to speak.
-fn about(image: &ImageReference, problem: Problem) -> Problem {
+fn name_image(image: &ImageReference, problem: Problem) -> Problem {
     match problem {
         Problem::Unauthorized => Problem::Refused(image.to_string()),
         other => other,
@@ -71,7 +71,7 @@ fn about(image: &ImageReference, problem: Problem) -> Problem {
 }
 
 /// The digest that a registry names, if it is one.
-fn named(headers: &HeaderMap) -> Option<String> {
+fn header_digest(headers: &HeaderMap) -> Option<String> {
     let digest = headers.get("docker-content-digest")?.to_str().ok()?;
     let hex = digest.strip_prefix("sha256:")?;
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -78,7 +78,7 @@ fn labels(row: &ContainerRow, agent: &Agent, config: &Config, home: Option<&str>
         config,
         agent,
         owner,
-        mount: homes.mount(&row.name, &agent.home),
+        mount: homes.bind_home(&row.name, &agent.home),
         service_user: (998, 997),
         home: home.as_ref(),
         probes: false,

@@ -24,12 +24,12 @@ fn waits() -> Run {
     }
 }
 
-async fn pass(yard: &mut Yard, uid: &Uid) -> Pass {
+async fn run_pass(yard: &mut Yard, uid: &Uid) -> Pass {
     yard.event(uid);
     yard.pass(uid).await.unwrap().unwrap()
 }
 
-fn said(pass: &Pass) -> (Reason, &str) {
+fn ready_cause(pass: &Pass) -> (Reason, &str) {
     let condition = pass.condition.as_ref().unwrap();
     (condition.reason, &condition.message)
 }
@@ -42,17 +42,17 @@ async fn waiting_container_has_the_engines_cause() {
     yard.fake.on_start(|_| waits());
     yard.clock.advance(Duration::from_secs(60));
     yard.restart(&uid, "again").await;
-    let mut last = pass(&mut yard, &uid).await;
+    let mut last = run_pass(&mut yard, &uid).await;
     while last.acted > 0 {
-        last = pass(&mut yard, &uid).await;
+        last = run_pass(&mut yard, &uid).await;
     }
-    assert_eq!(said(&last), (Reason::Unschedulable, WORDS));
+    assert_eq!(ready_cause(&last), (Reason::Unschedulable, WORDS));
     // Nothing is done about it, for however long.
     for _ in 0..5 {
         yard.clock.advance(Duration::from_secs(600));
-        let waits = pass(&mut yard, &uid).await;
+        let waits = run_pass(&mut yard, &uid).await;
         assert_eq!(
-            (waits.acted, said(&waits)),
+            (waits.acted, ready_cause(&waits)),
             (0, (Reason::Unschedulable, WORDS))
         );
     }
@@ -70,7 +70,7 @@ async fn stop_reaches_a_container_that_waits() {
     for _ in 0..3 {
         yard.service.engine_pass().await;
         yard.service.user_pass(&uid).await;
-        pass(&mut yard, &uid).await;
+        run_pass(&mut yard, &uid).await;
     }
     let found = yard.fake.container(NAME).unwrap();
     assert_eq!(found.container.state, ContainerState::Starting);
@@ -92,20 +92,20 @@ async fn replacement_without_a_machine_is_put_back() {
             _ => Run::default(),
         });
     yard.set_limit(&uid, 256).await;
-    let mut last = pass(&mut yard, &uid).await;
+    let mut last = run_pass(&mut yard, &uid).await;
     while last.acted > 0 {
-        last = pass(&mut yard, &uid).await;
+        last = run_pass(&mut yard, &uid).await;
     }
-    assert_eq!(said(&last), (Reason::Unschedulable, WORDS));
+    assert_eq!(ready_cause(&last), (Reason::Unschedulable, WORDS));
     yard.clock.advance(Duration::from_secs(119));
-    assert_eq!(pass(&mut yard, &uid).await.acted, 0);
+    assert_eq!(run_pass(&mut yard, &uid).await.acted, 0);
     yard.clock.advance(Duration::from_secs(2));
-    let mut failed = pass(&mut yard, &uid).await.condition.unwrap();
+    let mut failed = run_pass(&mut yard, &uid).await.condition.unwrap();
     for _ in 0..20 {
         if failed.reason == Reason::ReplacementFailed {
             break;
         }
-        failed = pass(&mut yard, &uid).await.condition.unwrap();
+        failed = run_pass(&mut yard, &uid).await.condition.unwrap();
     }
     assert_eq!(failed.reason, Reason::ReplacementFailed);
     let cause = format!("the engine did not start the replacement within 120 s: {WORDS}");
@@ -121,21 +121,21 @@ async fn eviction_is_no_crash() {
     yard.settled(&uid).await;
     yard.clock.advance(Duration::from_secs(3600));
     yard.fake.hand_evict(NAME).unwrap();
-    let noted = pass(&mut yard, &uid).await;
+    let noted = run_pass(&mut yard, &uid).await;
     let sentence = "the container ended: evicted from its machine";
-    assert_eq!(said(&noted), (Reason::Evicted, sentence));
-    let started = pass(&mut yard, &uid).await;
+    assert_eq!(ready_cause(&noted), (Reason::Evicted, sentence));
+    let started = run_pass(&mut yard, &uid).await;
     assert_eq!(yard.fake.running(), [NAME], "{:?}", started.steps);
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert_eq!(yard.row(&uid).await.unwrap().facts.crash_count, 0);
     // Again within ten minutes: with a rest.
     yard.clock.advance(Duration::from_secs(60));
     yard.fake.hand_evict(NAME).unwrap();
-    pass(&mut yard, &uid).await;
-    let rests = pass(&mut yard, &uid).await;
+    run_pass(&mut yard, &uid).await;
+    let rests = run_pass(&mut yard, &uid).await;
     let sentence = format!("{sentence}, soon after its start");
     assert_eq!(
-        (rests.acted, said(&rests)),
+        (rests.acted, ready_cause(&rests)),
         (0, (Reason::Evicted, &*sentence))
     );
     yard.clock.advance(Duration::from_secs(60));
@@ -152,9 +152,12 @@ async fn lost_machine_gets_no_second_container() {
     yard.restart(&uid, "again").await;
     for _ in 0..3 {
         yard.clock.advance(Duration::from_secs(3600));
-        let lost = pass(&mut yard, &uid).await;
+        let lost = run_pass(&mut yard, &uid).await;
         assert_eq!(lost.acted, 0, "{:?}", lost.steps);
-        assert_eq!(said(&lost), (Reason::NodeLost, "node n1 is not ready"));
+        assert_eq!(
+            ready_cause(&lost),
+            (Reason::NodeLost, "node n1 is not ready")
+        );
         assert_eq!(yard.names(), [NAME]);
     }
     yard.fake.hand_remove_node(NAME).unwrap();

@@ -9,7 +9,7 @@ use super::Shared;
 use super::store::Stored;
 
 /// Lets a Pod run.
-pub(crate) fn start(shared: &Arc<Shared>, pod: &Arc<Stored>) {
+pub(crate) fn start_pod(shared: &Arc<Shared>, pod: &Arc<Stored>) {
     let (shared, pod) = (Arc::clone(shared), Arc::clone(pod));
     shared.clone().tasks.spawn(async move {
         tokio::time::sleep(shared.manner.start).await;
@@ -38,7 +38,7 @@ pub(crate) fn start(shared: &Arc<Shared>, pod: &Arc<Stored>) {
 }
 
 /// Ends a Pod whose deletion was asked for.
-pub(crate) fn end(shared: &Arc<Shared>, pod: &Arc<Stored>) {
+pub(crate) fn end_pod(shared: &Arc<Shared>, pod: &Arc<Stored>) {
     let (shared, pod) = (Arc::clone(shared), Arc::clone(pod));
     shared.clone().tasks.spawn(async move {
         let now = SystemClock.now().to_rfc3339();

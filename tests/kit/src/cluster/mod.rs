@@ -95,7 +95,9 @@ impl ClusterDouble {
                 let service = hyper::service::service_fn(move |request| {
                     let shared = Arc::clone(&shared);
                     async move {
-                        Ok::<_, std::convert::Infallible>(serve::answer(shared, request).await)
+                        Ok::<_, std::convert::Infallible>(
+                            serve::answer_request(shared, request).await,
+                        )
                     }
                 });
                 tasks.spawn(async move {

@@ -41,7 +41,7 @@ impl Selector {
         selector
     }
 
-    pub(crate) fn fits(&self, object: &Stored) -> bool {
+    pub(crate) fn selects(&self, object: &Stored) -> bool {
         let fits = |(key, value): &(String, Option<String>)| match value {
             Some(value) => object.labels.get(key) == Some(value),
             None => object.labels.contains_key(key),

@@ -19,14 +19,14 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 /// Grace of a deletion that names none, in seconds.
 const GRACE: u64 = 30;
 
-pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer_request(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     tokio::time::sleep(shared.manner.latency).await;
     if request.uri().path() == "/version" {
         let version = json!({
             "major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "gitTreeState": "", "buildDate": "",
             "goVersion": "", "compiler": "", "platform": "linux/amd64",
         });
-        note(&shared, "get version");
+        count_call(&shared, "get version");
         return json_answer(200, version.to_string());
     }
     let Some(asked) = Asked::of(&request) else {
@@ -36,13 +36,13 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
             "there is no such address".to_owned(),
         ));
     };
-    note(&shared, &format!("{} {}", asked.verb, asked.key.kind));
+    count_call(&shared, &format!("{} {}", asked.verb, asked.key.kind));
     if let Some(status) = next_refusal(&shared, asked.verb) {
         return refusal(&Refusal(status, "Scripted", "refused by script".to_owned()));
     }
     if asked.verb == "watch" {
         let body = StreamBody::new(watching::lines(shared, asked));
-        return respond(200, BodyExt::boxed(body));
+        return build_answer(200, BodyExt::boxed(body));
     }
     let body = request
         .into_body()
@@ -50,10 +50,10 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> A
         .await
         .map(|body| body.to_bytes());
     let body: Value = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or(Value::Null);
-    call(&shared, &asked, body).unwrap_or_else(|refused| refusal(&refused))
+    serve_call(&shared, &asked, body).unwrap_or_else(|refused| refusal(&refused))
 }
 
-fn note(shared: &Shared, call: &str) {
+fn count_call(shared: &Shared, call: &str) {
     *lock(&shared.calls).entry(call.to_owned()).or_default() += 1;
 }
 
@@ -66,7 +66,7 @@ fn next_refusal(shared: &Shared, verb: &str) -> Option<u16> {
     Some(refusals.status)
 }
 
-fn call(shared: &Arc<Shared>, asked: &Asked, body: Value) -> Result<Answer, Refusal> {
+fn serve_call(shared: &Arc<Shared>, asked: &Asked, body: Value) -> Result<Answer, Refusal> {
     let store = &shared.store;
     let key = &asked.key;
     let missing = || {
@@ -89,7 +89,7 @@ fn call(shared: &Arc<Shared>, asked: &Asked, body: Value) -> Result<Answer, Refu
             let name = body["metadata"]["name"].as_str().unwrap_or_default();
             let made = store.create(Key::of(&key.kind, &key.namespace, name), body.clone())?;
             if key.kind == "pods" {
-                kubelet::start(shared, &made);
+                kubelet::start_pod(shared, &made);
             }
             Ok(json_answer(201, made.text.clone()))
         }
@@ -97,7 +97,7 @@ fn call(shared: &Arc<Shared>, asked: &Asked, body: Value) -> Result<Answer, Refu
             .get(key)
             .map(|found| json_answer(200, text(&found, asked).to_owned()))
             .ok_or_else(missing),
-        "list" => Ok(list(shared, asked)),
+        "list" => Ok(list_objects(shared, asked)),
         "patch" => store
             .patch(key, &body)
             .map(|patched| json_answer(200, text(&patched, asked).to_owned())),
@@ -106,7 +106,7 @@ fn call(shared: &Arc<Shared>, asked: &Asked, body: Value) -> Result<Answer, Refu
             let uid = body["preconditions"]["uid"].as_str();
             let (object, is_gone) = store.delete(key, uid, grace)?;
             if !is_gone {
-                kubelet::end(shared, &object);
+                kubelet::end_pod(shared, &object);
             }
             Ok(json_answer(200, object.text.clone()))
         }
@@ -120,7 +120,7 @@ fn text<'a>(object: &'a Stored, asked: &Asked) -> &'a str {
     }
 }
 
-fn list(shared: &Shared, asked: &Asked) -> Answer {
+fn list_objects(shared: &Shared, asked: &Asked) -> Answer {
     let limit = asked
         .query
         .get("limit")
@@ -176,10 +176,10 @@ fn refusal(Refusal(code, reason, message): &Refusal) -> Answer {
 }
 
 fn json_answer(status: u16, body: String) -> Answer {
-    respond(status, Full::new(Bytes::from(body)).boxed())
+    build_answer(status, Full::new(Bytes::from(body)).boxed())
 }
 
-fn respond(status: u16, body: BoxBody<Bytes, Infallible>) -> Answer {
+fn build_answer(status: u16, body: BoxBody<Bytes, Infallible>) -> Answer {
     let answer = Response::builder()
         .status(status)
         .header("content-type", "application/json");

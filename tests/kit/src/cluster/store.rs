@@ -126,7 +126,7 @@ impl Store {
             if (&key.kind, &key.namespace) != (&first.kind, &first.namespace) {
                 break;
             }
-            if after == Some(key.name.as_str()) || !selector.fits(object) {
+            if after == Some(key.name.as_str()) || !selector.selects(object) {
                 continue;
             }
             if page.objects.len() == limit {
@@ -152,7 +152,7 @@ impl Store {
         if key.kind == "pods" {
             object["status"] = json!({ "phase": "Pending" });
         }
-        Ok(self.keep(&mut inner, key, object, "ADDED"))
+        Ok(self.store_object(&mut inner, key, object, "ADDED"))
     }
 
     pub(crate) fn patch(&self, key: &Key, patch: &Value) -> Result<Arc<Stored>, Refusal> {
@@ -174,9 +174,9 @@ impl Store {
             ));
         }
         let mut object = found.value();
-        merge(&mut object, patch);
+        merge_patch(&mut object, patch);
         let key = key.clone();
-        Ok(self.keep(&mut inner, key, object, "MODIFIED"))
+        Ok(self.store_object(&mut inner, key, object, "MODIFIED"))
     }
 
     /// Begins a deletion; `true`: the object is gone.
@@ -202,13 +202,13 @@ impl Store {
         if runs && grace > 0 {
             object["metadata"]["deletionTimestamp"] = json!(SystemClock.now().to_rfc3339());
             object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
-            let kept = self.keep(&mut inner, key.clone(), object, "MODIFIED");
+            let kept = self.store_object(&mut inner, key.clone(), object, "MODIFIED");
             return Ok((kept, false));
         }
-        let gone = self.forget(&mut inner, key);
+        let gone = self.remove_object(&mut inner, key);
         let owned = inner.owned.remove(&found.uid).unwrap_or_default();
         for key in owned {
-            self.forget(&mut inner, &key);
+            self.remove_object(&mut inner, &key);
         }
         Ok((gone.unwrap_or(found), true))
     }
@@ -217,21 +217,21 @@ impl Store {
     pub(crate) fn finish(&self, key: &Key, uid: &str) {
         let mut inner = lock(&self.inner);
         if inner.objects.get(key).is_some_and(|found| found.uid == uid) {
-            self.forget(&mut inner, key);
+            self.remove_object(&mut inner, key);
         }
     }
 
-    fn forget(&self, inner: &mut Inner, key: &Key) -> Option<Arc<Stored>> {
+    fn remove_object(&self, inner: &mut Inner, key: &Key) -> Option<Arc<Stored>> {
         let found = inner.objects.remove(key)?;
         inner.revision += 1;
         let mut object = found.value();
         object["metadata"]["resourceVersion"] = json!(inner.revision.to_string());
-        let stored = store(key.clone(), inner.revision, &object);
-        self.tell(inner, "DELETED", &stored);
+        let stored = new_stored(key.clone(), inner.revision, &object);
+        self.record_change(inner, "DELETED", &stored);
         Some(stored)
     }
 
-    fn keep(
+    fn store_object(
         &self,
         inner: &mut Inner,
         key: Key,
@@ -240,7 +240,7 @@ impl Store {
     ) -> Arc<Stored> {
         inner.revision += 1;
         object["metadata"]["resourceVersion"] = json!(inner.revision.to_string());
-        let stored = store(key.clone(), inner.revision, &object);
+        let stored = new_stored(key.clone(), inner.revision, &object);
         if change == "ADDED"
             && let Some(owner) = object["metadata"]["ownerReferences"][0]["uid"].as_str()
         {
@@ -251,11 +251,11 @@ impl Store {
                 .push(key.clone());
         }
         inner.objects.insert(key, Arc::clone(&stored));
-        self.tell(inner, change, &stored);
+        self.record_change(inner, change, &stored);
         stored
     }
 
-    fn tell(&self, inner: &mut Inner, kind: &'static str, object: &Arc<Stored>) {
+    fn record_change(&self, inner: &mut Inner, kind: &'static str, object: &Arc<Stored>) {
         let revision = inner.revision;
         inner.changes.push_back(Change {
             revision,
@@ -296,7 +296,7 @@ impl Store {
     }
 }
 
-fn store(key: Key, revision: u64, object: &Value) -> Arc<Stored> {
+fn new_stored(key: Key, revision: u64, object: &Value) -> Arc<Stored> {
     let metadata = &object["metadata"];
     let labels = metadata["labels"].as_object().into_iter().flatten();
     let labels =
@@ -342,7 +342,7 @@ fn new_uid() -> String {
 }
 
 /// A merge patch: RFC 7386.
-fn merge(object: &mut Value, patch: &Value) {
+fn merge_patch(object: &mut Value, patch: &Value) {
     let Some(fields) = patch.as_object() else {
         *object = patch.clone();
         return;
@@ -356,7 +356,7 @@ fn merge(object: &mut Value, patch: &Value) {
                 object.remove(key);
             }
         } else {
-            merge(&mut object[key.as_str()], value);
+            merge_patch(&mut object[key.as_str()], value);
         }
     }
 }

@@ -92,7 +92,7 @@ impl Watch {
         let object = &change.object;
         let (wanted, found) = (&self.asked.key, &object.key);
         let is_there = wanted.kind == found.kind && wanted.namespace == found.namespace;
-        if !is_there || !self.asked.selector.fits(object) {
+        if !is_there || !self.asked.selector.selects(object) {
             return None;
         }
         let text = match self.asked.is_partial {

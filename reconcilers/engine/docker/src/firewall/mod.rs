@@ -53,13 +53,13 @@ impl Chain {
 #[async_trait]
 impl HostFirewall for Iptables {
     async fn observe(&self, rules: Option<&HostRules>) -> Result<Found, FirewallError> {
-        let desired = self.desired(rules).await?;
+        let desired = self.desired_filter(rules).await?;
         let (mut nothing, mut as_desired) = (true, rules.is_some());
         for (chain, desired) in self.chains.iter().zip(desired) {
-            let filter = self.filter(chain).await?;
+            let filter = self.read_filter(chain).await?;
             nothing &= filter.is_empty();
             as_desired &= match (rules, desired) {
-                (Some(rules), Some(desired)) => filter.has(&chain.jump(rules), &desired),
+                (Some(rules), Some(desired)) => filter.has_jump(&chain.jump(rules), &desired),
                 _ => filter.is_empty(),
             };
         }
@@ -71,11 +71,11 @@ impl HostFirewall for Iptables {
     }
 
     async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError> {
-        self.change(Some(rules)).await
+        self.change_rules(Some(rules)).await
     }
 
     async fn open(&self) -> Result<(), FirewallError> {
-        self.change(None).await
+        self.change_rules(None).await
     }
 }
 
@@ -108,7 +108,7 @@ impl Iptables {
     }
 
     /// Refuses to restrict agents that are not on this host.
-    async fn check(&self, rules: &HostRules) -> Result<(), FirewallError> {
+    async fn check_bridge(&self, rules: &HostRules) -> Result<(), FirewallError> {
         let interfaces = tokio::fs::read_to_string(&self.interfaces).await;
         let interfaces =
             interfaces.map_err(|error| FirewallError::Failed(format!("interfaces: {error}")))?;
@@ -124,14 +124,14 @@ impl Iptables {
     }
 
     /// The rules of each chain of ours; `None` where there is to be no chain.
-    async fn desired(
+    async fn desired_filter(
         &self,
         rules: Option<&HostRules>,
     ) -> Result<[Option<Vec<String>>; 2], FirewallError> {
         let Some(rules) = rules else {
             return Ok([None, None]);
         };
-        self.check(rules).await?;
+        self.check_bridge(rules).await?;
         let [host, lan] = &self.chains;
         Ok([
             rules::for_host(&host.name, rules).await,
@@ -140,11 +140,11 @@ impl Iptables {
     }
 
     /// Makes these the rules, in place of whatever of ours is there.
-    async fn change(&self, rules: Option<&HostRules>) -> Result<(), FirewallError> {
+    async fn change_rules(&self, rules: Option<&HostRules>) -> Result<(), FirewallError> {
         let mut lines = String::new();
-        let desired = self.desired(rules).await?;
+        let desired = self.desired_filter(rules).await?;
         for (chain, desired) in self.chains.iter().zip(desired) {
-            let before = self.filter(chain).await?;
+            let before = self.read_filter(chain).await?;
             if desired.is_none() && before.is_empty() {
                 continue;
             }
@@ -154,7 +154,7 @@ impl Iptables {
             for rule in desired.iter().flatten() {
                 let _ = writeln!(lines, "{rule}");
             }
-            lines.push_str(&before.unlink());
+            lines.push_str(&before.unlink_chain());
             let _ = match (rules, desired) {
                 (Some(rules), Some(_)) => {
                     let (hook, bridge) = (chain.hook, &rules.bridge);
@@ -165,15 +165,15 @@ impl Iptables {
         }
         match lines.is_empty() {
             true => Ok(()),
-            false => self.restore(&lines).await,
+            false => self.restore_rules(&lines).await,
         }
     }
 
     /// Reads a chain of ours and the chain that leads to it. The message about a missing chain differs by program and version,
     /// so each failure after the first call means that.
-    async fn filter(&self, chain: &Chain) -> Result<Filter, FirewallError> {
-        let hook = self.list(chain.hook).await?;
-        let (has_chain, rules) = match self.list(&chain.name).await {
+    async fn read_filter(&self, chain: &Chain) -> Result<Filter, FirewallError> {
+        let hook = self.list_rules(chain.hook).await?;
+        let (has_chain, rules) = match self.list_rules(&chain.name).await {
             Ok(rules) => (true, rules),
             Err(_) => (false, Vec::new()),
         };
@@ -186,23 +186,23 @@ impl Iptables {
     }
 
     /// The rules of a chain.
-    async fn list(&self, chain: &str) -> Result<Vec<String>, FirewallError> {
+    async fn list_rules(&self, chain: &str) -> Result<Vec<String>, FirewallError> {
         let arguments = ["-w", WAIT, "-S", chain];
-        let listed = self.run("iptables", &arguments, None).await?;
+        let listed = self.run_program("iptables", &arguments, None).await?;
         let lines = listed.lines().map(str::trim);
         let rules = lines.filter(|line| line.starts_with("-A "));
         Ok(rules.map(str::to_owned).collect())
     }
 
     /// Changes all of this or nothing.
-    async fn restore(&self, lines: &str) -> Result<(), FirewallError> {
+    async fn restore_rules(&self, lines: &str) -> Result<(), FirewallError> {
         let arguments = ["-w", WAIT, "--noflush"];
         let whole = format!("*filter\n{lines}COMMIT\n");
-        let done = self.run("iptables-restore", &arguments, Some(&whole));
+        let done = self.run_program("iptables-restore", &arguments, Some(&whole));
         done.await.map(drop)
     }
 
-    async fn run(
+    async fn run_program(
         &self,
         program: &str,
         arguments: &[&str],
@@ -236,7 +236,7 @@ impl Iptables {
                 )));
             }
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(forbidden());
+                return Err(missing_right());
             }
             Ok(Err(error)) => return Err(FirewallError::Failed(error.to_string())),
             Err(_) => {
@@ -251,7 +251,7 @@ impl Iptables {
         }
         let words = String::from_utf8_lossy(&output.stderr);
         let words: Vec<&str> = words.split_whitespace().collect();
-        Err(refused(words.join(" ").chars().take(500).collect()))
+        Err(refusal(words.join(" ").chars().take(500).collect()))
     }
 }
 
@@ -269,44 +269,44 @@ struct Filter {
 
 impl Filter {
     fn is_empty(&self) -> bool {
-        !self.has_chain && self.ours().next().is_none()
+        !self.has_chain && self.own_rules().next().is_none()
     }
 
     /// Returns true when the chain has these rules, and `jump` alone leads to it. Before it there may be jumps to chains of
     /// other installations, which accept nothing; another rule might.
-    fn has(&self, jump: &String, rules: &[String]) -> bool {
+    fn has_jump(&self, jump: &String, rules: &[String]) -> bool {
         let leads_to_agentyard = |line: &str| {
             let target = line.rsplit_once(" -j ").map(|(_, target)| target);
             target.is_some_and(|target| target.starts_with(PREFIX))
         };
         let mut hook = self.hook.iter();
         let first = hook.find(|line| *line == jump || !leads_to_agentyard(line));
-        first == Some(jump) && self.ours().count() == 1 && self.rules == rules
+        first == Some(jump) && self.own_rules().count() == 1 && self.rules == rules
     }
 
     /// The rules that lead to the chain.
-    fn ours(&self) -> impl Iterator<Item = &String> {
+    fn own_rules(&self) -> impl Iterator<Item = &String> {
         let all = self.hook.iter();
         all.filter(|line| line.ends_with(&self.target))
     }
 
     /// The lines that remove them; by what they say, since their numbers may be others' by then.
-    fn unlink(&self) -> String {
-        self.ours().fold(String::new(), |mut lines, line| {
+    fn unlink_chain(&self) -> String {
+        self.own_rules().fold(String::new(), |mut lines, line| {
             let _ = writeln!(lines, "{}", line.replacen("-A ", "-D ", 1));
             lines
         })
     }
 }
 
-fn forbidden() -> FirewallError {
+fn missing_right() -> FirewallError {
     FirewallError::Impossible(format!(
         "the service may not change the packet filter of this host; run it as root, or set {OPEN}"
     ))
 }
 
 /// Turns the program's message into an error. What it does not know is no reason to let agents start without rules.
-fn refused(words: String) -> FirewallError {
+fn refusal(words: String) -> FirewallError {
     let says = |all: &[&str]| all.iter().any(|part| words.contains(part));
     if says(&[
         "Resource temporarily unavailable",
@@ -320,7 +320,7 @@ fn refused(words: String) -> FirewallError {
         "you must be root",
         "Operation not permitted",
     ]) {
-        forbidden()
+        missing_right()
     } else if says(&[
         "Table does not exist",
         "do you need to insmod",
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn message_of_an_unusable_filter_means_impossible() {
         let is_impossible =
-            |words: &str| matches!(refused(words.to_owned()), FirewallError::Impossible(_));
+            |words: &str| matches!(refusal(words.to_owned()), FirewallError::Impossible(_));
         for words in [
             "iptables v1.8.9 (nf_tables): table `filter' is incompatible, use 'nft' tool.",
             "iptables v1.8.9 (legacy): can't initialize iptables table `filter': Invalid argument",

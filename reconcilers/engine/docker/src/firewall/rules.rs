@@ -20,7 +20,7 @@ pub async fn for_host(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
     if rules.host_access == HostAccess::Open {
         return None;
     }
-    let mut lines = vec![replies(chain)];
+    let mut lines = vec![reply_rule(chain)];
     if let Some((ip, port)) = rules.listener {
         let ip = destination(Ipv4Cidr::new_host(ip));
         lines.push(format!(
@@ -30,16 +30,16 @@ pub async fn for_host(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
     if let Some((name, port)) = &rules.service {
         match addresses(name, *port).await {
             Some(addresses) => {
-                let ours = of_this_host(addresses).await.into_iter();
-                lines.extend(ours.map(|ip| accept(chain, Some(ip), "tcp", *port)));
+                let ours = keep_host_addresses(addresses).await.into_iter();
+                lines.extend(ours.map(|ip| accept_rule(chain, Some(ip), "tcp", *port)));
             }
-            None => lines.push(accept(chain, None, "tcp", *port)),
+            None => lines.push(accept_rule(chain, None, "tcp", *port)),
         }
     }
-    for ip in of_this_host(resolvers().await).await {
+    for ip in keep_host_addresses(resolvers().await).await {
         lines.extend(names_from(chain, ip));
     }
-    lines.push(reject(chain, ""));
+    lines.push(reject_rule(chain, ""));
     Some(lines)
 }
 
@@ -50,12 +50,12 @@ pub async fn for_lan(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
         LanAccess::Private => None,
         LanAccess::Only(networks) => Some(networks),
     };
-    let mut lines = vec![replies(chain)];
+    let mut lines = vec![reply_rule(chain)];
     // The resolver of some clouds has the address of their metadata service.
-    for ip in in_order(resolvers().await) {
+    for ip in sort_addresses(resolvers().await) {
         lines.extend(names_from(chain, ip));
     }
-    let close = |network| reject(chain, &destination(network));
+    let close = |network| reject_rule(chain, &destination(network));
     lines.extend(Zone::LinkLocal.networks_v4().map(close));
     let Some(networks) = networks else {
         return Some(lines);
@@ -63,10 +63,10 @@ pub async fn for_lan(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
     if let Some((name, port)) = &rules.service {
         match addresses(name, *port).await {
             Some(addresses) => {
-                let all = in_order(addresses).into_iter();
-                lines.extend(all.map(|ip| accept(chain, Some(ip), "tcp", *port)));
+                let all = sort_addresses(addresses).into_iter();
+                lines.extend(all.map(|ip| accept_rule(chain, Some(ip), "tcp", *port)));
             }
-            None => lines.push(accept(chain, None, "tcp", *port)),
+            None => lines.push(accept_rule(chain, None, "tcp", *port)),
         }
     }
     let open = |network: &Ipv4Cidr| format!("-A {chain}{} -j RETURN", destination(*network));
@@ -76,22 +76,22 @@ pub async fn for_lan(chain: &str, rules: &HostRules) -> Option<Vec<String>> {
 }
 
 /// Lets answers of agents through, such as those to readiness checks, and no packet of a connection that an agent opened.
-fn replies(chain: &str) -> String {
+fn reply_rule(chain: &str) -> String {
     format!("-A {chain} -m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN")
 }
 
 /// Lets agents reach a port by the address that they use; a port that the engine publishes is translated before this rule.
-fn accept(chain: &str, ip: Option<Ipv4Addr>, protocol: &str, port: u16) -> String {
+fn accept_rule(chain: &str, ip: Option<Ipv4Addr>, protocol: &str, port: u16) -> String {
     let ip = ip.map_or_else(String::new, |ip| format!(" --ctorigdst {ip}"));
     format!("-A {chain} -p {protocol} -m conntrack{ip} --ctorigdstport {port} -j RETURN")
 }
 
 /// Lets agents ask a resolver.
 fn names_from(chain: &str, ip: Ipv4Addr) -> [String; 2] {
-    ["udp", "tcp"].map(|protocol| accept(chain, Some(ip), protocol, 53))
+    ["udp", "tcp"].map(|protocol| accept_rule(chain, Some(ip), protocol, 53))
 }
 
-fn reject(chain: &str, destination: &str) -> String {
+fn reject_rule(chain: &str, destination: &str) -> String {
     format!("-A {chain}{destination} -j REJECT --reject-with icmp-port-unreachable")
 }
 
@@ -129,7 +129,7 @@ async fn resolvers() -> Vec<IpAddr> {
 }
 
 /// Those that agents may reach by IPv4, each once, in order.
-fn in_order(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
+fn sort_addresses(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
     let v4 = all.into_iter().filter_map(|ip| match ip {
         IpAddr::V4(ip) => Some(ip),
         IpAddr::V6(_) => None,
@@ -143,9 +143,9 @@ fn in_order(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
 }
 
 /// Those of this host.
-async fn of_this_host(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
+async fn keep_host_addresses(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
     let mut ours = Vec::new();
-    for ip in in_order(all) {
+    for ip in sort_addresses(all) {
         if is_own_address(ip.into()).await {
             ours.push(ip);
         }

@@ -22,14 +22,14 @@ const CONNECT: Duration = Duration::from_secs(1);
 
 /// Returns true if a connection can be made. An address that cannot be resolved is not reached.
 fn is_reached(address: &str) -> bool {
-    let Ok(addresses) = resolve(address) else {
+    let Ok(addresses) = resolve_address(address) else {
         return false;
     };
     let mut addresses = addresses.iter();
     addresses.any(|address| TcpStream::connect_timeout(address, CONNECT).is_ok())
 }
 
-fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
+fn resolve_address(address: &str) -> io::Result<Vec<SocketAddr>> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "an address is HOST:PORT");
     let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = port.parse().map_err(|_| wrong())?;
@@ -46,7 +46,7 @@ mod tests {
     #[case("::1:443", "[::1]:443")]
     #[case("[::1]:443", "[::1]:443")]
     fn address_needs_no_brackets(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(resolve(text).unwrap(), [expected.parse().unwrap()]);
+        assert_eq!(resolve_address(text).unwrap(), [expected.parse().unwrap()]);
     }
 
     #[rstest::rstest]
@@ -54,7 +54,7 @@ mod tests {
     #[case("127.0.0.1:http")]
     #[case(":")]
     fn address_without_a_port_is_refused(#[case] text: &str) {
-        assert!(resolve(text).is_err());
+        assert!(resolve_address(text).is_err());
     }
 
     #[test]

@@ -14,10 +14,10 @@ const QUESTION: [u8; 17] = [
 
 /// Returns true if the server answers a question, in whatever way.
 pub(super) fn is_answered(server: SocketAddr) -> bool {
-    ask(server).unwrap_or(false)
+    ask_server(server).unwrap_or(false)
 }
 
-fn ask(server: SocketAddr) -> io::Result<bool> {
+fn ask_server(server: SocketAddr) -> io::Result<bool> {
     let any: SocketAddr = match server {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         SocketAddr::V6(_) => ([0_u16; 8], 0).into(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::names::is_answered;
-use super::{is_reached, resolve};
+use super::{is_reached, resolve_address};
 
 /// Tries of an address that must be closed: policies are in force only a moment after a Pod has begun.
 const TRIES: u32 = 5;
@@ -58,19 +58,19 @@ pub fn probe(
     open: &[Target],
     name_servers: &[Target],
 ) -> Findings {
-    let stays_open = |target: &Target| !retried(|| !is_reached(&target.address));
-    let comes_open = |target: &Target| retried(|| is_reached(&target.address));
+    let stays_open = |target: &Target| !retry_test(|| !is_reached(&target.address));
+    let comes_open = |target: &Target| retry_test(|| is_reached(&target.address));
     let comes_to_answer = |target: &Target| {
-        retried(|| {
-            let addresses = resolve(&target.address).unwrap_or_default();
+        retry_test(|| {
+            let addresses = resolve_address(&target.address).unwrap_or_default();
             addresses.into_iter().any(is_answered)
         })
     };
     std::thread::scope(|scope| {
-        let closed = scope.spawn(|| which(closed, true, &stays_open));
-        let tolerated = scope.spawn(|| which(tolerated, true, &stays_open));
-        let open = scope.spawn(|| which(open, false, &comes_open));
-        let unanswered = which(name_servers, false, &comes_to_answer);
+        let closed = scope.spawn(|| select_targets(closed, true, &stays_open));
+        let tolerated = scope.spawn(|| select_targets(tolerated, true, &stays_open));
+        let open = scope.spawn(|| select_targets(open, false, &comes_open));
+        let unanswered = select_targets(name_servers, false, &comes_to_answer);
         // A test has no way to panic.
         let names = |test: std::thread::ScopedJoinHandle<'_, _>| test.join().unwrap_or_default();
         Findings {
@@ -82,7 +82,11 @@ pub fn probe(
 }
 
 /// Targets of which a test says this. All are tested at once.
-fn which(targets: &[Target], wanted: bool, test: &(dyn Fn(&Target) -> bool + Sync)) -> Vec<String> {
+fn select_targets(
+    targets: &[Target],
+    wanted: bool,
+    test: &(dyn Fn(&Target) -> bool + Sync),
+) -> Vec<String> {
     std::thread::scope(|scope| {
         let tests = targets.iter().map(|target| {
             let test = scope.spawn(move || test(target));
@@ -100,7 +104,7 @@ fn which(targets: &[Target], wanted: bool, test: &(dyn Fn(&Target) -> bool + Syn
 }
 
 /// Returns true if a test succeeds in one of a few turns.
-fn retried(test: impl Fn() -> bool) -> bool {
+fn retry_test(test: impl Fn() -> bool) -> bool {
     (0..TRIES).any(|turn| {
         if turn > 0 {
             std::thread::sleep(PAUSE);
@@ -114,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_tell_what_is_otherwise_than_it_must_be() {
+    fn findings_name_each_target_in_the_wrong_state() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let up = listener.local_addr().unwrap().to_string();
         let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

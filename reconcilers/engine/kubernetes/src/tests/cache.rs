@@ -30,7 +30,7 @@ fn running() -> Value {
     agent_status("Running", json!({ "running": {} }))
 }
 
-fn told(changes: &mut Receiver<Change>) -> Vec<String> {
+fn take_events(changes: &mut Receiver<Change>) -> Vec<String> {
     let mut actions = Vec::new();
     while let Ok(change) = changes.try_recv() {
         assert_eq!(
@@ -52,37 +52,37 @@ async fn life_of_a_container_is_told_in_order() {
     let cache = Cache::default();
     cache.replace(Kind::Templates, vec![], 1, NOW);
     cache.replace(Kind::Pods, vec![], 1, NOW);
-    let mut changes = cache.subscribe();
+    let mut changes = cache.subscribe_changes();
     let started = [(STARTED, "2026-01-01T00:01:00Z")];
     let update = |object| cache.update(Kind::Templates, object, 2, NOW);
     update(template(2, &[]));
-    assert_eq!(told(&mut changes), ["create"]);
+    assert_eq!(take_events(&mut changes), ["create"]);
     cache.update(Kind::Pods, pod_state(json!({})), 3, NOW);
     update(template(4, &started));
     assert_eq!(state(&cache), Some(ContainerState::Starting));
-    assert_eq!(told(&mut changes), Vec::<String>::new());
+    assert_eq!(take_events(&mut changes), Vec::<String>::new());
     cache.update(Kind::Pods, pod_state(running()), 5, NOW);
-    assert_eq!(told(&mut changes), ["start"]);
+    assert_eq!(take_events(&mut changes), ["start"]);
     // By hand.
     update(template(6, &started));
-    assert_eq!(told(&mut changes), ["update"]);
+    assert_eq!(take_events(&mut changes), ["update"]);
     let renamed = [started[0], (NAME, "other")];
     update(template(7, &renamed));
-    assert_eq!(told(&mut changes), ["rename"]);
+    assert_eq!(take_events(&mut changes), ["rename"]);
     let mut ending = running();
     merge(
         &mut ending,
         json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:02:00Z" } }),
     );
     cache.update(Kind::Pods, pod_state(ending), 8, NOW);
-    assert_eq!(told(&mut changes), ["stop"]);
+    assert_eq!(take_events(&mut changes), ["stop"]);
     cache.remove(Kind::Pods, &pod_state(running()), 9, NOW);
-    assert_eq!(told(&mut changes), ["die"]);
+    assert_eq!(take_events(&mut changes), ["die"]);
     let ended = [renamed[0], renamed[1], (LAST_RUN, "{}")];
     update(template(10, &ended));
-    assert_eq!(told(&mut changes), Vec::<String>::new());
+    assert_eq!(take_events(&mut changes), Vec::<String>::new());
     cache.remove(Kind::Templates, &template(11, &ended), 11, NOW);
-    assert_eq!(told(&mut changes), ["destroy"]);
+    assert_eq!(take_events(&mut changes), ["destroy"]);
     assert_eq!(state(&cache), None);
 }
 
@@ -91,12 +91,12 @@ async fn cause_of_waiting_is_told_when_it_changes() {
     let cache = Cache::default();
     cache.replace(Kind::Templates, vec![template(2, &[])], 2, NOW);
     cache.replace(Kind::Pods, vec![pod_state(json!({}))], 2, NOW);
-    let mut changes = cache.subscribe();
+    let mut changes = cache.subscribe_changes();
     let pulling = json!({ "waiting": { "reason": "ErrImagePull", "message": "no" } });
     for expected in [vec!["update"], vec![]] {
         let patch = agent_status("Pending", pulling.clone());
         cache.update(Kind::Pods, pod_state(patch), 3, NOW);
-        assert_eq!(told(&mut changes), expected);
+        assert_eq!(take_events(&mut changes), expected);
     }
 }
 
@@ -110,11 +110,11 @@ async fn new_listing_tells_what_was_missed() {
         NOW,
     );
     cache.replace(Kind::Pods, vec![pod_state(running())], 2, NOW);
-    let mut changes = cache.subscribe();
+    let mut changes = cache.subscribe_changes();
     cache.replace(Kind::Pods, vec![], 9, NOW);
-    assert_eq!(told(&mut changes), ["die"]);
+    assert_eq!(take_events(&mut changes), ["die"]);
     cache.replace(Kind::Templates, vec![], 9, NOW);
-    assert_eq!(told(&mut changes), ["destroy"]);
+    assert_eq!(take_events(&mut changes), ["destroy"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,9 +137,9 @@ async fn silent_watch_is_not_believed() {
     assert_eq!(cache.containers(NOW), Some(vec![]));
     tokio::time::advance(STALE).await;
     assert_eq!(cache.containers(NOW), None);
-    cache.alive(Kind::Templates, 3);
+    cache.note_alive(Kind::Templates, 3);
     assert_eq!(cache.containers(NOW), None);
-    cache.alive(Kind::Pods, 3);
+    cache.note_alive(Kind::Pods, 3);
     assert_eq!(cache.containers(NOW), Some(vec![]));
 }
 
@@ -147,15 +147,15 @@ async fn silent_watch_is_not_believed() {
 async fn writer_waits_for_its_echo_and_not_for_ever() {
     let cache = Cache::default();
     let begun = tokio::time::Instant::now();
-    cache.shows(Kind::Templates, 5).await;
+    cache.wait_shown(Kind::Templates, 5).await;
     assert_eq!(begun.elapsed(), Duration::ZERO, "no watch runs");
     cache.replace(Kind::Templates, vec![template(2, &[])], 2, NOW);
-    tokio::join!(cache.shows(Kind::Templates, 5), async {
+    tokio::join!(cache.wait_shown(Kind::Templates, 5), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        cache.alive(Kind::Templates, 5);
+        cache.note_alive(Kind::Templates, 5);
     });
     assert_eq!(begun.elapsed(), Duration::from_millis(100));
-    cache.forgets_template("t1").await;
+    cache.wait_template_gone("t1").await;
     assert_eq!(begun.elapsed(), Duration::from_millis(2100));
 }
 
@@ -169,7 +169,7 @@ async fn end_before_a_deletion_is_remembered() {
     merge(&mut both, asked.clone());
     let mut ending = running();
     merge(&mut ending, asked);
-    let told = |steps: [&Value; 3]| {
+    let is_noted = |steps: [&Value; 3]| {
         cache.replace(Kind::Pods, vec![], 3, NOW);
         for step in steps {
             cache.update(Kind::Pods, pod_state(step.clone()), 4, NOW);
@@ -179,6 +179,6 @@ async fn end_before_a_deletion_is_remembered() {
             Object::Template(_) => false,
         }
     };
-    assert!(told([&running(), &ended, &both]));
-    assert!(!told([&running(), &ending, &both]));
+    assert!(is_noted([&running(), &ended, &both]));
+    assert!(!is_noted([&running(), &ending, &both]));
 }

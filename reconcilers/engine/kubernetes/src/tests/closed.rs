@@ -13,7 +13,7 @@ use crate::names::STARTED;
 use crate::pods::{Errand, errand_pod};
 
 /// The status of a Pod whose first container is in this state.
-fn first(phase: &str, state: Value) -> Value {
+fn first_container(phase: &str, state: Value) -> Value {
     json!({ "status": { "phase": phase, "initContainerStatuses": [
         { "name": "agentyard-closed", "image": "w", "imageID": "", "ready": false, "restartCount": 0, "state": state },
     ], "containerStatuses": [
@@ -51,7 +51,7 @@ fn agents_pod_begins_with_a_wait_as_the_agent() {
 #[test]
 fn pod_that_may_reach_everything_does_not_wait() {
     let mut pod = super::pod(&template_of(&settings(), &[]), json!({}));
-    crate::closed::leave_out(&mut pod);
+    crate::closed::remove_wait(&mut pod);
     assert_eq!(pod.spec.unwrap().init_containers, Some(Vec::new()));
 }
 
@@ -61,7 +61,7 @@ fn pod_of_an_old_template_waits_with_the_image_of_now() {
     let mut options = options();
     options.image = "registry.example.org/agentyard:2".to_owned();
     options.network.close_seconds = 7;
-    crate::closed::renew(&mut pod, &options);
+    crate::closed::renew_wait(&mut pod, &options);
     let first = pod.spec.clone().unwrap().init_containers.unwrap().remove(0);
     assert_eq!(
         first.image.as_deref(),
@@ -71,7 +71,7 @@ fn pod_of_an_old_template_waits_with_the_image_of_now() {
     let user = first.security_context.unwrap().run_as_user;
     assert_eq!(user, Some(1000), "it is still the agent's");
     options.network.close_seconds = 0;
-    crate::closed::renew(&mut pod, &options);
+    crate::closed::renew_wait(&mut pod, &options);
     assert_eq!(pod.spec.unwrap().init_containers, Some(Vec::new()));
 }
 
@@ -86,7 +86,7 @@ fn wait_that_is_turned_off_is_not_there() {
 
 #[test]
 fn pod_that_stays_open_says_so_after_a_while() {
-    let running = || first("Pending", json!({ "running": { "startedAt": START } }));
+    let running = || first_container("Pending", json!({ "running": { "startedAt": START } }));
     let at = |now: &str| {
         let seen = details_at(&[(STARTED, START)], Some(running()), now).container;
         assert_eq!(seen.state, ContainerState::Starting);
@@ -102,7 +102,7 @@ fn first_container_that_fails_says_why_the_agent_never_ran() {
     let failed = json!({ "terminated": {
         "exitCode": 128, "reason": "StartError", "message": "no such file", "finishedAt": "2026-01-01T00:01:09Z",
     }});
-    let seen = details(&[(STARTED, START)], Some(first("Failed", failed)));
+    let seen = details(&[(STARTED, START)], Some(first_container("Failed", failed)));
     assert_eq!(seen.container.state, ContainerState::Exited);
     assert_eq!(
         seen.error,
@@ -114,7 +114,10 @@ fn first_container_that_fails_says_why_the_agent_never_ran() {
 #[test]
 fn first_container_that_cannot_be_made_is_a_failed_start() {
     let waiting = json!({ "waiting": { "reason": "CreateContainerError", "message": "x" } });
-    let seen = details(&[(STARTED, START)], Some(first("Pending", waiting)));
+    let seen = details(
+        &[(STARTED, START)],
+        Some(first_container("Pending", waiting)),
+    );
     assert_eq!(seen.container.state, ContainerState::Created);
     assert_eq!(seen.error, "CreateContainerError: x");
 }

@@ -9,7 +9,7 @@ use engine::{Containers, Digests, EngineError, Images, Meaning};
 use schema::image::ImageReference;
 use tokio::time::sleep;
 
-use super::pulls::{Yard, during};
+use super::pulls::{Yard, run_during};
 
 /// A tag of the tests.
 pub(super) const TAG: &str = "registry.example.org/agent:1";
@@ -31,21 +31,21 @@ pub(super) struct Says {
 
 impl Says {
     pub(super) fn digest_of(digit: char) -> Arc<Self> {
-        Self::that(Ok(Meaning::Digest(digest(digit))))
+        Self::with_answer(Ok(Meaning::Digest(digest(digit))))
     }
 
-    pub(super) fn that(answer: Result<Meaning, &str>) -> Arc<Self> {
+    pub(super) fn with_answer(answer: Result<Meaning, &str>) -> Arc<Self> {
         Arc::new(Self {
             answer: Mutex::new(answer.map_err(str::to_owned)),
             asked: AtomicUsize::new(0),
         })
     }
 
-    pub(super) fn change(&self, answer: Result<Meaning, &str>) {
+    pub(super) fn set_answer(&self, answer: Result<Meaning, &str>) {
         *self.answer.lock().unwrap() = answer.map_err(str::to_owned);
     }
 
-    fn asked(&self) -> usize {
+    fn count_questions(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 }
@@ -73,23 +73,23 @@ async fn tag_is_asked_for_once_a_minute_and_a_digest_never() {
             (vec![TAG.to_owned()], vec![id('a')])
         );
     }
-    assert_eq!(says.asked(), 1);
-    says.change(Ok(Meaning::Digest(digest('b'))));
+    assert_eq!(says.count_questions(), 1);
+    says.set_answer(Ok(Meaning::Digest(digest('b'))));
     sleep(Duration::from_secs(58)).await;
     assert_eq!(yard.engine.image(TAG).await.unwrap().unwrap().id, id('a'));
     sleep(Duration::from_secs(3)).await;
     assert_eq!(yard.engine.image(TAG).await.unwrap().unwrap().id, id('b'));
-    assert_eq!(says.asked(), 2);
+    assert_eq!(says.count_questions(), 2);
     for named in [id('c'), format!("{TAG}@{}", digest('c'))] {
         let found = yard.engine.image(&named).await.unwrap().unwrap();
         assert_eq!(found.id, id('c'), "{named}");
     }
-    assert_eq!(says.asked(), 2);
+    assert_eq!(says.count_questions(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn registry_that_is_away_is_no_missing_image() {
-    let says = Says::that(Err("the registry can't be reached"));
+    let says = Says::with_answer(Err("the registry can't be reached"));
     let yard = Yard::new(&[], Arc::clone(&says) as Arc<dyn Digests>);
     for _ in 0..3 {
         let outcome = yard.engine.image(TAG).await;
@@ -98,13 +98,13 @@ async fn registry_that_is_away_is_no_missing_image() {
         };
         assert_eq!(why, "the registry can't be reached");
     }
-    assert_eq!(says.asked(), 1);
+    assert_eq!(says.count_questions(), 1);
     let outcome = yard.engine.pull(TAG, None).await.map(drop);
     assert!(
         matches!(outcome, Err(EngineError::RegistryFailed(_))),
         "{outcome:?}"
     );
-    says.change(Ok(Meaning::Nothing));
+    says.set_answer(Ok(Meaning::Nothing));
     sleep(Duration::from_secs(6)).await;
     assert_eq!(yard.engine.image(TAG).await.unwrap(), None);
     let outcome = yard.engine.pull(TAG, None).await.map(drop);
@@ -116,7 +116,7 @@ async fn registry_that_is_away_is_no_missing_image() {
 
 #[tokio::test(start_paused = true)]
 async fn reference_that_no_registry_may_explain_stands_for_itself() {
-    let says = Says::that(Ok(Meaning::Itself));
+    let says = Says::with_answer(Ok(Meaning::Itself));
     let yard = Yard::new(&["x"], says);
     let found = yard.engine.image("busybox").await.unwrap().unwrap();
     assert_eq!(found.id, "docker.io/library/busybox:latest");
@@ -124,7 +124,7 @@ async fn reference_that_no_registry_may_explain_stands_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_reference_is_refused_and_a_foreign_id_is_none() {
+async fn invalid_reference_is_refused_and_a_foreign_id_is_none() {
     let yard = Yard::new(&[], Says::digest_of('a'));
     assert_eq!(yard.engine.image(&digest('a')).await.unwrap(), None);
     let outcome = yard.engine.pull(&digest('a'), None).await.map(drop);
@@ -153,7 +153,7 @@ async fn inventory_is_of_agents_and_never_empty_by_mistake() {
         matches!(outcome, Err(EngineError::Unavailable(_))),
         "{outcome:?}"
     );
-    let images = during(&yard.engine, async {
+    let images = run_during(&yard.engine, async {
         yard.engine.list("instance", None).await.unwrap();
         yard.engine.image(TAG).await.unwrap();
         yard.engine.images().await.unwrap()

@@ -28,13 +28,13 @@ fn isolation(lan_access: &str) -> Isolation {
     }
 }
 
-fn written(isolation: &Isolation, options: &NetworkOptions) -> [Value; 2] {
-    let policies = Policies::of("me", isolation, options);
+fn written_rules(isolation: &Isolation, options: &NetworkOptions) -> [Value; 2] {
+    let policies = Policies::new("me", isolation, options);
     [policies.ingress, policies.egress].map(|spec| serde_json::to_value(spec).unwrap())
 }
 
 fn egress(lan_access: &str, changes: Value) -> Vec<Value> {
-    let [_, egress] = written(&isolation(lan_access), &options(changes));
+    let [_, egress] = written_rules(&isolation(lan_access), &options(changes));
     egress["egress"].as_array().unwrap().clone()
 }
 
@@ -44,7 +44,7 @@ fn port(protocol: &str, port: u16) -> Value {
 
 #[test]
 fn agents_are_selected_by_owner_and_role() {
-    for spec in written(&isolation("none"), &options(json!({}))) {
+    for spec in written_rules(&isolation("none"), &options(json!({}))) {
         let selected = json!({ "agentyard.io/owner": "me", "agentyard.io/role": "agent" });
         assert_eq!(spec["podSelector"], json!({ "matchLabels": selected }));
     }
@@ -52,7 +52,7 @@ fn agents_are_selected_by_owner_and_role() {
 
 #[test]
 fn only_the_service_reaches_the_adapters_ports() {
-    let [ingress, _] = written(&isolation("none"), &options(json!({})));
+    let [ingress, _] = written_rules(&isolation("none"), &options(json!({})));
     let rule = json!([{
         "from": [{ "podSelector": { "matchLabels": { "app": "agentyard" } } }],
         "ports": [port("TCP", 18790), port("TCP", 18791)],
@@ -76,7 +76,7 @@ fn rule_without_peers_or_ports_is_not_written(
         agent_ports: ports,
         ..Isolation::default()
     };
-    let [ingress, _] = written(&isolation, &options);
+    let [ingress, _] = written_rules(&isolation, &options);
     assert_eq!(ingress.get("ingress"), None);
     assert_eq!(ingress["policyTypes"], json!(["Ingress"]));
 }
@@ -179,7 +179,7 @@ fn address_that_an_administrator_gives_agents_is_open(
         service: Some((host.to_owned(), 443)),
         ..isolation("none")
     };
-    let [_, egress] = written(&isolation, &options(json!({})));
+    let [_, egress] = written_rules(&isolation, &options(json!({})));
     let rules = egress["egress"].as_array().unwrap();
     let rule = expected.map(
         |cidr| json!({ "to": [{ "ipBlock": { "cidr": cidr } }], "ports": [port("TCP", 443)] }),

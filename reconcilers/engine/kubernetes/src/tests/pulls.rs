@@ -19,7 +19,7 @@ use super::images::{Says, TAG, id};
 use super::server::{Reply, answer, failure, list};
 use super::{merge, options, pod, settings, template_of};
 use crate::KubernetesEngine;
-use crate::client::{Cluster, patient};
+use crate::client::{Cluster, build_retrying_client};
 use crate::names::{OWNER, PULL};
 use crate::network::{PULLER, ROLE};
 use crate::puller::{self, State};
@@ -47,7 +47,7 @@ pub(super) struct Yard {
     world: Arc<Mutex<World>>,
 }
 
-fn done(_: &str, age: Duration) -> Value {
+fn pulled_status(_: &str, age: Duration) -> Value {
     match age.as_secs() {
         0 | 1 => json!({ "phase": "Pending" }),
         _ => container(json!({ "terminated": { "exitCode": 128, "reason": "StartError" } })),
@@ -92,7 +92,7 @@ fn agent(number: usize, image: &str) -> (Value, Value) {
 }
 
 impl World {
-    fn serve(&mut self, method: &str, address: &str, body: &[u8]) -> Option<Reply> {
+    fn serve_request(&mut self, method: &str, address: &str, body: &[u8]) -> Option<Reply> {
         if address.contains("watch=true") {
             return None;
         }
@@ -101,7 +101,7 @@ impl World {
         let reply = match (method, name) {
             ("GET", "podtemplates") => answer(200, &list("5", "", &self.templates)),
             ("GET", "pods") if query.contains("role%3Dpuller") || query.contains("pull%3D") => {
-                let pods: Vec<Value> = self.pullers.values().map(|it| self.shown(it)).collect();
+                let pods: Vec<Value> = self.pullers.values().map(|it| self.shown_pod(it)).collect();
                 let wanted = |pod: &Value| match query.split_once("pull%3D") {
                     Some((_, rest)) => {
                         let pull = rest.split('&').next().unwrap_or_default();
@@ -135,7 +135,7 @@ impl World {
         Some(reply)
     }
 
-    fn shown(&self, (pod, made): &(Value, Instant)) -> Value {
+    fn shown_pod(&self, (pod, made): &(Value, Instant)) -> Value {
         let mut pod = pod.clone();
         pod["status"] = (self.nodes)(&node_of(&pod), made.elapsed());
         pod
@@ -159,7 +159,7 @@ impl Yard {
             templates,
             agents,
             pullers: BTreeMap::new(),
-            nodes: Arc::new(done),
+            nodes: Arc::new(pulled_status),
             quota: usize::MAX,
             asked: Vec::new(),
             most: 0,
@@ -172,7 +172,10 @@ impl Yard {
                     let address = request.uri().path_and_query().unwrap().as_str().to_owned();
                     let method = request.method().as_str().to_owned();
                     let body: Bytes = request.into_body().collect().await.unwrap().to_bytes();
-                    let reply = world.lock().unwrap().serve(&method, &address, &body);
+                    let reply = world
+                        .lock()
+                        .unwrap()
+                        .serve_request(&method, &address, &body);
                     match reply {
                         Some(reply) => Ok::<_, std::convert::Infallible>(reply),
                         None => std::future::pending().await,
@@ -181,7 +184,11 @@ impl Yard {
             });
             ClientBuilder::new(service, "test")
         };
-        let cluster = Cluster::new(patient(builder()).unwrap(), builder().build(), "test");
+        let cluster = Cluster::new(
+            build_retrying_client(builder()).unwrap(),
+            builder().build(),
+            "test",
+        );
         let engine =
             KubernetesEngine::in_cluster(cluster, options(), "instance", Arc::new(SystemClock));
         let engine = engine.with_registries(digests);
@@ -197,12 +204,12 @@ impl Yard {
         self.world.lock().unwrap()
     }
 
-    fn left(&self) -> Vec<String> {
+    fn left_pods(&self) -> Vec<String> {
         self.world().pullers.keys().cloned().collect()
     }
 
     async fn pull(&self) -> Vec<Result<PullEvent, EngineError>> {
-        during(&self.engine, async {
+        run_during(&self.engine, async {
             let events = self.engine.pull(TAG, None).await.unwrap();
             events.collect().await
         })
@@ -211,7 +218,7 @@ impl Yard {
 }
 
 /// Does something while the cluster is followed.
-pub(super) async fn during<T>(engine: &KubernetesEngine, work: impl Future<Output = T>) -> T {
+pub(super) async fn run_during<T>(engine: &KubernetesEngine, work: impl Future<Output = T>) -> T {
     tokio::select! {
         () = engine.follow() => panic!("it follows for ever"),
         done = work => done,
@@ -233,7 +240,7 @@ fn statuses(events: &[Result<PullEvent, EngineError>]) -> Vec<String> {
 async fn each_node_of_an_agent_pulls_unless_it_has_the_image() {
     let images = [id('b'), id('a'), id('b')];
     let yard = Yard::new(&images.each_ref().map(String::as_str), Says::digest_of('a'));
-    let before = during(&yard.engine, async {
+    let before = run_during(&yard.engine, async {
         yard.engine.list("instance", None).await.unwrap();
         yard.engine.image(TAG).await.unwrap().unwrap()
     })
@@ -257,7 +264,7 @@ async fn each_node_of_an_agent_pulls_unless_it_has_the_image() {
             "3 of 3 nodes have the image",
         ]
     );
-    assert_eq!(yard.left(), [""; 0]);
+    assert_eq!(yard.left_pods(), [""; 0]);
     let after = yard.engine.image(TAG).await.unwrap().unwrap();
     assert!(after.is_local);
     let listed = yard.engine.list("instance", None).await.unwrap();
@@ -309,7 +316,7 @@ async fn node_that_cannot_pull_ends_the_pull_in_its_words() {
     // The node tries it again after 10, 20 and 40 seconds.
     let words = "failed to resolve: unexpected status: 401 Unauthorized";
     let failing = move |node: &str, age: Duration| match (node, age.as_secs()) {
-        ("n00", _) => done(node, age),
+        ("n00", _) => pulled_status(node, age),
         (_, 0..2 | 12..14 | 34..36) => waiting("ErrImagePull", words),
         _ => waiting("ImagePullBackOff", "Back-off pulling image"),
     };
@@ -328,7 +335,7 @@ async fn node_that_cannot_pull_ends_the_pull_in_its_words() {
     assert!(why.contains("pods.overlay.spec.imagePullSecrets"), "{why}");
     let took = begun.elapsed().as_secs();
     assert!((30..62).contains(&took), "{took}");
-    assert_eq!(yard.left(), [""; 0]);
+    assert_eq!(yard.left_pods(), [""; 0]);
     assert!(!yard.engine.image(TAG).await.unwrap().unwrap().is_local);
 }
 
@@ -340,7 +347,7 @@ async fn name_that_no_node_takes_is_refused_at_once() {
     let events = yard.pull().await;
     let last = events.last().unwrap();
     assert!(matches!(last, Err(EngineError::PullRefused(_))), "{last:?}");
-    assert_eq!(yard.left(), [""; 0]);
+    assert_eq!(yard.left_pods(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,7 +357,7 @@ async fn node_that_takes_no_pod_is_left_out() {
             { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "cordoned" },
         ]}),
         "n01" => json!({ "phase": "Failed", "reason": "OutOfcpu", "message": "too full" }),
-        _ => done(node, age),
+        _ => pulled_status(node, age),
     };
     let image = id('b');
     let yard = Yard::new(&[image.as_str(); 3], Says::digest_of('a')).with_nodes(full);
@@ -359,7 +366,7 @@ async fn node_that_takes_no_pod_is_left_out() {
         assert!(told.iter().any(|line| line == expected), "{told:?}");
     }
     assert_eq!(told.last().unwrap(), "1 of 3 nodes have the image");
-    assert_eq!(yard.left(), [""; 0]);
+    assert_eq!(yard.left_pods(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -367,18 +374,18 @@ async fn cancelled_pull_leaves_no_pod() {
     let image = id('b');
     let slow = |_: &str, _: Duration| json!({ "phase": "Pending" });
     let yard = Yard::new(&[image.as_str(); 3], Says::digest_of('a')).with_nodes(slow);
-    during(&yard.engine, async {
+    run_during(&yard.engine, async {
         let events = yard.engine.pull(TAG, None).await.unwrap();
         let reading = events.take_while(|event| {
             let pulls = event.as_ref().is_ok_and(|event| event.status == "Pulling");
             async move { !pulls }
         });
         reading.collect::<Vec<_>>().await;
-        assert_eq!(yard.left().len(), 3);
+        assert_eq!(yard.left_pods().len(), 3);
         sleep(Duration::from_secs(1)).await;
     })
     .await;
-    assert_eq!(yard.left(), [""; 0]);
+    assert_eq!(yard.left_pods(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -393,7 +400,7 @@ async fn pods_of_a_killed_service_are_removed_by_the_next_pull() {
     yard.world().pullers.extend([entry]);
     let events = yard.pull().await;
     assert!(events.iter().all(Result::is_ok), "{events:?}");
-    assert_eq!(yard.left(), [""; 0]);
+    assert_eq!(yard.left_pods(), [""; 0]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use tower::service_fn;
 
 use super::{settings, template_of};
 use crate::KubernetesEngine;
-use crate::client::{Cluster, patient};
+use crate::client::{Cluster, build_retrying_client};
 
 pub(super) type Reply = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 type Answer = BoxFuture<'static, Reply>;
@@ -39,7 +39,7 @@ fn engine(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Kube
         });
         ClientBuilder::new(service, "test")
     };
-    let calls = patient(builder()).unwrap();
+    let calls = build_retrying_client(builder()).unwrap();
     let cluster = Cluster::new(calls, builder().build(), "test");
     KubernetesEngine::in_cluster(cluster, super::options(), "instance", Arc::new(SystemClock))
 }
@@ -126,7 +126,7 @@ impl Templates {
 }
 
 /// Follows for so long.
-async fn follow(engine: &KubernetesEngine, time: Duration) {
+async fn follow_for(engine: &KubernetesEngine, time: Duration) {
     let _ = tokio::time::timeout(time, engine.follow()).await;
 }
 
@@ -138,7 +138,7 @@ async fn listing_is_begun_again_when_its_pages_expire() {
         answer(200, &list("8", "", &[template()])),
     ]);
     let engine = engine(script);
-    follow(&engine, Duration::from_secs(5)).await;
+    follow_for(&engine, Duration::from_secs(5)).await;
     let asked = templates.asked();
     assert!(
         asked[0].contains("limit=500") && !asked[0].contains("continue"),
@@ -166,7 +166,7 @@ async fn watch_goes_on_from_the_last_bookmark() {
         ]),
     ]);
     let engine = engine(script);
-    follow(&engine, Duration::from_secs(70)).await;
+    follow_for(&engine, Duration::from_secs(70)).await;
     let asked = templates.asked();
     assert_eq!(asked.len(), 3, "{asked:?}");
     assert!(asked[1].contains("allowWatchBookmarks=true"), "{asked:?}");
@@ -184,7 +184,7 @@ async fn forgotten_version_is_listed_again() {
     ]);
     let engine = engine(script);
     let mut events = engine.events("instance").await.unwrap();
-    follow(&engine, Duration::from_secs(5)).await;
+    follow_for(&engine, Duration::from_secs(5)).await;
     assert!(templates.asked()[3].contains("resourceVersion=20"));
     assert_eq!(engine.list("instance", None).await.unwrap(), []);
     // Nothing is told of the first listing, which readers see themselves.
@@ -196,7 +196,7 @@ async fn forgotten_version_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listing_that_nobody_follows_is_refused() {
+async fn listing_without_a_watch_is_refused() {
     let engine = engine(|_, _| std::future::pending().boxed());
     let listed = engine.list("instance", None).await;
     assert!(

@@ -17,7 +17,7 @@ fn drift_of(
     let pod = pod(template, running);
     let now = schema::ids::Timestamp::from_millis(0);
     let details = state::details(template, Some(&pod), &[], now).unwrap();
-    drift::compare(&details.container, Some(&details), wanted)
+    drift::find_drift(&details.container, Some(&details), wanted)
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn pod_passes_the_restricted_standard() {
 }
 
 #[test]
-fn root_is_not_said_to_be_no_root() {
+fn root_agent_is_not_marked_as_non_root() {
     let settings = ContainerSettings {
         user: Some("0:0".to_owned()),
         ..settings()
@@ -240,7 +240,7 @@ fn template_changed_by_hand_is_drift(#[case] patch: Value, #[case] expected: &st
     let now = schema::ids::Timestamp::from_millis(0);
     let details = state::details(&template, None, &[], now).unwrap();
     assert_eq!(details.deviations, [expected]);
-    let drift = drift::compare(&details.container, Some(&details), &settings());
+    let drift = drift::find_drift(&details.container, Some(&details), &settings());
     assert_eq!(drift, Some(expected));
 }
 
@@ -272,7 +272,7 @@ fn limits_of_processes_and_logs_are_not_compared() {
     wanted.log.max_files = 9;
     assert_eq!(drift_of(&wanted, &template, json!({})), None);
     assert_eq!(
-        drift::compare(&Container::default(), None, &wanted),
+        drift::find_drift(&Container::default(), None, &wanted),
         Some("network")
     );
     let limits = Limits {

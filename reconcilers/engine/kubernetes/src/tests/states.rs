@@ -216,7 +216,7 @@ fn deletion_by_hand_is_told_from_an_exit(
         ..Run::default()
     };
     let now = time("2026-01-01T00:05:00Z");
-    let gone = run.gone(by_itself, now);
+    let gone = run.end_gone(by_itself, now);
     assert_eq!((gone.loss, gone.exit_code), (expected, exit_code));
     assert_eq!(gone.finished_at, finished_at.or(Some(now)));
 }

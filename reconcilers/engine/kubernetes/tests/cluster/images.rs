@@ -52,7 +52,7 @@ async fn pullers(stage: &ClusterStage) -> Vec<String> {
         .collect()
 }
 
-async fn pull(stage: &ClusterStage, reference: &str) -> Result<Vec<PullEvent>, EngineError> {
+async fn pull_image(stage: &ClusterStage, reference: &str) -> Result<Vec<PullEvent>, EngineError> {
     let events = stage.engine.pull(reference, None).await?;
     events.try_collect().await
 }
@@ -79,7 +79,7 @@ async fn image_of_a_tag_is_pulled_to_the_node_of_an_agent() {
         "{image:?}"
     );
     assert!(!image.is_local, "no agent has it");
-    let events = pull(&stage, ECHO).await.unwrap();
+    let events = pull_image(&stage, ECHO).await.unwrap();
     let last = events.last().unwrap();
     assert_eq!(last.status, "1 of 1 node has the image", "{events:?}");
     assert!(
@@ -120,7 +120,7 @@ async fn missing_tag_is_none_and_a_registry_that_is_away_a_failure() {
     let stage = stage().await;
     for missing in ["10.90.0.1:5000/agents/echo:none", "10.90.0.1:5000/none:1"] {
         assert_eq!(stage.engine.image(missing).await.unwrap(), None);
-        let outcome = pull(&stage, missing).await;
+        let outcome = pull_image(&stage, missing).await;
         let Err(EngineError::PullRefused(why)) = outcome else {
             panic!("{outcome:?}");
         };
@@ -129,7 +129,7 @@ async fn missing_tag_is_none_and_a_registry_that_is_away_a_failure() {
     for away in ["10.90.0.1:1/none:1", "nowhere.invalid/none:1"] {
         for outcome in [
             stage.engine.image(away).await.map(drop),
-            pull(&stage, away).await.map(drop),
+            pull_image(&stage, away).await.map(drop),
         ] {
             assert!(
                 matches!(outcome, Err(EngineError::RegistryFailed(_))),
@@ -144,7 +144,7 @@ async fn missing_tag_is_none_and_a_registry_that_is_away_a_failure() {
 async fn node_that_cannot_pull_says_why() {
     let stage = stage_of_registry(Arc::new(Promises)).await;
     run_agent(&stage).await;
-    let outcome = pull(&stage, ECHO).await;
+    let outcome = pull_image(&stage, ECHO).await;
     let Err(EngineError::PullRefused(why)) = outcome else {
         panic!("{outcome:?}");
     };

@@ -22,7 +22,7 @@ const INGRESS: &str = "agentyard-ingress";
 /// Port of the test agent's health page.
 const HEALTH: u16 = 18790;
 
-fn wanted(stage: &ClusterStage) -> NetworkSettings {
+fn wanted_settings(stage: &ClusterStage) -> NetworkSettings {
     NetworkSettings {
         name: NETWORK.to_owned(),
         subnet: String::new(),
@@ -38,15 +38,19 @@ fn wanted(stage: &ClusterStage) -> NetworkSettings {
 async fn state(stage: &ClusterStage) -> NetworkState {
     let network = stage.engine.network(NETWORK).await.unwrap();
     NetworkState::of(network.as_ref(), stage.owner(), |network| {
-        match stage.engine.is_as_desired(network, &wanted(stage)) {
+        match stage.engine.is_as_desired(network, &wanted_settings(stage)) {
             true => NetworkState::AsDesired,
             false => NetworkState::Drifted,
         }
     })
 }
 
-async fn mend(stage: &ClusterStage) {
-    stage.engine.mend_network(&wanted(stage)).await.unwrap();
+async fn mend_policies(stage: &ClusterStage) {
+    stage
+        .engine
+        .mend_network(&wanted_settings(stage))
+        .await
+        .unwrap();
     assert_eq!(state(stage).await, NetworkState::AsDesired);
 }
 
@@ -54,15 +58,15 @@ async fn mend(stage: &ClusterStage) {
 async fn policies_are_made_and_mended() {
     let stage = stage().await;
     assert_eq!(state(&stage).await, NetworkState::Missing);
-    mend(&stage).await;
-    mend(&stage).await;
+    mend_policies(&stage).await;
+    mend_policies(&stage).await;
     let policies: Api<NetworkPolicy> = stage.api();
     policies
         .delete(EGRESS, &DeleteParams::default())
         .await
         .unwrap();
     assert_eq!(state(&stage).await, NetworkState::Drifted);
-    mend(&stage).await;
+    mend_policies(&stage).await;
     for spec in [
         json!({ "podSelector": { "matchLabels": { "another": "label" } } }),
         json!({ "egress": [{}] }),
@@ -72,7 +76,7 @@ async fn policies_are_made_and_mended() {
         let params = PatchParams::default();
         policies.patch(EGRESS, &params, &patch).await.unwrap();
         assert_eq!(state(&stage).await, NetworkState::Drifted, "{spec}");
-        mend(&stage).await;
+        mend_policies(&stage).await;
     }
     let network = stage.engine.network(NETWORK).await.unwrap().unwrap();
     stage.engine.remove_network(&network.id).await.unwrap();
@@ -95,7 +99,7 @@ async fn foreign_policy_is_left_alone() {
         .unwrap();
     let found = state(&stage).await;
     assert!(matches!(found, NetworkState::Foreign(_)), "{found:?}");
-    let mended = stage.engine.mend_network(&wanted(&stage)).await;
+    let mended = stage.engine.mend_network(&wanted_settings(&stage)).await;
     assert!(
         matches!(mended, Err(EngineError::NameTaken(_))),
         "{mended:?}"
@@ -112,14 +116,14 @@ async fn policies_of_an_administrator_are_not_written() {
         json!({ "network": { "managePolicies": false } }),
     )
     .await;
-    mend(&stage).await;
+    mend_policies(&stage).await;
     let policies: Api<NetworkPolicy> = stage.api();
     assert_eq!(policies.get_opt(EGRESS).await.unwrap(), None);
     stage.strike().await;
 }
 
 /// Closes every connection to this port of the node, until the tests end. Another test may listen there already.
-fn listen(port: u16) {
+fn listen_on(port: u16) {
     let Ok(listener) = TcpListener::bind(("10.90.0.1", port)) else {
         return;
     };
@@ -133,12 +137,12 @@ async fn address(stage: &ClusterStage, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn agents_reach_the_service_and_neither_each_other_nor_the_cluster() {
+async fn agents_reach_the_service_but_no_agent_or_cluster_address() {
     let waits = json!({ "network": { "closeSeconds": 30 } });
     let stage = stage_of("restricted", waits).await;
-    mend(&stage).await;
+    mend_policies(&stage).await;
     for port in [8080, 8081] {
-        listen(port);
+        listen_on(port);
     }
     let id = stage.run("other", "u2").await;
     let agent = address(&stage, &id).await;
@@ -188,7 +192,7 @@ async fn agent_waits_until_its_pod_is_closed() {
     assert_eq!(seen.container.state, ContainerState::Starting);
     let waiting = seen.container.waiting.unwrap();
     assert_eq!(waiting.reason, Reason::IsolationNotEnforced, "{waiting:?}");
-    mend(&stage).await;
+    mend_policies(&stage).await;
     let seen = stage
         .until(&id, |seen| seen.container.state == ContainerState::Running)
         .await;
@@ -199,9 +203,9 @@ async fn agent_waits_until_its_pod_is_closed() {
 }
 
 #[tokio::test]
-async fn trial_tells_what_is_open_without_policies_and_nothing_with_them() {
+async fn trial_finds_open_targets_only_without_policies() {
     let stage = stage().await;
-    listen(8081);
+    listen_on(8081);
     let id = stage.run("other", "u2").await;
     let agent = address(&stage, &id).await;
     stage
@@ -211,7 +215,13 @@ async fn trial_tells_what_is_open_without_policies_and_nothing_with_them() {
                 .is_ok()
         })
         .await;
-    let prove = async || stage.engine.prove_isolation(&wanted(&stage)).await.unwrap();
+    let prove = async || {
+        stage
+            .engine
+            .prove_isolation(&wanted_settings(&stage))
+            .await
+            .unwrap()
+    };
     let proof = prove().await;
     eprintln!("without policies: {proof:?}");
     let expected = [
@@ -223,7 +233,7 @@ async fn trial_tells_what_is_open_without_policies_and_nothing_with_them() {
         proof.tolerated,
         ["the kubelet of their own node (10.90.0.1:10250)"]
     );
-    mend(&stage).await;
+    mend_policies(&stage).await;
     let proof = prove().await;
     eprintln!("with policies: {proof:?}");
     assert_eq!(proof.open, Vec::<String>::new());

@@ -15,7 +15,7 @@ fn state() -> PathBuf {
     PathBuf::from(std::env::var("AGENTYARD_TEST_CLUSTER").unwrap())
 }
 
-fn signal(program: &str, signal: &str) {
+fn send_signal(program: &str, signal: &str) {
     let pid = std::fs::read_to_string(state().join("pid").join(program)).unwrap();
     let sent = Command::new("kill").args([signal, pid.trim()]).status();
     assert!(sent.unwrap().success());
@@ -26,14 +26,14 @@ struct Stopped(&'static str);
 
 impl Stopped {
     fn new(program: &'static str) -> Self {
-        signal(program, "-STOP");
+        send_signal(program, "-STOP");
         Self(program)
     }
 }
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        signal(self.0, "-CONT");
+        send_signal(self.0, "-CONT");
     }
 }
 
@@ -42,7 +42,7 @@ struct Killed(&'static str);
 
 impl Killed {
     fn new(program: &'static str) -> Self {
-        signal(program, "-KILL");
+        send_signal(program, "-KILL");
         Self(program)
     }
 }

@@ -193,7 +193,7 @@ async fn pod_of_another_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn one_agent_of_a_user_runs_whoever_starts_it() {
+async fn second_agent_of_a_user_is_not_started() {
     let stage = stage().await;
     let first = stage.create("first", "u1").await;
     let second = stage.create("second", "u1").await;

@@ -56,20 +56,24 @@ pub async fn stage() -> ClusterStage {
 
 /// A namespace in which this standard of Pod Security is enforced.
 pub async fn stage_with(standard: &str) -> ClusterStage {
-    build(standard, json!({}), None).await
+    build_stage(standard, json!({}), None).await
 }
 
 /// A namespace with these options besides; the service is this process, on the node.
 pub async fn stage_of(standard: &str, changes: Value) -> ClusterStage {
-    build(standard, changes, None).await
+    build_stage(standard, changes, None).await
 }
 
 /// A namespace in which `restricted` is enforced, and references mean what `digests` says.
 pub async fn stage_of_registry(digests: Arc<dyn Digests>) -> ClusterStage {
-    build("restricted", json!({}), Some(digests)).await
+    build_stage("restricted", json!({}), Some(digests)).await
 }
 
-async fn build(standard: &str, changes: Value, digests: Option<Arc<dyn Digests>>) -> ClusterStage {
+async fn build_stage(
+    standard: &str,
+    changes: Value,
+    digests: Option<Arc<dyn Digests>>,
+) -> ClusterStage {
     let path = admin_kubeconfig();
     let file = Kubeconfig::read_from(&path).unwrap();
     let config = Config::from_custom_kubeconfig(file.clone(), &KubeConfigOptions::default()).await;

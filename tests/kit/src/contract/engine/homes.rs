@@ -34,9 +34,12 @@ where
     let folder = stage.home().join(PROBE_FOLDER);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(PROBE_FILE), "nonce").unwrap();
-    assert_eq!(seen.prove(&image, "nonce").await.unwrap(), Proof::Same);
+    assert_eq!(
+        seen.prove_data_dir(&image, "nonce").await.unwrap(),
+        Proof::Same
+    );
     let different = async |homes: &BindHomes<S::Engine>, nonce: &str| match homes
-        .prove(&image, nonce)
+        .prove_data_dir(&image, nonce)
         .await
         .unwrap()
     {
