@@ -9,8 +9,10 @@ use tokio::time::Instant;
 
 /// Time until rules that are enforced are tried again.
 const DAILY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The same of others.
+/// The same of rules that are not, or could not be tried.
 const RETRY: Duration = Duration::from_secs(10 * 60);
+/// The same of a trial that left something out.
+const HOURLY: Duration = Duration::from_secs(60 * 60);
 
 /// Outcome of the last trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +68,10 @@ impl IsolationTrials {
             return true;
         };
         let interval = match &last.trial {
-            Trial::Done(proof) if proof.open.is_empty() && proof.unreached.is_empty() => DAILY,
-            Trial::Done(_) | Trial::Failed(_) => RETRY,
+            Trial::Failed(_) => RETRY,
+            Trial::Done(proof) if !proof.open.is_empty() || !proof.unreached.is_empty() => RETRY,
+            Trial::Done(proof) if !proof.untried.is_empty() => HOURLY,
+            Trial::Done(_) => DAILY,
         };
         last.at.elapsed() >= interval
     }
