@@ -34,7 +34,7 @@ const fn needed(
 const NEEDED: [Needed; 7] = [
     needed(
         ("", "pods", ""),
-        &["get", "list", "watch", "create", "delete", "patch"],
+        &["get", "list", "watch", "create", "delete"],
     ),
     needed(("", "pods", "log"), &["get"]),
     needed(
@@ -44,7 +44,7 @@ const NEEDED: [Needed; 7] = [
     needed(("", "events", ""), &["list"]),
     needed(("", "persistentvolumeclaims", ""), &["get"]),
     needed(("", "pods", "exec"), &["create", "get"]),
-    needed(("metrics.k8s.io", "pods", ""), &["get", "list"]),
+    needed(("metrics.k8s.io", "pods", ""), &["list"]),
 ];
 
 /// Rights for policies, unless an administrator makes them.
