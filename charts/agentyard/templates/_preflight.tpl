@@ -133,6 +133,9 @@
 {{- $problems = append $problems "engine.docker: engine.kind kubernetes has no engine in the Pod; remove it" -}}
 {{- end -}}
 {{- end -}}
+{{- if ne $v.agents.hostAccess "enforce" -}}
+{{- $problems = append $problems "agents.hostAccess: agents of engine.kind kubernetes have Pods of their own, which agents.network closes; remove it" -}}
+{{- end -}}
 {{- if or $v.persistence.engine.existingClaim $v.persistence.engine.storageClass -}}
 {{- $problems = append $problems "persistence.engine: engine.kind kubernetes has no engine in the Pod; remove it" -}}
 {{- end -}}
