@@ -128,6 +128,9 @@
 {{- define "agentyard.kubernetesProblems" -}}
 {{- $v := .Values -}}
 {{- $problems := list -}}
+{{- if semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version -}}
+{{- $problems = append $problems (printf "engine.kind: agents as Pods need Kubernetes 1.33 or newer, and this cluster has %s; upgrade it, or set engine.kind=docker" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- with $v.engine.docker -}}
 {{- if or .storageDriver .extraArgs .extraEnv .image.digest -}}
 {{- $problems = append $problems "engine.docker: engine.kind kubernetes has no engine in the Pod; remove it" -}}
