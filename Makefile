@@ -102,8 +102,8 @@ test-install: release deb
 	packaging/oci/build
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/echo-image && tests/services/follow-install
 
-# The chart with the image of this commit on a one-node Kubernetes, which AGENTYARD_TEST_CLUSTER names (tests/chart/cluster.sh): an
-# engine in the Pod, then agents as Pods.
+# The chart with the image of this commit on a one-node Kubernetes of the programs that AGENTYARD_TEST_CLUSTER_PROGRAMS names
+# (tests/chart/cluster.sh): an engine in the Pod, then agents as Pods.
 test-chart: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-chart: tools
 	@tests/chart/on-cluster --check

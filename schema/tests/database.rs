@@ -784,11 +784,16 @@ async fn on_postgres_a_place_has_one_replica_at_a_time() {
     age(60_000).await;
     assert!(!table.beat(&one).await.unwrap());
     assert_eq!(table.epoch(&place, "two").await.unwrap(), None);
+    let three = table.join("three", "http://c:3").await.unwrap();
+    assert_eq!(
+        three.number, 3,
+        "the number of one that sleeps is not given"
+    );
     assert!(
         table.beat(&two).await.unwrap(),
         "it is told that it was removed"
     );
-    assert_eq!(table.live().await.unwrap(), [one, two]);
+    assert_eq!(table.live().await.unwrap(), [one, two, three]);
     assert_eq!(table.claim(&place, "two", None).await.unwrap(), Some(1));
     table.leave("two").await.unwrap();
     assert_eq!(table.owner(&place).await.unwrap(), None);

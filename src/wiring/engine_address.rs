@@ -142,8 +142,8 @@ pub struct EngineCheck {
     pub info: EngineInfo,
     /// Rights that the service lacks, such as `create pods`.
     pub lacking: Vec<String>,
-    /// Sentences about parts that the engine does not have and that the service can do without.
-    pub absent: Vec<&'static str>,
+    /// Sentences about parts that are off, and that the service can do without.
+    pub absent: Vec<String>,
 }
 
 impl EngineCheck {

@@ -1,7 +1,7 @@
 # Shared by tests/chart/on-cluster and tests/chart/pods-on-cluster; sourced by bash, never run: a cluster of its own with a registry,
 # volumes and PostgreSQL, and the programs that the documents name.
 #
-# AGENTYARD_TEST_CLUSTER names a folder with three programs:
+# AGENTYARD_TEST_CLUSTER_PROGRAMS names a folder with three programs:
 #   build.sh CACHE            makes what the others need; called each time
 #   up.sh CACHE STATE NETNS   starts the cluster, with its data in STATE, and prints the path of an administrator's kubeconfig;
 #                             in NETNS the node has the address 10.90.0.1, pulls from a registry at 10.90.0.1:5000 without TLS,
@@ -12,8 +12,8 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../services/lib.sh"
 need_root
-cluster=${AGENTYARD_TEST_CLUSTER:-}
-[ -n "$cluster" ] || fail "AGENTYARD_TEST_CLUSTER is not set: name a folder whose build.sh, up.sh and down.sh make, start and end a one-node
+cluster=${AGENTYARD_TEST_CLUSTER_PROGRAMS:-}
+[ -n "$cluster" ] || fail "AGENTYARD_TEST_CLUSTER_PROGRAMS is not set: name a folder whose build.sh, up.sh and down.sh make, start and end a one-node
 Kubernetes; what they are given and print is written in tests/chart/cluster.sh"
 for program in skopeo mmdebstrap docker-registry jq; do command -v $program >/dev/null || fail "missing: $program (apt-get install $program)"; done
 [ "${1:-}" != --check ] || exit 0

@@ -3,13 +3,16 @@
 
 mod passed_on;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
+use crate::support::own_postgres::OwnPostgres;
 use crate::support::postgres::Database;
-use crate::support::{Client, Engine, Stage, eventually, seconds, until};
+use crate::support::{Client, Engine, Stage, eventually, long, seconds, until};
 
 /// A lease of 15 seconds has to run out, and what comes after takes its time.
-const TAKEN_OVER: std::time::Duration = seconds(40);
+const TAKEN_OVER: Duration = seconds(40);
 
 async fn leads(admin: &Client) -> bool {
     let body: Value = admin.get("/api/admin/reconcile").await.expect(200);
@@ -18,10 +21,10 @@ async fn leads(admin: &Client) -> bool {
 }
 
 #[tokio::test]
-async fn engine_on_postgresql_the_second_server_answers_and_takes_over() {
+async fn engine_second_server_takes_over_from_a_frozen_leader() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let database = Database::create().await;
+    let database = OwnPostgres::start_new();
     let launch = |name: &str| {
         let socket = stage.path().join(format!("{name}.sock"));
         stage
@@ -50,12 +53,21 @@ async fn engine_on_postgresql_the_second_server_answers_and_takes_over() {
     assert_eq!(engine.of("ann"), []);
     assert!(leads(&admin).await);
 
-    first.kill9().await;
-    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    // The leader stands still in the middle of a stop, for longer than its lease.
+    let form = [("username", "bob"), ("wait", "0")];
+    let stopping = at_second.post("/api/admin/container/stop", &form).await;
+    assert!(stopping.status.is_success());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    first.freeze();
+    let frozen = tokio::time::Instant::now();
+    let starting = at_second.post("/api/admin/container/start", &form).await;
+    assert!(starting.status.is_success());
     until("the second leads", TAKEN_OVER, async || {
         leads(&at_second).await
     })
     .await;
+    at_second.status("bob", "running", seconds(40)).await;
+    engine.by_hand(&["rm", "-f", "agentyard-bob"]);
     let healed = eventually("bob runs again", seconds(20), async || {
         match engine.of("bob").as_slice() {
             [one] if one.id != bob.id && one.state == "running" => Ok(()),
@@ -66,14 +78,31 @@ async fn engine_on_postgresql_the_second_server_answers_and_takes_over() {
     at_second.status("bob", "running", seconds(20)).await;
     at_second.status("ann", "stopped", seconds(20)).await;
     assert_eq!(engine.of("ann"), [], "stopped on purpose");
+
+    // It goes on, and changes nothing any more.
+    if long() {
+        tokio::time::sleep_until(frozen + seconds(60)).await;
+    }
+    let since = engine.now();
+    first.thaw();
+    until("the first does not lead", TAKEN_OVER, async || {
+        !leads(&admin).await
+    })
+    .await;
+    tokio::time::sleep(seconds(3)).await;
+    let mut happened = engine.happened("bob", &since);
+    happened
+        .retain(|event| ["create", "start", "kill", "die", "destroy"].contains(&&*event.action));
+    assert!(happened.is_empty(), "{happened:?}");
+    at_second.status("bob", "running", seconds(5)).await;
+
     let form = [("username", "bob"), ("wait", "60")];
     let deleted = at_second.post("/api/admin/users/delete", &form).await;
     deleted.expect(200);
     assert_eq!(engine.of("bob"), []);
     assert_eq!(stage.archives("bob").len(), 1);
 
-    drop(second);
-    database.drop().await;
+    drop((first, second));
 }
 
 #[tokio::test]

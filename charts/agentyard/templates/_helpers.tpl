@@ -72,7 +72,10 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 
 {{- /* Settings of a new installation, as KEY=VALUE separated by `;`: text as it is, else JSON. */}}
 {{- define "agentyard.settings" -}}
-{{- $settings := dict "container.lan_access" .Values.agents.lanAccess "container.host_access" .Values.agents.hostAccess -}}
+{{- $settings := dict "container.lan_access" .Values.agents.lanAccess -}}
+{{- if eq .Values.engine.kind "docker" -}}
+{{- $_ := set $settings "container.host_access" .Values.agents.hostAccess -}}
+{{- end -}}
 {{- with include "agentyard.publicUrl" . -}}
 {{- $_ := set $settings "web.public_url" . -}}
 {{- end -}}

@@ -128,10 +128,16 @@
 {{- define "agentyard.kubernetesProblems" -}}
 {{- $v := .Values -}}
 {{- $problems := list -}}
+{{- if semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version -}}
+{{- $problems = append $problems (printf "engine.kind: agents as Pods need Kubernetes 1.33 or newer, and this cluster has %s; upgrade it, or set engine.kind=docker" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- with $v.engine.docker -}}
 {{- if or .storageDriver .extraArgs .extraEnv .image.digest -}}
 {{- $problems = append $problems "engine.docker: engine.kind kubernetes has no engine in the Pod; remove it" -}}
 {{- end -}}
+{{- end -}}
+{{- if ne $v.agents.hostAccess "enforce" -}}
+{{- $problems = append $problems "agents.hostAccess: agents of engine.kind kubernetes have Pods of their own, which agents.network closes; remove it" -}}
 {{- end -}}
 {{- if or $v.persistence.engine.existingClaim $v.persistence.engine.storageClass -}}
 {{- $problems = append $problems "persistence.engine: engine.kind kubernetes has no engine in the Pod; remove it" -}}

@@ -47,4 +47,6 @@ pub struct IsolationProof {
     pub tolerated: Vec<String>,
     /// Not reached by agents, which must.
     pub unreached: Vec<String>,
+    /// Not to be reached by agents, and without an address to try it at.
+    pub untried: Vec<String>,
 }

@@ -220,11 +220,15 @@ fn isolation_enforced(trials: &Trials) -> Option<Condition> {
             ),
         ),
         Trial::Done(proof) => {
-            let closed = "tried: agents reach nothing that is closed to them";
-            let message = match proof.tolerated.join(", ") {
-                tolerated if tolerated.is_empty() => closed.to_owned(),
-                tolerated => format!("{closed}; no policy closes {tolerated}"),
-            };
+            let mut message = "tried: agents reach nothing that is closed to them".to_owned();
+            for (words, names) in [
+                ("no policy closes", &proof.tolerated),
+                ("not tried:", &proof.untried),
+            ] {
+                if !names.is_empty() {
+                    message += &format!("; {words} {}", names.join(", "));
+                }
+            }
             say(ConditionStatus::True, Reason::Converged, message)
         }
     })
@@ -371,13 +375,22 @@ mod tests {
                 open: words(open),
                 tolerated: words(tolerated),
                 unreached: words(unreached),
+                untried: Vec::new(),
             };
             Some(Trial::Done(proof))
+        };
+        let without_agents = engine::IsolationProof {
+            untried: words(&["another agent"]),
+            ..engine::IsolationProof::default()
         };
         let closed = "tried: agents reach nothing that is closed to them";
         for (outcome, expected) in [
             (None, None),
             (proof(&[], &[], &[]), Some((True, closed.to_owned()))),
+            (
+                Some(Trial::Done(without_agents)),
+                Some((True, format!("{closed}; not tried: another agent"))),
+            ),
             (
                 proof(&[], &["a kubelet (x)"], &[]),
                 Some((True, format!("{closed}; no policy closes a kubelet (x)"))),

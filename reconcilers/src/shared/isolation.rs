@@ -11,6 +11,8 @@ use tokio::time::Instant;
 const DAILY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time until rules that are not enforced, or could not be tried, are tried again.
 const RETRY: Duration = Duration::from_secs(10 * 60);
+/// The same after a trial that left something out.
+const HOURLY: Duration = Duration::from_secs(60 * 60);
 
 /// Outcome of the last trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +68,10 @@ impl IsolationTrials {
             return true;
         };
         let interval = match &last.trial {
-            Trial::Done(proof) if proof.open.is_empty() && proof.unreached.is_empty() => DAILY,
-            Trial::Done(_) | Trial::Failed(_) => RETRY,
+            Trial::Failed(_) => RETRY,
+            Trial::Done(proof) if !proof.open.is_empty() || !proof.unreached.is_empty() => RETRY,
+            Trial::Done(proof) if !proof.untried.is_empty() => HOURLY,
+            Trial::Done(_) => DAILY,
         };
         last.at.elapsed() >= interval
     }

@@ -9,7 +9,7 @@ use crate::ids::Uid;
 pub struct Replica {
     /// Its identity, another one at each start.
     pub id: String,
-    /// A small number that no other replica has, from 1.
+    /// A number that no other replica has or had, from 1.
     pub number: i64,
     /// The URL at which other replicas reach it.
     pub address: String,

@@ -10,11 +10,8 @@ macro_rules! now {
 }
 
 statements! {
-    /// Records a replica under the next number.
-    JOIN = concat!(
-        "INSERT INTO replicas (id, number, address, seen_at) \
-         SELECT CAST($1 AS TEXT), COALESCE(max(number), 0) + 1, CAST($2 AS TEXT), ", now!(), " FROM replicas RETURNING number"
-    );
+    /// Records a replica.
+    JOIN = concat!("INSERT INTO replicas (id, number, address, seen_at) VALUES ($1, $2, $3, ", now!(), ")");
     /// Records a replica again, under the number that it has.
     REJOIN = concat!("INSERT INTO replicas (id, number, address, seen_at) VALUES ($1, $2, $3, ", now!(), ") ON CONFLICT DO NOTHING");
     /// Records that a replica lives.

@@ -8,14 +8,15 @@ use super::model::{Notice, Owner, PlaceKey, Replica};
 use super::{CHANNEL, query};
 use crate::db::{Backend, Db};
 use crate::error::DbError;
-use crate::statement::{execute, fetch_all, fetch_optional, scalar, scalar_optional};
+use crate::meta;
+use crate::statement::{execute, fetch_all, fetch_optional, scalar_optional};
 
 /// A replica that has not been seen for this time counts as dead.
 const DEAD: Duration = Duration::from_secs(15);
 /// Its rows are removed after this time.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// Attempts to find a number that no other replica takes at the same moment.
-const ATTEMPTS: u32 = 5;
+/// The guard row whose count is the last number.
+const GUARD: &str = "replicas";
 
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
@@ -36,29 +37,20 @@ impl ReplicaTable {
         self.0.notices()
     }
 
-    /// Records a replica that other replicas reach at `address`.
+    /// Records a replica that other replicas reach at `address`, under a number that none had before.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn join(&self, id: &str, address: &str) -> Result<Replica, DbError> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let mut tx = self.0.begin_observed().await?;
-            match scalar!(&mut tx, query::JOIN, id, address) {
-                Ok(number) => {
-                    tx.commit().await?;
-                    return Ok(Replica {
-                        id: id.to_owned(),
-                        number,
-                        address: address.to_owned(),
-                    });
-                }
-                // Another replica has taken the number.
-                Err(_) if attempts < ATTEMPTS => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let mut tx = self.0.begin_observed().await?;
+        let number = meta::take_guard(&mut tx, GUARD).await?;
+        execute!(&mut tx, query::JOIN, id, number, address)?;
+        tx.commit().await?;
+        Ok(Replica {
+            id: id.to_owned(),
+            number,
+            address: address.to_owned(),
+        })
     }
 
     /// Records that a replica lives, and forgets those that are dead for long. Returns true when its own row had been removed: its

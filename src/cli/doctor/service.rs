@@ -180,7 +180,7 @@ pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Fi
         );
     }
     let said = said.unwrap_or_else(|| format!("version {}", found.info.version));
-    let parts = std::iter::once(said.as_str()).chain(found.absent);
+    let parts = std::iter::once(said).chain(found.absent);
     Finding::ok(parts.collect::<Vec<_>>().join("; "))
 }
 

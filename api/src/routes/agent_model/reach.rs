@@ -40,16 +40,17 @@ impl Reach {
         let restricted = condition::find(&conditions, ConditionType::HostRestricted);
         let is_open = restricted.is_some_and(|one| one.status == ConditionStatus::False);
         let network = deps.engine.network();
-        let lan_access = config.get(&keys::container::LAN_ACCESS);
+        let (host_access, lan_access) = match is_open {
+            true => (HostAccess::Open, LanAccess::Open),
+            false => of_engine(
+                config.get(&keys::container::HOST_ACCESS),
+                config.get(&keys::container::LAN_ACCESS),
+                network.as_ref(),
+            ),
+        };
         Ok(Self {
-            host_access: match is_open {
-                true => HostAccess::Open,
-                false => config.get(&keys::container::HOST_ACCESS),
-            },
-            lan_access: match is_open {
-                true => LanAccess::Open,
-                false => of_engine(lan_access, network.as_ref()),
-            },
+            host_access,
+            lan_access,
             gateway: network.and_then(|network| network.gateway?.parse().ok()),
         })
     }
@@ -108,13 +109,19 @@ impl Reach {
     }
 }
 
-/// An engine that isolates by policies opens no private network that is not named: its own networks are among them.
-fn of_engine(lan_access: LanAccess, network: Option<&Network>) -> LanAccess {
+/// Settings in effect: an engine that isolates by policies has no host to close, and opens no private network that is not named, since
+/// its own networks are among them.
+fn of_engine(
+    host_access: HostAccess,
+    lan_access: LanAccess,
+    network: Option<&Network>,
+) -> (HostAccess, LanAccess) {
     match network {
-        Some(network) if !network.policies.is_empty() && lan_access == LanAccess::Private => {
-            LanAccess::Only(Vec::new())
-        }
-        _ => lan_access,
+        Some(network) if !network.policies.is_empty() => match lan_access {
+            LanAccess::Private => (HostAccess::Open, LanAccess::Only(Vec::new())),
+            lan_access => (HostAccess::Open, lan_access),
+        },
+        _ => (host_access, lan_access),
     }
 }
 
@@ -132,7 +139,7 @@ mod tests {
                        another machine";
 
     #[test]
-    fn policies_open_no_private_network_that_is_not_named() {
+    fn policies_close_no_host_and_open_named_networks() {
         let network = |policies: &str| Network {
             id: String::new(),
             name: String::new(),
@@ -144,13 +151,25 @@ mod tests {
             labels: Default::default(),
             containers: Vec::new(),
         };
-        let found = |lan_access, policies| of_engine(lan_access, Some(&network(policies)));
-        assert_eq!(
-            found(LanAccess::Private, "digest"),
-            LanAccess::Only(Vec::new())
-        );
-        assert_eq!(found(LanAccess::Open, "digest"), LanAccess::Open);
-        assert_eq!(found(LanAccess::Private, ""), LanAccess::Private);
+        let found = |lan_access, policies| {
+            of_engine(HostAccess::Enforce, lan_access, Some(&network(policies)))
+        };
+        let closed = LanAccess::Only(Vec::new());
+        for (lan_access, policies, expected) in [
+            (LanAccess::Private, "digest", (HostAccess::Open, closed)),
+            (
+                LanAccess::Open,
+                "digest",
+                (HostAccess::Open, LanAccess::Open),
+            ),
+            (
+                LanAccess::Private,
+                "",
+                (HostAccess::Enforce, LanAccess::Private),
+            ),
+        ] {
+            assert_eq!(found(lan_access, policies), expected);
+        }
     }
 
     fn warnings(host_access: &str, lan_access: &str, address: &str, ips: &[&str]) -> String {

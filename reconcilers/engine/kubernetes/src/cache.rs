@@ -68,6 +68,8 @@ struct World {
     templates: HashMap<String, Template>,
     /// By the uid of their template; all Pods of a template have one name, so there is one at a time.
     pods: HashMap<String, PodState>,
+    /// The node of the last Pod, by the uid of its template.
+    nodes: HashMap<String, String>,
     /// Last sign of life of each watch, once it has listed everything.
     heard: [Option<Instant>; 2],
     /// Version up to which each watch has reported.
@@ -167,6 +169,26 @@ impl Cache {
             is_up.then(|| pod.node.clone())
         });
         Some(nodes.collect())
+    }
+
+    /// The node on which the agent of a template ran last, or else that of another template of its user, as far as a Pod was seen.
+    pub(crate) fn last_node(&self, template: &str, user: &str) -> Option<String> {
+        let world = self.world();
+        let is_of_user = |uid: &String| {
+            let template = world.templates.get(uid);
+            template
+                .and_then(|it| it.labels.get(LABEL_UID))
+                .map(String::as_str)
+                == Some(user)
+        };
+        let other = || {
+            world
+                .nodes
+                .iter()
+                .find(|(uid, _)| is_of_user(uid))
+                .map(|(_, node)| node)
+        };
+        world.nodes.get(template).or_else(other).cloned()
     }
 
     /// The Pod of a template, as last reported.
@@ -290,6 +312,9 @@ impl Cache {
             Object::Pod(mut pod) => {
                 let known = world.pods.get(&pod.template);
                 pod.by_itself |= known.is_some_and(|it| it.uid == pod.uid && it.by_itself);
+                if !pod.node.is_empty() {
+                    world.nodes.insert(pod.template.clone(), pod.node.clone());
+                }
                 world.pods.insert(pod.template.clone(), *pod);
             }
         }
@@ -304,8 +329,16 @@ impl Cache {
     fn forget_object(&self, world: &mut World, kind: Kind, template: &str, now: Timestamp) {
         let before = world.container(template, now);
         match kind {
-            Kind::Templates => drop(world.templates.remove(template)),
-            Kind::Pods => drop(world.pods.remove(template)),
+            Kind::Templates => {
+                world.templates.remove(template);
+                world.nodes.remove(template);
+            }
+            Kind::Pods => {
+                world.pods.remove(template);
+                if !world.templates.contains_key(template) {
+                    world.nodes.remove(template);
+                }
+            }
         }
         let after = world.container(template, now);
         self.send_changes(changes(before.as_ref(), after.as_ref(), false));

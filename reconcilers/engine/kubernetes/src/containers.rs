@@ -69,25 +69,29 @@ impl KubernetesEngine {
 }
 
 impl KubernetesEngine {
-    /// Adds the end of the last run to a template without a Pod that does not tell of it yet: the watch has seen it, or sees it
+    /// Adds the end of the last run to a template without a Pod that does not tell of that run yet: the watch has seen it, or sees it
     /// soon.
     async fn add_end(&self, template: &mut PodTemplate) -> Result<(), EngineError> {
         let Some(known) = Template::of(&template.metadata) else {
             return Ok(());
         };
-        if known.started.is_none() || known.last_run.is_some() {
+        if known.started.is_none() {
             return Ok(());
         }
         let uid = &known.id.uid;
         if let Some(pod) = self.cache.pod(uid) {
             self.cache.wait_pod_gone(uid, &pod.uid).await;
         }
-        if let Some(run) = self.cache.kept_end(uid) {
+        let noted = known.last_run.map(|run| run.pod);
+        let kept = self.cache.kept_end(uid);
+        if let Some(run) = kept.filter(|run| noted.as_ref() != Some(&run.pod)) {
             let text = serde_json::to_string(&run);
             let text = text.map_err(|error| EngineError::Internal(error.to_string()))?;
             let annotations = template.metadata.annotations.get_or_insert_default();
             annotations.insert(names::LAST_RUN.to_owned(), text);
-        } else if let Some(noted) = self.template(&known.id).await? {
+        } else if noted.is_none()
+            && let Some(noted) = self.template(&known.id).await?
+        {
             // It may have been noted since the template was read.
             *template = noted;
         }

@@ -16,6 +16,7 @@ mod exec;
 mod failure;
 mod homes;
 mod images;
+mod left_over;
 mod log_lines;
 mod logs;
 mod mirror;
@@ -25,6 +26,7 @@ mod network;
 mod objects;
 mod options;
 mod options_file;
+mod placing;
 pub mod pod;
 mod pods;
 mod policies;
@@ -178,6 +180,7 @@ impl KubernetesEngine {
             Box::pin(watch::follow(pods, self)),
             Box::pin(note),
             Box::pin(self.remove_pullers_called_off()),
+            Box::pin(self.remove_left_over_pods()),
         );
     }
 }

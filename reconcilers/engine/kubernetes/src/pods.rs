@@ -10,15 +10,15 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::api::{ListParams, ObjectMeta, PostParams};
 use schema::ids::Uid;
 use tokio::time::Instant;
 
 use super::closed::restricted_context;
 use super::convert::runtime_default;
 use super::failure::ignore_missing;
+use super::left_over::remove_pod;
 use super::names::{ERRAND, MANAGED_BY, OWNER, label_value};
-use super::objects::delete_params;
 use super::options::Options;
 use super::reason::{self, MESSAGE_LIMIT, Progress, shorten_text};
 use super::{KubernetesEngine, pod};
@@ -207,7 +207,7 @@ impl KubernetesEngine {
         let made = self.cluster.write(creating).await?;
         let report = self.await_report(&name).await;
         let uid = made.metadata.uid.unwrap_or_default();
-        let removed = self.remove_errand(&name, &uid).await;
+        let removed = remove_pod(&self.cluster, &name, &uid).await;
         let report = report?;
         removed.map(|()| report)
     }
@@ -252,25 +252,9 @@ impl KubernetesEngine {
     pub(crate) async fn remove_errands(&self, kind: &str) -> Result<(), EngineError> {
         for pod in self.errands(kind).await? {
             let uid = pod.metadata.uid.clone().unwrap_or_default();
-            self.remove_errand(&pod.name_any(), &uid).await?;
+            remove_pod(&self.cluster, &pod.name_any(), &uid).await?;
         }
         Ok(())
-    }
-
-    async fn remove_errand(&self, name: &str, uid: &str) -> Result<(), EngineError> {
-        let params = DeleteParams {
-            grace_period_seconds: Some(0),
-            ..delete_params(uid)
-        };
-        match self
-            .cluster
-            .write(self.cluster.pods.delete(name, &params))
-            .await
-        {
-            // Gone, and another one has its name.
-            Err(EngineError::Conflict(_)) => Ok(()),
-            removed => ignore_missing(removed).map(drop),
-        }
     }
 }
 

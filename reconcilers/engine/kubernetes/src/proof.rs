@@ -15,6 +15,7 @@ use super::pods::{Errand, NODE};
 use super::{KubernetesEngine, names, policies};
 
 const KIND: &str = "isolation";
+const CONSOLE: &str = "the console of Agentyard";
 /// Address at which clouds tell machines their secrets.
 const METADATA: &str = "169.254.169.254:80";
 /// Port of the kubelet.
@@ -53,7 +54,7 @@ fn errand(
     }
     for address in own.map(console).unwrap_or_default() {
         if !address.ends_with(&format!(":{}", options.service_port)) {
-            add(closed, "the console of Agentyard", address);
+            add(closed, CONSOLE, address);
         }
     }
     add(
@@ -61,7 +62,9 @@ fn errand(
         "the kubelet of their own node",
         format!("$({NODE}):{KUBELET}"),
     );
-    if let Some(address) = address_of(&options.service_url) {
+    let configured = isolation.service.as_ref();
+    let configured = configured.map(|(host, port)| format!("{host}:{port}"));
+    if let Some(address) = configured.or_else(|| address_of(&options.service_url)) {
         add("--open", "Agentyard's address for agents", address);
     }
     for server in &options.name_servers {
@@ -73,6 +76,17 @@ fn errand(
         args,
         mount: None,
     }
+}
+
+/// What must be closed and could not be tried, since it has no address now. Pure.
+fn untried(agent: Option<&str>, own: Option<&Pod>) -> Vec<String> {
+    let is_silent = own.map(console).unwrap_or_default().is_empty();
+    let targets = [
+        (agent.is_none(), "another agent (none runs)"),
+        (is_silent, CONSOLE),
+    ];
+    let untried = targets.into_iter().filter(|(is_untried, _)| *is_untried);
+    untried.map(|(_, name)| name.to_owned()).collect()
 }
 
 /// Addresses at which a Pod of the service listens.
@@ -123,6 +137,7 @@ impl KubernetesEngine {
             open: found.open,
             tolerated: found.tolerated,
             unreached: found.unreached,
+            untried: untried(agent.as_deref(), own.as_ref()),
         })
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, Container, NodeAffinity, NodeSelector, NodeSelectorRequirement,
-    NodeSelectorTerm, Pod, PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext,
+    Capabilities, Container, Pod, PodSecurityContext, PodSpec, ResourceRequirements,
+    SecurityContext,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,6 +13,7 @@ use super::convert::runtime_default;
 use super::names::{MANAGED_BY, OWNER, PULL, label_value};
 use super::network::{PULLER, ROLE};
 use super::options::PodOptions;
+use super::placing::node_affinity;
 use super::reason::{self, MESSAGE_LIMIT, shorten_text};
 use super::references::Resolved;
 
@@ -95,26 +96,6 @@ pub(crate) fn pod(
             ..PodSpec::default()
         }),
         status: None,
-    }
-}
-
-fn node_affinity(node: &str) -> Affinity {
-    let term = NodeSelectorTerm {
-        match_fields: Some(vec![NodeSelectorRequirement {
-            key: "metadata.name".to_owned(),
-            operator: "In".to_owned(),
-            values: Some(vec![node.to_owned()]),
-        }]),
-        ..NodeSelectorTerm::default()
-    };
-    Affinity {
-        node_affinity: Some(NodeAffinity {
-            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
-                node_selector_terms: vec![term],
-            }),
-            ..NodeAffinity::default()
-        }),
-        ..Affinity::default()
     }
 }
 

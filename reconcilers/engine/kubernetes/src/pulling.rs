@@ -7,19 +7,19 @@ use std::time::Duration;
 use engine::{EngineError, PullEvent};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use schema::image::ImageReference;
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::KubernetesEngine;
 use super::client::Cluster;
-use super::failure::ignore_missing;
+use super::left_over::remove_pod;
 use super::names::{OWNER, PULL, label_value};
 use super::network::{PULLER, ROLE};
 use super::options::PodOptions;
 use super::puller::{self, LONGEST_SECONDS, State};
 use super::references::{ImageSource, PullTurn, Resolved};
-use super::{KubernetesEngine, objects};
 
 /// Most nodes that pull at once: a registry of one's own is slower than they are.
 const AT_ONCE: usize = 20;
@@ -67,6 +67,10 @@ pub(crate) struct Pulling {
     created: usize,
     asked: usize,
     having: usize,
+    /// Nodes that have pulled it now.
+    pulled: usize,
+    /// The failure of the last node that was left out for it.
+    failed: Option<EngineError>,
     events: VecDeque<PullEvent>,
     is_over: bool,
 }
@@ -100,6 +104,8 @@ impl Pulling {
             created: 0,
             asked: nodes.len(),
             having: 0,
+            pulled: 0,
+            failed: None,
             events: VecDeque::new(),
             is_over: false,
         };
@@ -150,13 +156,16 @@ impl Pulling {
             }
             let failed = match self.run_step().await {
                 Ok(()) if !self.ahead.is_empty() || !self.under_way.is_empty() => continue,
-                Ok(()) => None,
-                Err(error) => Some(Err(error)),
+                Ok(()) if !self.events.is_empty() => continue,
+                // Another node that has pulled it shows that the image can be had.
+                Ok(()) if self.pulled > 0 => None,
+                Ok(()) => self.failed.take(),
+                Err(error) => Some(error),
             };
             self.is_over = true;
             self.remove_pods().await;
-            if failed.is_some() {
-                return failed;
+            if let Some(error) = failed {
+                return Some(Err(error));
             }
             self.images.note_pulled(self.image.id(), None);
             self.images.keep_meaning(&self.reference, &self.image).await;
@@ -254,23 +263,26 @@ impl Pulling {
             State::Done => {
                 self.images.note_pulled(self.image.id(), Some(&node));
                 self.having += 1;
+                self.pulled += 1;
                 self.events.push_back(node_event(&node, "Pull complete"));
             }
             State::TooSlow => {
                 let minutes = LONGEST_SECONDS / 60;
-                return Err(EngineError::PullFailed(format!(
-                    "the node {node} has not pulled the image within {minutes} minutes"
-                )));
+                let why = format!("it has not pulled the image within {minutes} minutes");
+                self.leave_out(&node, &why);
             }
             State::Failing {
                 message,
                 is_new,
                 is_final,
             } => {
-                if let Some(why) = puller.note_failure(message, is_new, is_final) {
-                    return Err(failure(&node, &why, is_final));
+                let Some(why) = puller.note_failure(message, is_new, is_final) else {
+                    return Ok(());
+                };
+                if is_refusal(&why, is_final) {
+                    return Err(EngineError::PullRefused(failure(&node, &why)));
                 }
-                return Ok(());
+                self.leave_out(&node, &why);
             }
             State::Refused(why) => self
                 .events
@@ -285,13 +297,20 @@ impl Pulling {
             }
             State::Unplaced(_) | State::Pulling => return Ok(()),
         }
-        let uid = puller_uid(self.under_way.remove(name));
+        let uid = uid_of(self.under_way.remove(name));
         self.push_count();
-        remove_puller(&self.cluster, name, &uid).await
+        remove_pod(&self.cluster, name, &uid).await
+    }
+
+    /// Goes on without a node that has failed.
+    fn leave_out(&mut self, node: &str, why: &str) {
+        self.events
+            .push_back(node_event(node, left_out_status(why)));
+        self.failed = Some(EngineError::PullFailed(failure(node, why)));
     }
 }
 
-fn puller_uid(puller: Option<Puller>) -> String {
+fn uid_of(puller: Option<Puller>) -> String {
     puller.map(|puller| puller.uid).unwrap_or_default()
 }
 
@@ -317,28 +336,16 @@ impl Puller {
     }
 }
 
-/// The failure of a node.
-fn failure(node: &str, why: &str, is_final: bool) -> EngineError {
-    let text = format!("the node {node} cannot pull it: {why}");
-    let words = why.to_ascii_lowercase();
-    let refused = ["not found", "manifest unknown", "imagepullsecrets"];
-    if is_final || refused.iter().any(|refusal| words.contains(refusal)) {
-        return EngineError::PullRefused(text);
-    }
-    EngineError::PullFailed(text)
+/// The failure of a node in words.
+fn failure(node: &str, why: &str) -> String {
+    format!("the node {node} cannot pull it: {why}")
 }
 
-/// Removes a Pod at once: nothing runs in it, and its node calls the pull off.
-async fn remove_puller(cluster: &Cluster, name: &str, uid: &str) -> Result<(), EngineError> {
-    let params = DeleteParams {
-        grace_period_seconds: Some(0),
-        ..objects::delete_params(uid)
-    };
-    match cluster.write(cluster.pods.delete(name, &params)).await {
-        // Gone, and another one has its name.
-        Err(EngineError::Conflict(_)) => Ok(()),
-        removed => ignore_missing(removed).map(drop),
-    }
+/// Returns true if no other node can pull the image, either.
+fn is_refusal(why: &str, is_final: bool) -> bool {
+    let words = why.to_ascii_lowercase();
+    let refused = ["not found", "manifest unknown", "imagepullsecrets"];
+    is_final || refused.iter().any(|refusal| words.contains(refusal))
 }
 
 /// Removes the Pods of pulls that a selector names.
@@ -356,7 +363,7 @@ async fn remove_pullers_if(
     let pods = cluster.read(cluster.pods.list(&params)).await?;
     for pod in pods.items.iter().filter(|pod| is_left_over(pod)) {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        remove_puller(cluster, &pod.name_any(), &uid).await?;
+        remove_pod(cluster, &pod.name_any(), &uid).await?;
     }
     Ok(())
 }

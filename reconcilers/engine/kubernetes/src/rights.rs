@@ -30,11 +30,11 @@ const fn needed_right(
     }
 }
 
-/// All rights that the engine uses: those of the chart's role.
-const NEEDED: [Needed; 7] = [
+/// Rights without which the engine does not work.
+const NEEDED: [Needed; 6] = [
     needed_right(
         ("", "pods", ""),
-        &["get", "list", "watch", "create", "delete", "patch"],
+        &["get", "list", "watch", "create", "delete"],
     ),
     needed_right(("", "pods", "log"), &["get"]),
     needed_right(
@@ -43,9 +43,11 @@ const NEEDED: [Needed; 7] = [
     ),
     needed_right(("", "events", ""), &["list"]),
     needed_right(("", "persistentvolumeclaims", ""), &["get"]),
-    needed_right(("", "pods", "exec"), &["create", "get"]),
-    needed_right(("metrics.k8s.io", "pods", ""), &["get", "list"]),
+    needed_right(("metrics.k8s.io", "pods", ""), &["list"]),
 ];
+
+/// Rights for programs in agents' containers, which `agents.exec=false` of the chart leaves out.
+const EXEC: Needed = needed_right(("", "pods", "exec"), &["create", "get"]);
 
 /// Rights for policies, unless an administrator makes them.
 const POLICIES: Needed = needed_right(
@@ -62,8 +64,24 @@ pub(crate) const NO_METRICS: &str =
 pub struct Rights {
     /// Those that lack, such as `create pods`.
     pub lacking: Vec<String>,
-    /// Sentences about what the cluster does not have and the service can do without.
-    pub absent: Vec<&'static str>,
+    /// Sentences about parts that are off, and that the service can do without.
+    pub absent: Vec<String>,
+}
+
+impl Rights {
+    fn new(lacking: Vec<String>, lacking_exec: &[String], has_metrics: bool) -> Self {
+        let exec = (!lacking_exec.is_empty()).then(|| {
+            let rights = lacking_exec.join(", ");
+            format!(
+                "agentyard exec is off: the service may not {rights} (agents.exec of the chart)"
+            )
+        });
+        let metrics = (!has_metrics).then(|| NO_METRICS.to_owned());
+        Self {
+            lacking,
+            absent: exec.into_iter().chain(metrics).collect(),
+        }
+    }
 }
 
 impl KubernetesEngine {
@@ -73,19 +91,25 @@ impl KubernetesEngine {
     /// The API server does not answer.
     pub async fn rights(&self) -> Result<Rights, EngineError> {
         let policies = self.options.network.manage_policies.then_some(&POLICIES);
-        let all = NEEDED.iter().chain(policies);
-        let asked =
-            all.flat_map(|needed| needed.verbs.iter().map(|verb| self.find_lack(needed, verb)));
-        let lacking = try_join_all(asked).await?.into_iter().flatten().collect();
+        let lacking = self.list_lacking(NEEDED.iter().chain(policies)).await?;
+        let lacking_exec = self.list_lacking([&EXEC]).await?;
         let has_metrics = match self.ask_metrics().await {
             Ok(_) | Err(EngineError::Forbidden(_)) => true,
             Err(EngineError::NotFound(_)) => false,
             Err(error) => return Err(error),
         };
-        Ok(Rights {
-            lacking,
-            absent: (!has_metrics).then_some(NO_METRICS).into_iter().collect(),
-        })
+        Ok(Rights::new(lacking, &lacking_exec, has_metrics))
+    }
+
+    /// Names of those of these rights that the service does not have.
+    async fn list_lacking(
+        &self,
+        rights: impl IntoIterator<Item = &Needed>,
+    ) -> Result<Vec<String>, EngineError> {
+        let rights = rights.into_iter();
+        let asked =
+            rights.flat_map(|needed| needed.verbs.iter().map(|verb| self.lacks(needed, verb)));
+        Ok(try_join_all(asked).await?.into_iter().flatten().collect())
     }
 
     /// The name of a right, if the service does not have it.
@@ -127,6 +151,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn lacking_right_to_exec_is_a_note() {
+        let exec = ["create pods/exec".to_owned(), "get pods/exec".to_owned()];
+        let found = Rights::new(Vec::new(), &exec, true);
+        let note = "agentyard exec is off: the service may not create pods/exec, get pods/exec (agents.exec of the chart)";
+        assert_eq!(found.lacking, Vec::<String>::new());
+        assert_eq!(found.absent, [note]);
+    }
+
     /// The role of the tests is the chart's.
     #[test]
     fn rights_are_those_of_the_role() {
@@ -141,7 +174,7 @@ mod tests {
             }
         }
         let mut asked = BTreeSet::new();
-        for needed in NEEDED.iter().chain([&POLICIES]) {
+        for needed in NEEDED.iter().chain([&EXEC, &POLICIES]) {
             let resource = match needed.subresource {
                 "" => needed.resource.to_owned(),
                 sub => format!("{}/{sub}", needed.resource),

@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{ContainerSettings, EngineError};
+use engine::{ContainerSettings, EngineError, LABEL_UID};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
 use kube::api::{PostParams, WatchEvent, WatchParams};
@@ -21,7 +21,7 @@ use super::objects::{END, delete_params, is_ours, owner_of, pod_of};
 use super::reason::Progress;
 use super::run::{self, Run};
 use super::state::{PodState, Template, revision};
-use super::{KubernetesEngine, closed, convert};
+use super::{KubernetesEngine, closed, convert, placing};
 
 /// Templates of one request that are tried, for as long as the ones before have another name now.
 const ATTEMPTS: u32 = 8;
@@ -87,6 +87,10 @@ impl KubernetesEngine {
             closed::remove_wait(&mut wanted);
         } else {
             closed::renew_wait(&mut wanted, &self.options);
+        }
+        let user = known.labels.get(LABEL_UID).map_or("", String::as_str);
+        if let Some(node) = self.cache.last_node(&id.uid, user) {
+            placing::prefer_node(&mut wanted, &node);
         }
         // The second turn is for a Pod that came between two calls.
         for _ in 0..2 {
@@ -333,7 +337,8 @@ impl KubernetesEngine {
         };
         let noted = Template::of(&object.metadata).and_then(|template| template.last_run);
         // A stop was noted before the Pod went, and its end is noted by the call that asked for it.
-        if noted.is_some() || self.own_pod(&object).await?.is_some() {
+        let is_noted = noted.is_some_and(|noted| noted.pod == run.pod);
+        if is_noted || self.own_pod(&object).await?.is_some() {
             return Ok(());
         }
         self.note_run(&id, run).await

@@ -27,13 +27,14 @@ settings! {
     /// What agents reach of the host: service = the agent listener and nothing else; open = every service that is bound to all
     /// addresses; enforce = as service, and no agent is started where that cannot be ensured. Needs an engine on this host, and the
     /// right to change its packet filter: without them, service starts agents all the same, and the engine's condition
-    /// HostRestricted is false.
+    /// HostRestricted is false. No effect with --engine kubernetes, where policies of the cluster isolate agents.
     HOST_ACCESS: Setting<HostAccess> = "container.host_access", "Host access", Setting::choice("service").effects(&[Effect::Object(Kind::Engine)]);
 
     /// Networks behind the host that agents reach besides public addresses: private = private ones; none = none of them; or the
     /// private networks that are open, such as 10.1.0.0/16,192.168.7.0/24. Link-local addresses and the metadata services of
     /// clouds are closed, unless it is open. The resolvers of the host's /etc/resolv.conf stay open; name the network of one that
-    /// only the engine's configuration has (dns in daemon.json). Needs what container.host_access needs.
+    /// only the engine's configuration has (dns in daemon.json). Needs what container.host_access needs. With --engine kubernetes the
+    /// policies of agents follow it, and private opens no network.
     LAN_ACCESS: Setting<LanAccess> = "container.lan_access", "Network access", Setting::parsed(rules::lan_access, "private").effects(&[Effect::Object(Kind::Engine)]);
 
     /// Agents that get a changed configuration or adapter at once; others keep what they have until their turn comes.

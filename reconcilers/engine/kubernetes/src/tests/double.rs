@@ -12,7 +12,7 @@ use schema::live::Loss;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::KubernetesEngine;
+use crate::{KubernetesEngine, names};
 
 const NAMESPACE: &str = "agents";
 
@@ -147,6 +147,13 @@ async fn evicted_agent_is_never_seen_as_removed() {
     })
     .await;
     let id = stage.run("evicted", "u1").await;
+    // An earlier run, as a start leaves it that ended in the middle.
+    let earlier = json!({ "pod": "another", "exit_code": 0 }).to_string();
+    stage
+        .edit_template(&id, |it| {
+            it["metadata"]["annotations"][names::LAST_RUN] = json!(earlier);
+        })
+        .await;
     let place = ["pods", NAMESPACE, "agent-u1"];
     stage.double.edit(place, |pod| {
         pod["status"]["phase"] = json!("Failed");
@@ -163,6 +170,28 @@ async fn evicted_agent_is_never_seen_as_removed() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(stage.see(&id).await.loss, Some(Loss::Evicted), "noted");
+    stage.strike().await;
+}
+
+#[tokio::test]
+async fn replacement_prefers_the_node_of_its_predecessor() {
+    let stage = stage().await;
+    let first = stage.run("first", "u1").await;
+    let mut seen = json!(null);
+    let look = |seen: &mut serde_json::Value| {
+        let place = ["pods", NAMESPACE, "agent-u1"];
+        stage.double.edit(place, |pod| *seen = pod.clone());
+    };
+    look(&mut seen);
+    let node = seen["spec"]["nodeName"].clone();
+    assert!(node.is_string(), "{seen}");
+    let next = stage.create("next", "u1").await;
+    stage.engine.stop(&first, Duration::ZERO).await.unwrap();
+    stage.start(&next).await;
+    look(&mut seen);
+    let preferred = "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/preference/matchFields/0";
+    let preferred = seen.pointer(preferred);
+    assert_eq!(preferred.map(|field| &field["values"][0]), Some(&node));
     stage.strike().await;
 }
 

@@ -340,6 +340,28 @@ async fn node_that_cannot_pull_ends_the_pull_in_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn full_node_is_left_out_if_another_one_pulls() {
+    let words = "no space left on device";
+    let image = id('b');
+    for (full_nodes, is_pulled) in [(1, true), (2, false)] {
+        let full = move |node: &str, age: Duration| match (node, full_nodes) {
+            ("n00", 1) => done(node, age),
+            _ => waiting("ErrImagePull", words),
+        };
+        let yard = Yard::new(&[image.as_str(); 2], Says::digest_of('a')).with_nodes(full);
+        let mut events = yard.pull().await;
+        if !is_pulled {
+            let last = events.pop().unwrap();
+            assert!(matches!(last, Err(EngineError::PullFailed(_))), "{last:?}");
+        }
+        let told = statuses(&events);
+        let left_out = "n01: Left out: ErrImagePull: no space left on device";
+        assert!(told.iter().any(|line| line == left_out), "{told:?}");
+        assert_eq!(yard.left(), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn name_that_no_node_takes_is_refused_at_once() {
     let failing = |_: &str, _: Duration| waiting("InvalidImageName", "couldn't parse");
     let image = id('b');

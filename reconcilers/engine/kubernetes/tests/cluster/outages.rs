@@ -61,6 +61,8 @@ async fn server_that_comes_back_tells_what_was_missed() {
     let stage = stage().await;
     let id = stage.run("outage", "u1").await;
     let mut events = stage.engine.events(stage.owner()).await.unwrap();
+    let version = stage.version().await;
+    stage.change_something_else().await;
     let killed = Killed::new("kube-apiserver");
     stage
         .wait_for("the outage is noticed", async || {
@@ -74,10 +76,11 @@ async fn server_that_comes_back_tells_what_was_missed() {
     );
     drop(killed);
     stage
-        .wait_for("the server is back", async || {
-            stage.engine.ping().await.is_ok()
+        .wait_for("the server is back and has its roles", async || {
+            stage.engine.ping().await.is_ok() && stage.engine.inspect(&id).await.is_ok()
         })
         .await;
+    assert!(stage.is_forgotten(&version).await, "no 410 for {version}");
     let seen = stage.see(&id).await;
     assert_eq!(seen.container.state, ContainerState::Running);
     stage.engine.stop(&id, Duration::ZERO).await.unwrap();

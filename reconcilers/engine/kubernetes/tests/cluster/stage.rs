@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use engine::{ContainerDetails, ContainerState, Containers, Digests};
 use engine_kubernetes::{KubernetesEngine, Options};
+use futures::StreamExt;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{
     Namespace, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, ServiceAccount,
 };
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kit::contract::engine::{Hand, Stage};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use schema::clock::SystemClock;
@@ -243,6 +246,33 @@ impl ClusterStage {
     pub async fn pods(&self) -> Vec<Pod> {
         let pods: Api<Pod> = self.api();
         pods.list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// The version of the namespace's Pods now.
+    pub async fn version(&self) -> String {
+        let pods: Api<Pod> = self.api();
+        let listed = pods.list(&ListParams::default()).await.unwrap();
+        listed.metadata.resource_version.unwrap()
+    }
+
+    /// Lets the cluster's version rise without a change of Pods.
+    pub async fn change_something_else(&self) {
+        let accounts: Api<ServiceAccount> = self.api();
+        let account = object(json!({ "metadata": { "name": "other" } }));
+        let params = PostParams::default();
+        accounts.create(&params, &account).await.unwrap();
+    }
+
+    /// Returns true if a watch of Pods cannot go on from a version any more: the server answers 410.
+    pub async fn is_forgotten(&self, version: &str) -> bool {
+        let pods: Api<Pod> = self.api();
+        let params = WatchParams::default().timeout(5);
+        let mut events = match pods.watch(&params, version).await {
+            Ok(events) => events.boxed(),
+            Err(kube::Error::Api(status)) => return status.code == 410,
+            Err(error) => panic!("{error}"),
+        };
+        matches!(events.next().await, Some(Ok(WatchEvent::Error(status))) if status.code == 410)
     }
 
     /// Runs a script in a container of this name until it ends; returns its end.
