@@ -108,7 +108,7 @@ impl KubernetesEngine {
     ) -> Result<Vec<String>, EngineError> {
         let rights = rights.into_iter();
         let asked =
-            rights.flat_map(|needed| needed.verbs.iter().map(|verb| self.lacks(needed, verb)));
+            rights.flat_map(|needed| needed.verbs.iter().map(|verb| self.find_lack(needed, verb)));
         Ok(try_join_all(asked).await?.into_iter().flatten().collect())
     }
 

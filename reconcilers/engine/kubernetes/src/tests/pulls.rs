@@ -345,7 +345,7 @@ async fn full_node_is_left_out_if_another_one_pulls() {
     let image = id('b');
     for (full_nodes, is_pulled) in [(1, true), (2, false)] {
         let full = move |node: &str, age: Duration| match (node, full_nodes) {
-            ("n00", 1) => done(node, age),
+            ("n00", 1) => pulled_status(node, age),
             _ => waiting("ErrImagePull", words),
         };
         let yard = Yard::new(&[image.as_str(); 2], Says::digest_of('a')).with_nodes(full);
@@ -357,7 +357,7 @@ async fn full_node_is_left_out_if_another_one_pulls() {
         let told = statuses(&events);
         let left_out = "n01: Left out: ErrImagePull: no space left on device";
         assert!(told.iter().any(|line| line == left_out), "{told:?}");
-        assert_eq!(yard.left(), [""; 0]);
+        assert_eq!(yard.left_pods(), [""; 0]);
     }
 }
 
