@@ -113,7 +113,11 @@ impl Cluster {
     pub fn arguments(&self, data: &Path) -> Vec<String> {
         let options = self.options.get_or_init(|| self.write_options(data));
         let options = options.to_str().unwrap();
-        let listen = format!("0.0.0.0:{}", self.port);
+        // A second server beside the first is one that no agent reaches.
+        let listen = match std::net::TcpListener::bind(("0.0.0.0", self.port)) {
+            Ok(_) => format!("0.0.0.0:{}", self.port),
+            Err(_) => "127.0.0.1:0".to_owned(),
+        };
         let all = [
             "--engine",
             "kubernetes",
