@@ -10,6 +10,7 @@
 //! - Every call may be cancelled at any await and repeated.
 //! - [`EngineError::Unavailable`] means the engine could not be reached; nothing is known of the world.
 
+mod answer;
 mod bind_homes;
 mod compute;
 mod containers;
@@ -43,6 +44,7 @@ pub use schema::live::{
     RegistryCredentials, Sample, Usage as Stats,
 };
 
+pub use answer::{MESSAGE_LIMIT, ignore_missing, limit_time, shorten_text};
 pub use bind_homes::{BindHomes, ContainerFiles};
 pub use compute::{Attendance, Compute, EngineFacts};
 pub use containers::Containers;
