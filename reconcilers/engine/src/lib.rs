@@ -51,7 +51,7 @@ pub use containers::Containers;
 pub use digests::{Digests, Meaning};
 pub use error::EngineError;
 pub use event::EngineEvent;
-pub use exec::{Exec, ExecControl};
+pub use exec::{Exec, ExecControl, exec_variables, mark_variable};
 pub use firewall::{FirewallError, Found, HostFirewall, HostRules};
 pub use foreign::ForeignOwner;
 pub use homes::{HomeMounts, ImageHome, PROBE_FILE, PROBE_FOLDER, Proof};
