@@ -10,6 +10,7 @@
 //! - Every call may be cancelled at any await and repeated.
 //! - [`EngineError::Unavailable`] means the engine could not be reached; nothing is known of the world.
 
+mod address;
 mod answer;
 mod bind_homes;
 mod compute;
@@ -44,6 +45,7 @@ pub use schema::live::{
     RegistryCredentials, Sample, Usage as Stats,
 };
 
+pub use address::{EngineAddress, EngineCheck, EngineContext, EngineFault};
 pub use answer::{MESSAGE_LIMIT, ignore_missing, limit_time, shorten_text};
 pub use bind_homes::{BindHomes, ContainerFiles};
 pub use compute::{Attendance, Compute, EngineFacts};
