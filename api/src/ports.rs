@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
-use schema::config::Config;
+use schema::config::{Config, HostAccess, LanAccess};
 use schema::directory::SyncScope;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
@@ -204,6 +204,10 @@ pub trait EngineHealth: Send + Sync + 'static {
     fn cpus(&self) -> Option<u32>;
     /// The agents' network as last seen; `None` when there is none.
     fn network(&self) -> Option<Network>;
+    /// The access that agents have to the host and to the networks behind it where these are configured.
+    fn effective_access(&self, host: HostAccess, lan: LanAccess) -> (HostAccess, LanAccess) {
+        (host, lan)
+    }
     /// Processors and memory of all agents over the last hour, the oldest first.
     fn load(&self) -> Vec<LoadPoint>;
 }

@@ -16,8 +16,7 @@ use super::{Failure, Result, init};
 use crate::logging::LogFilter;
 use crate::prepare;
 use crate::settings::Settings;
-use crate::wiring::engine_address::EngineAddress;
-use crate::wiring::{self, DataLost, Held, Listeners};
+use crate::wiring::{self, DataLost, Held, Listeners, engine_address};
 
 /// How long tasks may take to end; with closing the database it all stays below ten seconds.
 const SHUTDOWN: Duration = Duration::from_secs(9);
@@ -42,7 +41,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     };
     // Whatever may keep the service from starting comes before the first superadmin is created: the
     // password is printed this once.
-    let engine = EngineAddress::from_settings(&settings)?;
+    let engine = engine_address::read_address(&settings)?;
     let listeners = Listeners::bind(&settings).await.map_err(failed)?;
     let prepared = prepare::prepare(&settings).await?;
     prepare::say_password(&prepared);
@@ -53,7 +52,8 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
         hangup,
     };
     let shutdown = CancellationToken::new();
-    let compute = engine.compute(&prepared).await.map_err(failed)?;
+    let context = engine_address::make_context(&prepared).map_err(failed)?;
+    let compute = engine.compute(context).await.map_err(failed)?;
     let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
         .await
         .map_err(failed)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::ports::{ContainerExec, ExecControl, ExecSettings, Execution, PortError};
 use async_trait::async_trait;
-use engine::{ContainerState, Containers, EngineError};
+use engine::{ContainerState, Containers, EngineError, mark_variable};
 use futures::StreamExt;
 use schema::ids::Uid;
 use tokio::time::{sleep, timeout};
@@ -19,9 +19,9 @@ const REPORT: Duration = Duration::from_secs(5);
 /// Interval of asking it.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// Sends signal `$2` to all processes whose environment holds the mark `$1`. The engine cannot end a program by itself.
+/// Sends signal `$2` to all processes whose environment holds the variable `$1`. The engine cannot end a program by itself.
 const KILL: &str = r#"for p in /proc/[0-9]*; do
-if grep -q "AGENTYARD_EXEC=$1" "$p/environ" 2>/dev/null; then kill -s "$2" "${p#/proc/}" 2>/dev/null; fi
+if grep -q "$1" "$p/environ" 2>/dev/null; then kill -s "$2" "${p#/proc/}" 2>/dev/null; fi
 done; :"#;
 
 #[async_trait]
@@ -94,7 +94,7 @@ impl Control {
     }
 
     async fn signal(&self, signal: &str) {
-        let program = ["sh", "-c", KILL, "sh", &self.mark, signal];
+        let program = ["sh", "-c", KILL, "sh", &mark_variable(&self.mark), signal];
         let settings = ExecSettings {
             program: program.map(str::to_owned).to_vec(),
             environment: Vec::new(),

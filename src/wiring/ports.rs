@@ -20,6 +20,7 @@ use reconcilers::runtime::summary::ReconcilerHandle;
 use reconcilers::shared::load::Load;
 use reconcilers::shared::pulls::Pulls;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
+use schema::config::{HostAccess, LanAccess};
 use schema::ids::Uid;
 use schema::image::{ImageReference, PullLog, RunningPull};
 use url::Url;
@@ -233,6 +234,11 @@ impl EngineHealth for Ports {
 
     fn network(&self) -> Option<Network> {
         self.view.network()
+    }
+
+    fn effective_access(&self, host: HostAccess, lan: LanAccess) -> (HostAccess, LanAccess) {
+        let network = &self.view.compute().network;
+        network.effective_access(host, lan)
     }
 
     fn load(&self) -> Vec<LoadPoint> {

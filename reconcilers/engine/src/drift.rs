@@ -48,6 +48,7 @@ fn difference(wanted: &ContainerSettings, real: &ContainerSettings) -> Option<&'
         (wanted.pids_limit == real.pids_limit, "process limit"),
         (wanted.capabilities == real.capabilities, "capabilities"),
         (wanted.log == real.log, "log limits"),
+        (wanted.probe == real.probe, "readiness check"),
     ];
     checks
         .into_iter()

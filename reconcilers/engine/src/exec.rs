@@ -6,7 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::io::AsyncWrite;
 
-use super::{EngineError, EngineStream, LogChunk};
+use super::{EngineError, EngineStream, ExecSettings, LogChunk};
+
+/// Returns the variable, with its value, by which the processes of a program with this mark are found.
+pub fn mark_variable(mark: &str) -> String {
+    format!("AGENTYARD_EXEC={mark}")
+}
+
+/// Returns the variables of a program, as `NAME=value`.
+pub fn exec_variables(settings: &ExecSettings) -> Vec<String> {
+    let mut variables = settings.environment.clone();
+    variables.push(mark_variable(&settings.mark));
+    variables
+}
 
 /// A program that runs in a container. Dropping it does not end the program.
 pub struct Exec {

@@ -10,6 +10,8 @@
 //! - Every call may be cancelled at any await and repeated.
 //! - [`EngineError::Unavailable`] means the engine could not be reached; nothing is known of the world.
 
+mod address;
+mod answer;
 mod bind_homes;
 mod compute;
 mod containers;
@@ -43,13 +45,15 @@ pub use schema::live::{
     RegistryCredentials, Sample, Usage as Stats,
 };
 
+pub use address::{EngineAddress, EngineCheck, EngineContext, EngineFault};
+pub use answer::{MESSAGE_LIMIT, ignore_missing, limit_time, shorten_text};
 pub use bind_homes::{BindHomes, ContainerFiles};
 pub use compute::{Attendance, Compute, EngineFacts};
 pub use containers::Containers;
 pub use digests::{Digests, Meaning};
 pub use error::EngineError;
 pub use event::EngineEvent;
-pub use exec::{Exec, ExecControl};
+pub use exec::{Exec, ExecControl, exec_variables, mark_variable};
 pub use firewall::{FirewallError, Found, HostFirewall, HostRules};
 pub use foreign::ForeignOwner;
 pub use homes::{HomeMounts, ImageHome, PROBE_FILE, PROBE_FOLDER, Proof};

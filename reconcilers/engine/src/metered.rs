@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use schema::config::{HostAccess, LanAccess};
 use schema::ids::UserName;
 use schema::metric;
 use tokio::time::Instant;
@@ -222,6 +223,10 @@ impl<E: AgentNetwork> AgentNetwork for Metered<E> {
 
     fn agents_reach_us(&self, network: &Network) -> Option<Reach> {
         self.0.agents_reach_us(network)
+    }
+
+    fn effective_access(&self, host: HostAccess, lan: LanAccess) -> (HostAccess, LanAccess) {
+        self.0.effective_access(host, lan)
     }
 
     fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use schema::config::{HostAccess, LanAccess};
 
 use super::{
     EngineError, ForeignOwner, HostFirewall, HostRules, Isolation, IsolationProof, LABEL_OWNER,
@@ -89,12 +90,21 @@ pub trait AgentNetwork: Send + Sync + 'static {
     /// Returns where agents on this network find the service when no address is configured; `None` while that is not known. Pure.
     fn agents_reach_us(&self, network: &Network) -> Option<Reach>;
 
+    /// Returns the access that agents have to the host and to the networks behind it where these are configured. Pure.
+    fn effective_access(&self, host: HostAccess, lan: LanAccess) -> (HostAccess, LanAccess) {
+        (host, lan)
+    }
+
     /// Returns the rules that have to be in the host's packet filter before an agent starts on this network; `None` when it
     /// needs none: agents may reach everything, or the engine itself keeps them from what they may not. Pure.
-    fn host_rules(&self, network: &Network, isolation: &Isolation) -> Option<HostRules>;
+    fn host_rules(&self, _network: &Network, _isolation: &Isolation) -> Option<HostRules> {
+        None
+    }
 
     /// The packet filter that takes these rules; `None` for an engine that needs none.
-    fn firewall(&self) -> Option<&dyn HostFirewall>;
+    fn firewall(&self) -> Option<&dyn HostFirewall> {
+        None
+    }
 
     /// Returns true if [`prove_isolation`](Self::prove_isolation) tells whether the engine enforces its rules. Pure.
     fn proves_isolation(&self) -> bool {

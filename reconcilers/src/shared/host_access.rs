@@ -218,10 +218,6 @@ mod tests {
             None
         }
 
-        fn host_rules(&self, _: &Network, _: &Isolation) -> Option<HostRules> {
-            None
-        }
-
         fn firewall(&self) -> Option<&dyn HostFirewall> {
             Some(&self.0)
         }

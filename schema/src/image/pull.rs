@@ -15,10 +15,11 @@ use crate::ids::Timestamp;
 /// Most events of one log; images have at most 127 layers.
 const KEPT: usize = 600;
 
-/// What the engine reports of a pull.
+/// A report of an engine about a pull. Progress is read from the statuses below, of a layer or of a machine that pulls for itself;
+/// any other says nothing of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PullEvent {
-    /// The engine's words: `Downloading`, `Pull complete`, …
+    /// One of the statuses below, or other words of the engine.
     pub status: String,
     /// The layer they are about; for `Pulling from …` the tag.
     pub id: Option<String>,
@@ -26,6 +27,19 @@ pub struct PullEvent {
     pub current: Option<u64>,
     /// Of how much.
     pub total: Option<u64>,
+}
+
+impl PullEvent {
+    /// It arrives.
+    pub const DOWNLOADING: &str = "Downloading";
+    /// It has arrived.
+    pub const DOWNLOADED: &str = "Download complete";
+    /// It is being unpacked.
+    pub const EXTRACTING: &str = "Extracting";
+    /// It is there.
+    pub const COMPLETE: &str = "Pull complete";
+    /// It was there before.
+    pub const PRESENT: &str = "Already exists";
 }
 
 /// How far a pull is.
@@ -173,7 +187,7 @@ impl PullLog {
         }
         if matches!(last, PullUpdate::Done { .. }) {
             let event = PullEvent {
-                status: "Pull complete".to_owned(),
+                status: PullEvent::COMPLETE.to_owned(),
                 ..PullEvent::default()
             };
             let sum = PullSum {

@@ -220,11 +220,11 @@ fn names<S: Serializer>(
     serializer.collect_seq(environment.keys())
 }
 
-/// A directory of the host inside a container.
+/// A directory of the engine inside a container.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, ToSchema)]
 #[schema(as = Mount)]
 pub struct Bind {
-    /// Path as the engine's host sees it.
+    /// Place as the engine names it: a path of its host, or a folder of a volume.
     pub source: String,
     /// Path inside the container.
     pub target: String,

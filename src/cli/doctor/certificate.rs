@@ -7,20 +7,20 @@ use schema::clock::{Clock, SystemClock};
 use x509_parser::pem::Pem;
 
 use super::finding::Finding;
-use crate::settings::{EngineSettings, Settings};
+use crate::settings::Settings;
 
 /// Days before its end in which a certificate should be renewed.
 const RENEW: i64 = 14;
 const DAY: i64 = 24 * 60 * 60;
 
-/// Certificates: readable, private, and valid for a while.
-pub(super) async fn certificates(settings: &Settings) -> Finding {
+/// Certificates, those of the connection to the engine included: readable, private, and valid for a while.
+pub(super) async fn certificates(settings: &Settings, of_engine: Vec<PathBuf>) -> Finding {
     let settings = settings.clone();
-    let checked = tokio::task::spawn_blocking(move || check(&settings)).await;
+    let checked = tokio::task::spawn_blocking(move || check(&settings, of_engine)).await;
     checked.unwrap_or_else(|error| Finding::failed(error.to_string(), "try again"))
 }
 
-fn check(settings: &Settings) -> Finding {
+fn check(settings: &Settings, of_engine: Vec<PathBuf>) -> Finding {
     let now = SystemClock.now().as_secs();
     let mut files: Vec<PathBuf> = Vec::new();
     if let Some((certificate, key)) = &settings.tls {
@@ -32,13 +32,7 @@ fn check(settings: &Settings) -> Finding {
         }
         files.push(certificate.clone());
     }
-    if let EngineSettings::Docker {
-        cert_path: Some(folder),
-        ..
-    } = &settings.engine
-    {
-        files.extend(["ca.pem", "cert.pem"].map(|name| folder.join(name)));
-    }
+    files.extend(of_engine);
     let mut soonest: Option<(i64, PathBuf)> = None;
     for file in files {
         match ends_at(&file) {

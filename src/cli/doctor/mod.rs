@@ -25,6 +25,7 @@ use super::output::table::Table;
 use super::server::Server;
 use super::{Failure, Result, failed};
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
+use crate::wiring::engine_address;
 
 /// Longest time of a check.
 const LIMIT: Duration = Duration::from_secs(6);
@@ -90,14 +91,20 @@ async fn check(settings: &Settings, server: &Server) -> Vec<Finding> {
         Err(Failure::Unavailable(text.to_owned()))
     });
     let reached = service.as_ref().ok();
+    let engine = engine_address::read_address(settings);
+    let of_engine = engine.as_ref().map(|engine| engine.certificates());
+    let of_engine = of_engine.unwrap_or_default();
     let checks: Vec<(&'static str, BoxFuture<'_, Finding>)> = vec![
         ("server", async { service::server(&service) }.boxed()),
         ("database", service::database(reached, settings).boxed()),
-        ("engine", service::engine(reached, settings).boxed()),
+        ("engine", service::engine(reached, &engine).boxed()),
         ("permissions", machine::permissions(settings).boxed()),
         ("disk", machine::disk(settings).boxed()),
         ("clock", network::clock(reached, settings).boxed()),
-        ("certificates", certificate::certificates(settings).boxed()),
+        (
+            "certificates",
+            certificate::certificates(settings, of_engine).boxed(),
+        ),
         (
             "host access",
             async { service::host_access(reached) }.boxed(),

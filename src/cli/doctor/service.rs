@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::EngineAddress;
 use futures::join;
 use reqwest::Method;
 use schema::condition::Reason;
@@ -12,8 +13,7 @@ use super::finding::Finding;
 use crate::cli::output::cell::{at, text};
 use crate::cli::server::Server;
 use crate::cli::{Failure, Result};
-use crate::settings::Settings;
-use crate::wiring::engine_address::EngineAddress;
+use crate::settings::{Settings, SettingsError};
 
 /// Longest time of an answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -141,8 +141,11 @@ pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> 
 }
 
 /// The container engine: through the server, or else directly.
-pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Finding {
-    let address = match EngineAddress::from_settings(settings) {
+pub(super) async fn engine(
+    service: Option<&Service>,
+    address: &Result<Box<dyn EngineAddress>, SettingsError>,
+) -> Finding {
+    let address = match address {
         Ok(address) => address,
         Err(error) => {
             let remedy = "correct the setting; `agentyard serve --help` lists all";
@@ -161,8 +164,7 @@ pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Fi
     });
     let said = match said {
         Some(Err(why)) => return Finding::failed(why, remedy),
-        // The server has asked this engine for all that matters.
-        Some(Ok(said)) if !address.has_rights() => return Finding::ok(said),
+        Some(Ok(said)) if !address.checks_more_than_server() => return Finding::ok(said),
         Some(Ok(said)) => Some(said),
         None => None,
     };
@@ -173,11 +175,8 @@ pub(super) async fn engine(service: Option<&Service>, settings: &Settings) -> Fi
     if let Some(why) = found.info.too_old {
         return Finding::failed(why, Reason::EngineTooOld.remedy());
     }
-    if !found.lacking.is_empty() {
-        return Finding::failed(
-            format!("the service may not: {}", found.lacking.join(", ")),
-            "give the service account the rights of the chart's role",
-        );
+    if let Some(fault) = found.fault {
+        return Finding::failed(fault.message, fault.remedy);
     }
     let said = said.unwrap_or_else(|| format!("version {}", found.info.version));
     let parts = std::iter::once(said).chain(found.absent);

@@ -8,7 +8,7 @@ use schema::config::query::engine_uid;
 use schema::config::{Config, HostAccess, LanAccess, keys};
 use schema::error::DbError;
 use schema::kind::Kind;
-use schema::live::{ModelHost, Network};
+use schema::live::ModelHost;
 use schema::object;
 use schema::reader::Connection;
 use schema::zone::Zone;
@@ -42,10 +42,9 @@ impl Reach {
         let network = deps.engine.network();
         let (host_access, lan_access) = match is_open {
             true => (HostAccess::Open, LanAccess::Open),
-            false => of_engine(
+            false => deps.engine.effective_access(
                 config.get(&keys::container::HOST_ACCESS),
                 config.get(&keys::container::LAN_ACCESS),
-                network.as_ref(),
             ),
         };
         Ok(Self {
@@ -109,22 +108,6 @@ impl Reach {
     }
 }
 
-/// Settings in effect: an engine that isolates by policies has no host to close, and opens no private network that is not named, since
-/// its own networks are among them.
-fn of_engine(
-    host_access: HostAccess,
-    lan_access: LanAccess,
-    network: Option<&Network>,
-) -> (HostAccess, LanAccess) {
-    match network {
-        Some(network) if !network.policies.is_empty() => match lan_access {
-            LanAccess::Private => (HostAccess::Open, LanAccess::Only(Vec::new())),
-            lan_access => (HostAccess::Open, lan_access),
-        },
-        _ => (host_access, lan_access),
-    }
-}
-
 fn zone(host: &ModelHost) -> Zone {
     Zone::from_address(host.ip)
 }
@@ -137,40 +120,6 @@ mod tests {
 
     const OWN: &str = "agents cannot reach services of this host (10.88.0.1): set container.host_access=open, or run the model on \
                        another machine";
-
-    #[test]
-    fn policies_close_no_host_and_open_named_networks() {
-        let network = |policies: &str| Network {
-            id: String::new(),
-            name: String::new(),
-            driver: String::new(),
-            subnet: None,
-            gateway: None,
-            inter_container_traffic: false,
-            policies: policies.to_owned(),
-            labels: Default::default(),
-            containers: Vec::new(),
-        };
-        let found = |lan_access, policies| {
-            of_engine(HostAccess::Enforce, lan_access, Some(&network(policies)))
-        };
-        let closed = LanAccess::Only(Vec::new());
-        for (lan_access, policies, expected) in [
-            (LanAccess::Private, "digest", (HostAccess::Open, closed)),
-            (
-                LanAccess::Open,
-                "digest",
-                (HostAccess::Open, LanAccess::Open),
-            ),
-            (
-                LanAccess::Private,
-                "",
-                (HostAccess::Enforce, LanAccess::Private),
-            ),
-        ] {
-            assert_eq!(found(lan_access, policies), expected);
-        }
-    }
 
     fn warnings(host_access: &str, lan_access: &str, address: &str, ips: &[&str]) -> String {
         let reach = Reach {

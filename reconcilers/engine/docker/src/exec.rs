@@ -11,7 +11,7 @@ use bollard::Docker;
 use bollard::exec::ResizeExecOptions;
 use bollard::models::ExecConfig;
 use bytes::Bytes;
-use engine::{EngineError, EngineStream, ExecControl, ExecSettings, LogChunk};
+use engine::{EngineError, EngineStream, ExecControl, ExecSettings, LogChunk, exec_variables};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
@@ -28,21 +28,17 @@ use super::frames::FrameDecoder;
 use super::real::{DockerEngine, pieces};
 use super::request;
 
-/// Variable by which the processes of one program are found.
-pub(super) const MARK: &str = "AGENTYARD_EXEC";
 /// Bytes that are read at once.
 const AT_ONCE: usize = 32 * 1024;
 
 /// The form of a program to run.
 pub(super) fn config(settings: &ExecSettings) -> ExecConfig {
-    let mut environment = settings.environment.clone();
-    environment.push(format!("{MARK}={}", settings.mark));
     ExecConfig {
         attach_stdin: Some(settings.stdin),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         tty: Some(settings.tty),
-        env: Some(environment),
+        env: Some(exec_variables(settings)),
         cmd: Some(settings.program.clone()),
         ..ExecConfig::default()
     }

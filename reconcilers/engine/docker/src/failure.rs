@@ -4,13 +4,9 @@
 //! words. The words here are those of Docker Engine 20.10 to 29; a sentence that is not recognised
 //! falls back to what its status code says.
 
-use std::time::Duration;
-
 use bollard::errors::Error as ClientError;
 use engine::{CALL_TIMEOUT, EngineError};
-
-/// Longest text taken over from the engine, in bytes; it ends up in conditions and events.
-pub(super) const MESSAGE_LIMIT: usize = 1000;
+pub(super) use engine::{MESSAGE_LIMIT, limit_time, shorten_text};
 
 /// The engine's words for a registry that only talks plain HTTP.
 const PLAIN_ANSWER: &str = "server gave HTTP response to HTTPS client";
@@ -111,26 +107,6 @@ fn is_refusal(message: &str) -> bool {
     .any(|refusal| words.contains(refusal))
         // A file of the engine's own, or a firewall's answer.
         && !words.contains("permission denied")
-}
-
-/// Cuts a text at a character boundary.
-pub(super) fn shorten_text(text: &str, limit: usize) -> String {
-    let mut end = text.len().min(limit);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().to_owned()
-}
-
-/// Runs a call within a limit of time.
-pub(super) async fn limit_time<T>(
-    limit: Duration,
-    call: impl Future<Output = Result<T, EngineError>>,
-) -> Result<T, EngineError> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(result) => result,
-        Err(_) => Err(EngineError::Timeout(limit)),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Docker Engine, by its HTTP API (1.41 and newer), and the packet filter of the host that it runs on.
 
+mod address;
 mod archive;
 mod connect;
 mod convert;
@@ -17,6 +18,7 @@ mod ssh;
 
 use engine::{Compute, EngineFacts};
 
+pub use address::DockerAddress;
 pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
 pub use firewall::Iptables;
 pub use real::{DockerEngine, PULL_IDLE_TIMEOUT};

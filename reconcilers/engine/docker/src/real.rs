@@ -14,6 +14,7 @@ use bollard::query_parameters::{
     StopContainerOptionsBuilder,
 };
 use bytes::Bytes;
+pub(super) use engine::ignore_missing;
 use engine::{
     CALL_TIMEOUT, Container, ContainerDetails, ContainerSettings, Containers, EngineError,
     EngineEvent, EngineInfo, EngineStream, Exec, ExecSettings, LABEL_OWNER, LABEL_UID, Limits,
@@ -128,15 +129,6 @@ impl DockerEngine {
             Ok(())
         })
         .await
-    }
-}
-
-/// Turns "no such object" into `None`.
-pub(super) fn ignore_missing<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(EngineError::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

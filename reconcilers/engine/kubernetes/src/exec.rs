@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use engine::{EngineError, EngineStream, Exec, ExecControl, ExecSettings, LogChunk};
+use engine::{
+    EngineError, EngineStream, Exec, ExecControl, ExecSettings, LogChunk, exec_variables,
+};
 use futures::channel::mpsc;
 use futures::{SinkExt, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
@@ -21,8 +23,6 @@ use super::logs::PIECE;
 use super::reason::Progress;
 use super::state::PodState;
 
-/// Variable by which the processes of one program are found.
-const MARK: &str = "AGENTYARD_EXEC";
 /// Exit code of a program that could not be run.
 const NOT_RUN: i64 = 126;
 
@@ -106,8 +106,7 @@ impl KubernetesEngine {
 /// The command line that sets the variables first.
 fn command(settings: &ExecSettings) -> Vec<String> {
     let mut command = vec!["env".to_owned()];
-    command.extend(settings.environment.iter().cloned());
-    command.push(format!("{MARK}={}", settings.mark));
+    command.extend(exec_variables(settings));
     command.extend(settings.program.iter().cloned());
     command
 }

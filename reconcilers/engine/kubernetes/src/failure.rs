@@ -1,8 +1,7 @@
 //! Failures of calls: from the API server's answers to errors of an engine.
 
-use std::time::Duration;
-
 use engine::EngineError;
+pub(crate) use engine::{ignore_missing, limit_time};
 use kube::core::Status;
 
 use super::reason::{MESSAGE_LIMIT, shorten_text};
@@ -63,24 +62,4 @@ fn from_forbidden(text: String) -> EngineError {
         return EngineError::Forbidden(text);
     }
     EngineError::Refused(text)
-}
-
-/// Turns "no such object" into `None`.
-pub(crate) fn ignore_missing<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(EngineError::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Runs a call within a limit of time.
-pub(crate) async fn limit_time<T>(
-    limit: Duration,
-    call: impl Future<Output = Result<T, EngineError>>,
-) -> Result<T, EngineError> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(result) => result,
-        Err(_) => Err(EngineError::Timeout(limit)),
-    }
 }

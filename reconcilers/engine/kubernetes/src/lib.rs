@@ -4,6 +4,7 @@
 //! template owns. All Pods of a user have one name, so the API server itself refuses a second agent. Nothing outside one namespace
 //! is read or written.
 
+mod address;
 mod cache;
 mod checked;
 mod client;

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use engine::{
-    AgentNetwork, EngineError, HostFirewall, HostRules, Isolation, IsolationProof, LABEL_OWNER,
-    Network, NetworkSettings, Reach,
+    AgentNetwork, EngineError, Isolation, IsolationProof, LABEL_OWNER, Network, NetworkSettings,
+    Reach,
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
-use schema::config::LanAccess;
+use schema::config::{HostAccess, LanAccess};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -181,12 +181,12 @@ impl AgentNetwork for KubernetesEngine {
         Some(Reach::Url(self.options.network.service_url.clone()))
     }
 
-    fn host_rules(&self, _network: &Network, _isolation: &Isolation) -> Option<HostRules> {
-        None
-    }
-
-    fn firewall(&self) -> Option<&dyn HostFirewall> {
-        None
+    /// Policies have no host to close.
+    fn effective_access(&self, host: HostAccess, lan: LanAccess) -> (HostAccess, LanAccess) {
+        match self.options.network.manage_policies {
+            true => (HostAccess::Open, policies::opened_networks(lan)),
+            false => (host, lan),
+        }
     }
 
     fn proves_isolation(&self) -> bool {

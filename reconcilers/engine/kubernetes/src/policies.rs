@@ -153,6 +153,15 @@ fn internet(lan_access: &LanAccess, options: &NetworkOptions) -> Vec<NetworkPoli
         .collect()
 }
 
+/// The networks that policies open where `configured` is set. The cluster's own are among all private ones, so of these only
+/// named ones are open.
+pub(crate) fn opened_networks(configured: LanAccess) -> LanAccess {
+    match configured {
+        LanAccess::Private => LanAccess::Only(Vec::new()),
+        LanAccess::Open | LanAccess::Only(_) => configured,
+    }
+}
+
 /// The private networks that were named, besides those of the cluster.
 fn local_networks(lan_access: &LanAccess, options: &NetworkOptions) -> Vec<NetworkPolicyPeer> {
     let closed: Vec<IpCidr> = closed_networks(options).collect();
@@ -161,7 +170,6 @@ fn local_networks(lan_access: &LanAccess, options: &NetworkOptions) -> Vec<Netwo
             .iter()
             .filter_map(|network| except_closed(IpCidr::V4(*network), &closed))
             .collect(),
-        // The cluster's own are among all private ones.
         LanAccess::Open | LanAccess::Private => Vec::new(),
     }
 }

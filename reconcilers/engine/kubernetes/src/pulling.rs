@@ -114,7 +114,9 @@ impl Pulling {
         }
         for node in nodes {
             if having.contains(node) {
-                pulling.events.push_back(node_event(node, "Already exists"));
+                pulling
+                    .events
+                    .push_back(node_event(node, PullEvent::PRESENT));
                 pulling.having += 1;
             } else {
                 pulling.events.push_back(node_event(node, "Waiting"));
@@ -264,7 +266,8 @@ impl Pulling {
                 self.images.note_pulled(self.image.id(), Some(&node));
                 self.having += 1;
                 self.pulled += 1;
-                self.events.push_back(node_event(&node, "Pull complete"));
+                self.events
+                    .push_back(node_event(&node, PullEvent::COMPLETE));
             }
             State::TooSlow => {
                 let minutes = LONGEST_SECONDS / 60;

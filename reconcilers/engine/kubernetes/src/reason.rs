@@ -1,5 +1,6 @@
 //! Causes: from the words of the cluster to ours. Pure.
 
+pub(crate) use engine::{MESSAGE_LIMIT, shorten_text};
 use k8s_openapi::api::core::v1::{ContainerStateWaiting, Event, Pod, PodCondition};
 use schema::condition::Reason;
 use schema::ids::Timestamp;
@@ -7,9 +8,6 @@ use schema::live::Waiting;
 
 use super::closed;
 use super::state::{Loss, moment, status};
-
-/// Longest text taken over from the cluster, in bytes; it ends up in conditions and events.
-pub(crate) const MESSAGE_LIMIT: usize = 1000;
 
 /// Progress of a Pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,13 +224,4 @@ pub(crate) fn lost_at(pod: &Pod) -> Option<Timestamp> {
     let at = disrupted.and_then(|it| it.last_transition_time.as_ref());
     let begun = pod.status.as_ref()?.start_time.as_ref();
     at.or(begun).map(moment)
-}
-
-/// Cuts a text at a character boundary.
-pub(crate) fn shorten_text(text: &str, limit: usize) -> String {
-    let mut end = text.len().min(limit);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().to_owned()
 }

@@ -46,26 +46,26 @@ impl Layer {
     fn take(&mut self, event: &PullEvent) {
         let (current, total) = (event.current.unwrap_or(0), event.total);
         match event.status.as_str() {
-            "Downloading" => {
+            PullEvent::DOWNLOADING => {
                 self.size = total.or(self.size);
                 self.downloaded = total.map_or(0, |total| current.min(total));
                 self.way = total.map_or(0, |total| share(current, total, DOWNLOADED));
             }
-            "Verifying Checksum" | "Download complete" => {
+            "Verifying Checksum" | PullEvent::DOWNLOADED => {
                 self.downloaded = self.size.unwrap_or(0);
                 self.way = self.way.max(DOWNLOADED);
             }
-            "Extracting" => {
+            PullEvent::EXTRACTING => {
                 self.size = self.size.or(total);
                 self.downloaded = self.size.unwrap_or(0);
                 let unpacked = total.map_or(0, |total| share(current, total, WHOLE - DOWNLOADED));
                 self.way = DOWNLOADED + unpacked;
             }
-            "Pull complete" => {
+            PullEvent::COMPLETE => {
                 self.downloaded = self.size.unwrap_or(0);
                 self.way = WHOLE;
             }
-            "Already exists" => {
+            PullEvent::PRESENT => {
                 self.present = true;
                 self.way = WHOLE;
             }

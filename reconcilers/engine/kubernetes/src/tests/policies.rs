@@ -149,6 +149,18 @@ fn named_networks_are_open_but_for_the_clusters_own() {
 }
 
 #[test]
+fn private_networks_are_opened_by_name_only() {
+    let named = LanAccess::Only(vec!["192.168.7.0/24".parse().unwrap()]);
+    for (configured, opened) in [
+        (LanAccess::Private, LanAccess::Only(Vec::new())),
+        (LanAccess::Open, LanAccess::Open),
+        (named.clone(), named),
+    ] {
+        assert_eq!(policies::opened_networks(configured), opened);
+    }
+}
+
+#[test]
 fn open_networks_leave_the_clusters_own_closed() {
     let rules = egress("open", json!({}));
     let expected = json!([
