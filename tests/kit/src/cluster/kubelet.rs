@@ -1,9 +1,10 @@
-//! A kubelet: every Pod runs and is ready after a while, and ends when it is deleted.
+//! A kubelet: every Pod runs and is ready after a while, and ends when it is deleted. A Pod with a deadline is an errand: it ends by
+//! itself, and has found nothing.
 
 use std::sync::Arc;
 
 use schema::clock::{Clock, SystemClock};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Shared;
 use super::store::Stored;
@@ -16,7 +17,7 @@ pub(crate) fn start_pod(shared: &Arc<Shared>, pod: &Arc<Stored>) {
         let now = SystemClock.now().to_rfc3339();
         let image = pod.value()["spec"]["containers"][0]["image"].clone();
         let number = pod.revision;
-        let patch = json!({
+        let mut patch = json!({
             "metadata": { "uid": pod.uid },
             "spec": { "nodeName": format!("node-{}", number % 30) },
             "status": {
@@ -32,9 +33,19 @@ pub(crate) fn start_pod(shared: &Arc<Shared>, pod: &Arc<Stored>) {
                 }],
             },
         });
+        if pod.value()["spec"]["activeDeadlineSeconds"].is_number() {
+            patch["status"] = end_of_errand(&now);
+        }
         // A Pod that is gone by now needs no start.
         drop(shared.store.patch(&pod.key, &patch));
     });
+}
+
+fn end_of_errand(now: &str) -> Value {
+    let ended = json!({ "exitCode": 0, "message": "{}", "reason": "Completed", "startedAt": now, "finishedAt": now });
+    json!({ "phase": "Succeeded", "containerStatuses": [{
+        "name": "errand", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": { "terminated": ended },
+    }]})
 }
 
 /// Ends a Pod whose deletion was asked for.
