@@ -78,7 +78,7 @@ fn errand(
     }
 }
 
-/// What must be closed and could not be tried, since it has no address now. Pure.
+/// Targets that must be closed and could not be tried, since they have no address now. Pure.
 fn untried(agent: Option<&str>, own: Option<&Pod>) -> Vec<String> {
     let is_silent = own.map(console).unwrap_or_default().is_empty();
     let targets = [
