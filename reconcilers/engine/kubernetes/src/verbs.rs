@@ -29,6 +29,8 @@ const ATTEMPTS: u32 = 8;
 const SHORTEST_GRACE: Duration = Duration::from_secs(1);
 /// Time between two looks whether a Pod is gone.
 const LOOK: Duration = Duration::from_millis(500);
+/// Longest time for which a start waits for the end of a Pod whose template was removed by hand.
+const ORPHAN: Duration = Duration::from_secs(10);
 /// Seconds after which the server ends a watch of one Pod.
 const WATCH_SECONDS: u32 = 60;
 
@@ -136,6 +138,12 @@ impl KubernetesEngine {
         }
         let is_own = state.template == id.uid;
         if state.gone_by.is_some() {
+            // No event tells the end of a Pod whose template is gone.
+            let is_orphan = self.cache.template_name(&state.template).is_none();
+            let gone = self.wait_gone(pod.clone(), &state.name, &state.uid);
+            if is_orphan && limit_time(ORPHAN, gone).await.is_ok() {
+                return Ok(false);
+            }
             return Err(EngineError::Conflict(format!(
                 "the Pod {} is ending",
                 state.name
