@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
     PreferredSchedulingTerm,
 };
 
-/// Weight of the node of before among what else the scheduler prefers: half of the most.
+/// Weight of the last node beside other preferences of the scheduler: half of the highest.
 const WEIGHT: i32 = 50;
 
 /// Binds a Pod to a node.

@@ -354,9 +354,9 @@ async fn full_node_is_left_out_if_another_one_pulls() {
             let last = events.pop().unwrap();
             assert!(matches!(last, Err(EngineError::PullFailed(_))), "{last:?}");
         }
-        let told = statuses(&events);
+        let lines = statuses(&events);
         let left_out = "n01: Left out: ErrImagePull: no space left on device";
-        assert!(told.iter().any(|line| line == left_out), "{told:?}");
+        assert!(lines.iter().any(|line| line == left_out), "{lines:?}");
         assert_eq!(yard.left_pods(), [""; 0]);
     }
 }
