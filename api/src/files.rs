@@ -1,9 +1,10 @@
 //! Users' files, off the async threads.
 //!
 //! A handler reads and writes files of its own caller's workspace, and of no other. Calls to the system may take long: they
-//! run on threads of their own, so many at once and no more, and whoever comes later waits.
+//! run on threads of their own, a bounded number at once; one user has at most half of the places.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use schema::home::workspace::{FileError, Workspace};
@@ -14,24 +15,12 @@ use tokio::task::JoinHandle;
 
 use crate::auth::Account;
 use crate::error::{ApiError, Result};
-use crate::tally::{Place, Tally};
+use crate::limits::{
+    ARRIVING, FILE_CALLS, FILE_CHANGES, LONG_CALLS, PerOwner, Place, REMOVALS, Tally, ZIPS,
+};
 
-/// Most calls to the file system at once, and most changes.
-const CALLS: usize = 16;
-/// Most calls at once that may take long, listings and counting what is to be packed, and most removals.
-const LONG_CALLS: usize = 4;
-/// Most of those that one user has at once, those that wait included.
-const LONG_PER_USER: usize = 3;
-/// Most changes at once that one user has, those that wait included.
-const CHANGES_PER_USER: usize = 12;
-/// How long a call waits for others.
+/// Longest time that a call waits for others.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Most zip files that are made at once: each takes a thread for as long as it lasts. One user makes one.
-const ZIPS: usize = 4;
-/// Most files that arrive at once, in all requests: each is a file and a directory that are open.
-const ARRIVING: usize = 400;
-/// Most of those that one user has.
-const ARRIVING_PER_USER: usize = 100;
 /// How long a change waits for the workspace of a user who is new.
 const NEW_USER: Duration = Duration::from_secs(4);
 /// How often it looks.
@@ -48,10 +37,12 @@ const BUSY: ApiError = ApiError::Busy {
 pub struct Files {
     homes: Arc<Homes>,
     calls: Arc<Semaphore>,
+    calls_of_users: PerOwner<Uid>,
     long_calls: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     removals: Arc<Semaphore>,
     long_of_users: Tally<Uid>,
+    removals_of_users: Tally<Uid>,
     changes_of_users: Tally<Uid>,
     /// Whether what is removed frees the disk of the database.
     pub(crate) with_database: bool,
@@ -59,6 +50,26 @@ pub struct Files {
     zips_of_users: Tally<Uid>,
     arriving: Arc<Semaphore>,
     arriving_of_users: Tally<Uid>,
+}
+
+/// The client of a long call, as the call sees it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Client(Arc<AtomicBool>);
+
+impl Client {
+    /// Returns true once nothing waits for the outcome.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Marks the client as gone when the request ends.
+struct Leaving(Client);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The right to receive a file.
@@ -122,41 +133,66 @@ impl Files {
     pub fn new(homes: Arc<Homes>, with_database: bool) -> Self {
         Self {
             homes,
-            calls: Arc::new(Semaphore::new(CALLS)),
-            long_calls: Arc::new(Semaphore::new(LONG_CALLS)),
-            changes: Arc::new(Semaphore::new(CALLS)),
-            removals: Arc::new(Semaphore::new(LONG_CALLS)),
+            calls: FILE_CALLS.semaphore(),
+            calls_of_users: PerOwner::new(FILE_CALLS.each()),
+            long_calls: LONG_CALLS.semaphore(),
+            changes: FILE_CHANGES.semaphore(),
+            removals: REMOVALS.semaphore(),
             long_of_users: Tally::default(),
+            removals_of_users: Tally::default(),
             changes_of_users: Tally::default(),
             with_database,
-            zips: Arc::new(Semaphore::new(ZIPS)),
+            zips: ZIPS.semaphore(),
             zips_of_users: Tally::default(),
-            arriving: Arc::new(Semaphore::new(ARRIVING)),
+            arriving: ARRIVING.semaphore(),
             arriving_of_users: Tally::default(),
         }
     }
 
-    /// Runs what calls the file system and does not take long.
+    /// Runs what calls the file system for a user and does not take long.
     ///
     /// # Errors
     /// 503 `busy` when it has to wait too long; [`ApiError::Internal`] when it panics.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        account: &Account,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        call(turn(&self.calls).await?, work).await
+        call(self.short_turn(account).await?, work).await
     }
 
-    /// Runs what calls the file system and does not take long, however long it has to wait.
+    /// Waits for a place among short calls: one of the user's, then one of all.
+    async fn short_turn(&self, account: &Account) -> Result<[OwnedSemaphorePermit; 2]> {
+        let waiting = self.wait_for_turn(account);
+        let turn = tokio::time::timeout(PATIENCE, waiting).await;
+        turn.map_err(|_| BUSY)?
+    }
+
+    async fn wait_for_turn(&self, account: &Account) -> Result<[OwnedSemaphorePermit; 2]> {
+        let own = self.calls_of_users.part_of(&account.uid).acquire_owned();
+        let own = own.await.map_err(ApiError::internal)?;
+        let all = Arc::clone(&self.calls).acquire_owned().await;
+        Ok([own, all.map_err(ApiError::internal)?])
+    }
+
+    /// Runs what calls the file system for a user and does not take long, however long it has to wait.
     ///
     /// # Errors
     /// [`ApiError::Internal`] when it panics.
     pub(crate) async fn run_always<T: Send + 'static>(
         &self,
+        account: &Account,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let turn = Arc::clone(&self.calls).acquire_owned().await;
-        call(turn.map_err(ApiError::internal)?, work).await
+        call(self.wait_for_turn(account).await?, work).await
+    }
+
+    /// Runs what calls the file system for administrators and does not take long.
+    async fn run_for_all<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        call(turn(&self.calls).await?, work).await
     }
 
     /// Lists the archives of deleted users, the oldest first.
@@ -165,7 +201,7 @@ impl Files {
     /// 503 `busy` when it has to wait too long; those of the file system.
     pub(crate) async fn list_archives(&self) -> Result<Vec<Archive>> {
         let homes = Arc::clone(&self.homes);
-        let listed = self.run(move || homes.archives()).await?;
+        let listed = self.run_for_all(move || homes.archives()).await?;
         listed.map_err(ApiError::internal)
     }
 
@@ -178,7 +214,7 @@ impl Files {
         archives: Vec<Archive>,
     ) -> Result<Vec<Option<u64>>> {
         let homes = Arc::clone(&self.homes);
-        self.run(move || homes.archive_sizes(&archives)).await
+        self.run_for_all(move || homes.archive_sizes(&archives)).await
     }
 
     /// Begins what calls the file system and does not take long; it goes on by itself.
@@ -187,23 +223,29 @@ impl Files {
     /// 503 `busy` when it has to wait too long.
     pub(crate) async fn begin<T: Send + 'static>(
         &self,
+        account: &Account,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>> {
-        Ok(begin(turn(&self.calls).await?, work))
+        Ok(begin(self.short_turn(account).await?, work))
     }
 
-    /// Runs what calls the file system and may take long. It does not hold up what is short.
+    /// Runs what calls the file system and may take long. It does not hold up what is short, and is asked to end once its client has gone.
     ///
     /// # Errors
     /// As [`Files::run`]; 503 `busy` also when the user has as many such calls as may be.
     pub(crate) async fn run_long<T: Send + 'static>(
         &self,
         account: &Account,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(&Client) -> T + Send + 'static,
     ) -> Result<T> {
-        let place = self.long_of_users.enter(&account.uid, LONG_PER_USER);
+        let place = self.long_of_users.enter(&account.uid, LONG_CALLS.each());
         let place = place.ok_or(BUSY)?;
-        call((turn(&self.long_calls).await?, place), work).await
+        let turn = turn(&self.long_calls).await?;
+        let client = Client::default();
+        let leaving = Leaving(client.clone());
+        let done = call((turn, place), move || work(&client)).await;
+        drop(leaving);
+        done
     }
 
     /// The turn of a change, and whether it `removes` something, which may take long. Others than changes do not wait for it, so it may be
@@ -213,8 +255,8 @@ impl Files {
     /// 503 `busy` when it has to wait too long, or the user has as many of them as may be.
     pub(crate) async fn change(&self, account: &Account, removes: bool) -> Result<ChangeTurn> {
         let (turns, tally, most) = match removes {
-            true => (&self.removals, &self.long_of_users, LONG_PER_USER),
-            false => (&self.changes, &self.changes_of_users, CHANGES_PER_USER),
+            true => (&self.removals, &self.removals_of_users, REMOVALS.each()),
+            false => (&self.changes, &self.changes_of_users, FILE_CHANGES.each()),
         };
         let place = tally.enter(&account.uid, most).ok_or(BUSY)?;
         Ok(ChangeTurn {
@@ -232,7 +274,7 @@ impl Files {
     pub(crate) fn arriving(&self, account: &Account) -> Result<Arrival> {
         let place = self
             .arriving_of_users
-            .enter(&account.uid, ARRIVING_PER_USER);
+            .enter(&account.uid, ARRIVING.each());
         let place = place.ok_or(BUSY)?;
         let turn = Arc::clone(&self.arriving).try_acquire_owned();
         Ok((turn.map_err(|_| BUSY)?, place))
@@ -242,7 +284,7 @@ impl Files {
     pub(crate) async fn find(&self, account: &Account) -> Result<Option<Arc<Workspace>>> {
         let homes = Arc::clone(&self.homes);
         let (name, uid) = (account.name.clone(), account.uid.clone());
-        let found = self.run(move || homes.workspace(&name, &uid)).await?;
+        let found = self.run(account, move || homes.workspace(&name, &uid)).await?;
         Ok(found.map_err(refused)?.map(Arc::new))
     }
 
@@ -257,7 +299,7 @@ impl Files {
                 let homes = Arc::clone(&self.homes);
                 let (name, uid) = (account.name.clone(), account.uid.clone());
                 let found = self
-                    .run(move || homes.workspace_to_change(&name, &uid))
+                    .run(account, move || homes.workspace_to_change(&name, &uid))
                     .await?;
                 if let Some(workspace) = found.map_err(refused)? {
                     return Ok(Arc::new(workspace));
@@ -274,7 +316,7 @@ impl Files {
     /// # Errors
     /// 503 `busy` when as many are made as may be, or one of this user.
     pub(crate) fn zip(&self, account: &Account) -> Result<(Place<Uid>, OwnedSemaphorePermit)> {
-        let place = self.zips_of_users.enter(&account.uid, 1).ok_or(BUSY)?;
+        let place = self.zips_of_users.enter(&account.uid, ZIPS.each()).ok_or(BUSY)?;
         let turn = Arc::clone(&self.zips).try_acquire_owned();
         Ok((place, turn.map_err(|_| BUSY)?))
     }

@@ -10,7 +10,7 @@ use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{ApiError, Result};
-use crate::tally::{Place, Tally};
+use crate::limits::{Place, Tally};
 
 /// Most logs that one account may follow at once.
 pub const PER_ACCOUNT: usize = 4;

@@ -3,7 +3,7 @@
 use schema::ids::Uid;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::tally::{Place, Tally};
+use crate::limits::{Place, Tally};
 
 /// Turns for plans: a few at once, and one for each user.
 pub struct Plans {

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{ApiError, Result, chain};
 use crate::reply::Event;
-use crate::tally::{Place, Tally};
+use crate::limits::{Place, Tally};
 
 /// When whoever was turned away may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

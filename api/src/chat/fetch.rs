@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::Request;
 use http::header::{AUTHORIZATION, HOST};
 use http_body_util::{BodyExt, Empty};
@@ -29,6 +29,8 @@ const LONGEST: u64 = 64 * 1024 * 1024;
 const TIME: Duration = Duration::from_secs(120);
 /// Longest time without a byte.
 const STALLED: Duration = Duration::from_secs(30);
+/// Bytes that are written at once.
+const PIECE: usize = 256 * 1024;
 /// Longest name of a stored file, in bytes.
 const LONGEST_NAME: usize = 100;
 
@@ -101,19 +103,21 @@ async fn fetch_to_folder(
         .await
         .map_err(|error| said(&error))?;
     let opened = std::sync::Arc::clone(&workspace);
-    let incoming = deps.files.run(move || opened.incoming()).await;
+    let incoming = deps.files.run(account, move || opened.incoming()).await;
     let mut incoming = incoming
         .map_err(|error| said(&error))?
         .map_err(|error| said(&error))?;
     let (mut size, mut head) = (0, Vec::new());
+    let mut waiting = BytesMut::new();
     loop {
         let frame = timeout(STALLED, body.frame()).await;
         let frame = frame.map_err(|_| "the agent stopped sending it")?;
-        let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| format!("it broke off: {error}"))?;
-        let Ok(bytes) = frame.into_data() else {
-            continue;
+        let is_last = frame.is_none();
+        let bytes = match frame.transpose() {
+            Ok(frame) => frame.and_then(|frame| frame.into_data().ok()),
+            Err(error) => return Err(format!("it broke off: {error}")),
         };
+        let bytes = bytes.unwrap_or_default();
         size += bytes.len() as u64;
         if size > LONGEST {
             return Err(format!("it is longer than {} MiB", LONGEST / 1024 / 1024));
@@ -125,18 +129,26 @@ async fn fetch_to_folder(
         if head.len() < 64 {
             head.extend_from_slice(&bytes[..bytes.len().min(64)]);
         }
-        let written = deps.files.run(move || {
-            let written = incoming.write(&bytes);
-            (incoming, written)
-        });
-        let (still, written) = written.await.map_err(|error| said(&error))?;
-        incoming = still;
-        written.map_err(|error| said(&error))?;
+        // An agent may send a byte at a time: a call to the file system for each would keep the others waiting.
+        waiting.extend_from_slice(&bytes);
+        if waiting.len() >= PIECE || is_last {
+            let piece = waiting.split();
+            let written = deps.files.run(account, move || {
+                let written = incoming.write(&piece);
+                (incoming, written)
+            });
+            let (still, written) = written.await.map_err(|error| said(&error))?;
+            incoming = still;
+            written.map_err(|error| said(&error))?;
+        }
+        if is_last {
+            break;
+        }
     }
     let name = stored_name(wanted);
     let (id, placed) = (wanted.id.clone(), name.clone());
     let work = move || place_file(&workspace, &id, &placed, incoming);
-    let placed = deps.files.run(work).await.map_err(|error| said(&error))?;
+    let placed = deps.files.run(account, work).await.map_err(|error| said(&error))?;
     placed?;
     Ok(Stored {
         name,

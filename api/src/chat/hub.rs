@@ -16,18 +16,15 @@ use super::room::Room;
 use crate::auth::Account;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
-use crate::tally::{Place, Tally};
+use crate::limits::{
+    CHAT_COMMANDS, CHAT_FRAMES, CHAT_KEPT, CHAT_SENDING, CHAT_SOCKETS, Memory, PerOwner, Place,
+    Tally,
+};
 
-/// Most WebSockets of one user.
-pub(crate) const SOCKETS: usize = 8;
-/// Most WebSockets of all users.
-const ALL_SOCKETS: usize = 2000;
-/// Commands that wait for a user's task.
-const COMMANDS: usize = 128;
 /// Wait before the next attempt, for a client that was turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Shortest time between two warnings about the agent of one user.
+/// Shortest time between two warnings about the chat of one user.
 const WARN_EVERY: Duration = Duration::from_secs(10 * 60);
 
 const BUSY: ApiError = ApiError::Busy {
@@ -43,8 +40,25 @@ pub struct Chats {
     sockets: Arc<Semaphore>,
     sockets_of_users: Tally<Uid>,
     numbers: Arc<AtomicU64>,
-    /// Times of the newest warnings about agents of users.
-    warned: Arc<Mutex<HashMap<Uid, Instant>>>,
+    /// Memory of messages on their way from and to agents, and from pages.
+    pub(super) frames: Memory<Uid>,
+    /// Memory of conversations in use, and of frames to pages.
+    pub(super) kept: Memory<Uid>,
+    /// The right to send a message with pictures.
+    pub(super) sending: PerOwner<Uid>,
+    /// Times of the newest warnings about users' chats, by user and subject.
+    warned: Arc<Mutex<HashMap<(Uid, Subject), Instant>>>,
+}
+
+/// Subject of a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    /// The agent's chat does not answer.
+    Agent,
+    /// A conversation cannot be written.
+    Disk,
+    /// Messages cannot be counted in the audit trail.
+    Audit,
 }
 
 impl std::fmt::Debug for Chats {
@@ -57,9 +71,12 @@ impl Default for Chats {
     fn default() -> Self {
         Self {
             users: Arc::default(),
-            sockets: Arc::new(Semaphore::new(ALL_SOCKETS)),
+            sockets: CHAT_SOCKETS.semaphore(),
             sockets_of_users: Tally::default(),
             numbers: Arc::default(),
+            frames: Memory::new(&CHAT_FRAMES),
+            kept: Memory::new(&CHAT_KEPT),
+            sending: PerOwner::new(CHAT_SENDING.each()),
             warned: Arc::default(),
         }
     }
@@ -76,6 +93,16 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// Returns the account whose page it is.
+    pub(super) fn user(&self) -> &Uid {
+        &self.account.uid
+    }
+
+    /// Returns the conversations in use.
+    pub(super) fn chats(&self) -> &Chats {
+        &self.deps.chats
+    }
+
     /// Gives the task of the user a frame of the page. `Err`: cause and sentence of a refusal.
     pub(super) async fn send_frame(&self, frame: PageFrame) -> Result<(), (RefusalCode, String)> {
         let (reply, answer) = oneshot::channel();
@@ -101,13 +128,14 @@ impl Chats {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true when the log may have a warning about a user's agent: one in ten minutes.
-    pub(super) fn may_warn(&self, uid: &Uid) -> bool {
+    /// Returns true when the log may have a warning about a user's chat: one in ten minutes for each subject.
+    pub(super) fn may_warn(&self, uid: &Uid, subject: Subject) -> bool {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         warned.retain(|_, at| at.elapsed() < WARN_EVERY);
-        let is_first = !warned.contains_key(uid);
+        let key = (uid.clone(), subject);
+        let is_first = !warned.contains_key(&key);
         if is_first {
-            warned.insert(uid.clone(), Instant::now());
+            warned.insert(key, Instant::now());
         }
         is_first
     }
@@ -119,7 +147,7 @@ impl Chats {
         if let Some(sender) = known.filter(|sender| !sender.is_closed()) {
             return sender.try_send(command).map_err(|_| BUSY);
         }
-        let (sender, receiver) = mpsc::channel(COMMANDS);
+        let (sender, receiver) = CHAT_COMMANDS.queue();
         sender.try_send(command).map_err(|_| BUSY)?;
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         users.insert(account.uid.clone(), (number, sender));
@@ -149,9 +177,9 @@ impl Chats {
         account: &Account,
         id: ConversationId,
     ) -> Result<Opened> {
-        let place = self.sockets_of_users.enter(&account.uid, SOCKETS);
+        let place = self.sockets_of_users.enter(&account.uid, CHAT_SOCKETS.each());
         let place = place.ok_or(ApiError::TooManyStreams {
-            most: SOCKETS,
+            most: CHAT_SOCKETS.each(),
             retry_after: RETRY_AFTER,
         })?;
         let permit = Arc::clone(&self.sockets).try_acquire_owned();
@@ -208,10 +236,11 @@ mod tests {
     async fn warning_about_a_user_is_rare() {
         let chats = Chats::default();
         let [alice, bob] = ["a", "b"].map(|one| Uid::from(one.repeat(32)));
-        assert!(chats.may_warn(&alice));
-        assert!(!chats.may_warn(&alice));
-        assert!(chats.may_warn(&bob));
+        assert!(chats.may_warn(&alice, Subject::Agent));
+        assert!(!chats.may_warn(&alice, Subject::Agent));
+        assert!(chats.may_warn(&alice, Subject::Disk));
+        assert!(chats.may_warn(&bob, Subject::Agent));
         tokio::time::advance(WARN_EVERY).await;
-        assert!(chats.may_warn(&alice));
+        assert!(chats.may_warn(&alice, Subject::Agent));
     }
 }

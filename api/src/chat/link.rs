@@ -1,12 +1,14 @@
 //! The connection to the agent for one conversation, kept while the conversation is in use.
 
+mod send;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
@@ -16,7 +18,7 @@ use schema::ids::{Timestamp, Uid};
 use secrecy::ExposeSecret;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::Message;
@@ -24,11 +26,15 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
+use super::hub::Subject;
 use super::pico::{AgentFrame, LONGEST_FRAME, parse_frame};
 use super::protocol::AgentState;
+use super::room::Room;
 use super::target::{ChatPlace, find_target, has_address};
 use crate::auth::Account;
 use crate::deps::Deps;
+use crate::limits::{CHAT_OUTGOING, Incoming, Metered, Rate, Received};
+use send::Unsent;
 
 /// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -48,14 +54,30 @@ const LOOK: Duration = Duration::from_secs(5);
 const LOOK_GAP: Duration = Duration::from_millis(200);
 /// Bytes that are kept for reading and for writing.
 const BUFFER: usize = 4096;
+/// Bytes of the head of a ping or pong.
+const CONTROL: usize = 2;
+/// Frames of an agent in a second, and at once; a faster agent waits.
+const FRAMES: (u32, u32) = (100, 1000);
+/// Bytes of frames of an agent in a second, and at once.
+const BYTES: (u32, u32) = (8 * 1024 * 1024, 64 * 1024 * 1024);
 
-/// A frame for the agent.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    /// The entry of its message.
-    pub(super) entry: Option<u64>,
-    /// The frame.
-    pub(super) text: String,
+/// Work for the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    /// Send the message of this entry.
+    Message(u64),
+    /// Send the text that stops the turn.
+    Stop,
+}
+
+impl Outgoing {
+    /// Returns the entry of its message.
+    fn entry(self) -> Option<u64> {
+        match self {
+            Self::Message(entry) => Some(entry),
+            Self::Stop => None,
+        }
+    }
 }
 
 /// News of a link.
@@ -77,10 +99,14 @@ pub(super) enum LinkNews {
         /// A sentence about it.
         message: Option<String>,
     },
-    /// A frame of the agent.
-    Frame(AgentFrame),
+    /// A frame of the agent, and the memory that it takes.
+    Frame(AgentFrame, Received),
     /// A frame of the agent was too long.
     TooLong,
+    /// The message of this entry is with the agent.
+    Sent(u64),
+    /// The message of this entry cannot be sent.
+    Failed(u64, String),
     /// The message of this entry has not reached the agent.
     Unsent(Option<u64>),
 }
@@ -111,6 +137,7 @@ async fn keep_link(
     deps: Deps,
     account: Account,
     id: ConversationId,
+    room: Weak<Room>,
     mut outgoing: mpsc::Receiver<Outgoing>,
     news: mpsc::Sender<(ConversationId, LinkNews)>,
 ) {
@@ -130,7 +157,7 @@ async fn keep_link(
             }
         };
         let state = silence.judge(state, place.is_some());
-        if state == AgentState::Unreachable && deps.chats.may_warn(uid) {
+        if state == AgentState::Unreachable && deps.chats.may_warn(uid, Subject::Agent) {
             let user = &account.name;
             tracing::warn!(
                 %user,
@@ -144,26 +171,27 @@ async fn keep_link(
         }
         if let Some(place) = place {
             let connected = match has_address(&deps, uid, place.address.ip()).await {
-                true => connect_agent(&place, &id).await,
+                true => connect_agent(&deps, uid, &place, &id).await,
                 false => Err(Error::Io(std::io::ErrorKind::AddrNotAvailable.into())),
             };
             match connected {
-                Ok(socket) => {
+                Ok(connected) => {
                     silence = Silence::default();
                     let link = Link {
                         deps: &deps,
-                        uid,
+                        account: &account,
                         id: &id,
+                        room: &room,
                         news: &news,
                     };
                     let begun = Instant::now();
-                    let ended = link.run(socket, place, &mut outgoing).await;
+                    let ended = link.run(connected, place, &mut outgoing).await;
                     // Before what was not sent: it waits until the connection stands again.
                     if ended.is_none() || link.report_away().await.is_none() {
                         return;
                     }
                     if let Some(Some(unsent)) = ended
-                        && link.report(LinkNews::Unsent(unsent.entry)).await.is_none()
+                        && link.report(unsent).await.is_none()
                     {
                         return;
                     }
@@ -196,7 +224,7 @@ async fn keep_link(
                 message = outgoing.recv() => {
                     // It was given while the connection broke.
                     let Some(message) = message else { return };
-                    let unsent = LinkNews::Unsent(message.entry);
+                    let unsent = LinkNews::Unsent(message.entry());
                     if news.send((id.clone(), unsent)).await.is_err() {
                         return;
                     }
@@ -206,9 +234,18 @@ async fn keep_link(
     }
 }
 
-type Socket = WebSocketStream<TcpStream>;
+type Socket = WebSocketStream<Metered<TcpStream>>;
+type Reader = SplitStream<Socket>;
+type Writer = SplitSink<Socket, Message>;
 
-async fn connect_agent(place: &ChatPlace, id: &ConversationId) -> Result<Socket, Error> {
+/// Connects to an agent. What it sends takes memory of the user's part while it is read.
+async fn connect_agent(
+    deps: &Deps,
+    uid: &Uid,
+    place: &ChatPlace,
+    id: &ConversationId,
+) -> Result<(Socket, Incoming), Error> {
+    let incoming = Incoming::new(&deps.chats.frames, uid);
     let connecting = async {
         let stream = TcpStream::connect(place.address).await?;
         stream.set_nodelay(true)?;
@@ -223,19 +260,21 @@ async fn connect_agent(place: &ChatPlace, id: &ConversationId) -> Result<Socket,
             .write_buffer_size(BUFFER)
             .max_message_size(Some(LONGEST_FRAME))
             .max_frame_size(Some(LONGEST_FRAME));
+        let stream = Metered::new(stream, incoming.clone());
         let (socket, _) = client_async_with_config(request, stream, Some(config)).await?;
         Ok(socket)
     };
     match timeout(CONNECT, connecting).await {
-        Ok(connected) => connected,
+        Ok(connected) => connected.map(|socket| (socket, incoming)),
         Err(_) => Err(Error::Io(std::io::ErrorKind::TimedOut.into())),
     }
 }
 
 struct Link<'a> {
     deps: &'a Deps,
-    uid: &'a Uid,
+    account: &'a Account,
     id: &'a ConversationId,
+    room: &'a Weak<Room>,
     news: &'a mpsc::Sender<(ConversationId, LinkNews)>,
 }
 
@@ -249,78 +288,148 @@ impl Link<'_> {
         self.report(LinkNews::Away { state, message }).await
     }
 
-    /// Runs a connection to its end; returns the message that it could not send. `None` when the conversation is no longer in use.
+    /// Runs a connection to its end; returns news of the message that it could not send. `None` when the conversation is no longer in
+    /// use.
     async fn run(
         &self,
-        mut socket: Socket,
+        (socket, incoming): (Socket, Incoming),
         place: ChatPlace,
         outgoing: &mut mpsc::Receiver<Outgoing>,
-    ) -> Option<Option<Outgoing>> {
-        let mut started = place.started;
+    ) -> Option<Option<LinkNews>> {
+        let started = place.started;
         self.report(LinkNews::Connected {
             features: place.features,
             started,
         })
         .await?;
-        let mut ticks = self.deps.status_ticks.clone();
-        let mut ping = interval(PING);
-        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut look = interval(LOOK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut writer, mut reader) = socket.split();
+        let mut unsent = None;
+        // An agent that takes nothing is still read, and one that sends nothing gets messages.
+        let ended = tokio::select! {
+            ended = self.read_frames(&mut reader, &incoming) => ended,
+            ended = self.write_messages(&mut writer, outgoing, &mut unsent) => ended,
+            ended = self.watch_agent(started) => ended,
+        };
+        match ended {
+            Some(()) => Some(unsent),
+            None => {
+                let _ = timeout(Duration::from_secs(1), writer.close()).await;
+                None
+            }
+        }
+    }
+
+    /// Reports what the agent sends. `None` when the conversation is no longer in use.
+    async fn read_frames(&self, reader: &mut Reader, incoming: &Incoming) -> Option<()> {
+        let mut frames = Rate::new(FRAMES.0, FRAMES.1);
+        let mut bytes = Rate::new(BYTES.0, BYTES.1);
         let mut heard = Instant::now();
         loop {
-            tokio::select! {
-                message = socket.next() => {
-                    heard = Instant::now();
-                    match message {
-                        // The next one is taken from the socket after this one is reported.
-                        Some(Ok(frame @ (Message::Text(_) | Message::Binary(_)))) => {
-                            let frame = parse_frame(frame.into_data()).await;
-                            self.report(LinkNews::Frame(frame)).await?;
-                        }
-                        Some(Ok(Message::Close(_))) | None => return Some(None),
-                        Some(Ok(_)) => {}
-                        Some(Err(Error::Capacity(_))) => {
-                            self.report(LinkNews::TooLong).await?;
-                            return Some(None);
-                        }
-                        Some(Err(_)) => return Some(None),
-                    }
+            let Ok(message) = timeout_at(heard + SILENT, reader.next()).await else {
+                return Some(());
+            };
+            heard = Instant::now();
+            let length = match &message {
+                Some(Ok(message)) => message.len(),
+                _ => 0,
+            };
+            let memory = match &message {
+                // It may have come between the fragments of another one.
+                Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => {
+                    incoming.without(bytes.len() + CONTROL);
+                    Received::default()
                 }
+                _ => incoming.whole(),
+            };
+            match message {
+                // The next one is taken from the socket after this one is reported.
+                Some(Ok(frame @ (Message::Text(_) | Message::Binary(_)))) => {
+                    let frame = parse_frame(frame.into_data()).await;
+                    self.report(LinkNews::Frame(frame, memory)).await?;
+                }
+                Some(Ok(Message::Close(_))) | None => return Some(()),
+                Some(Ok(_)) => {}
+                Some(Err(Error::Capacity(_))) => {
+                    self.report(LinkNews::TooLong).await?;
+                    return Some(());
+                }
+                Some(Err(_)) => return Some(()),
+            }
+            let wait = frames.take(1).max(bytes.take(length));
+            if !wait.is_zero() {
+                sleep(wait).await;
+            }
+        }
+    }
+
+    /// Sends messages and pings. `None` when the conversation is no longer in use.
+    async fn write_messages(
+        &self,
+        writer: &mut Writer,
+        outgoing: &mut mpsc::Receiver<Outgoing>,
+        unsent: &mut Option<LinkNews>,
+    ) -> Option<()> {
+        let mut ping = interval(PING);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
                 message = outgoing.recv() => {
-                    let Some(message) = message else {
-                        let _ = timeout(Duration::from_secs(1), socket.close(None)).await;
-                        return None;
-                    };
-                    let sent = timeout(SEND, socket.send(Message::text(message.text.clone()))).await;
-                    if !matches!(sent, Ok(Ok(()))) {
-                        // An unfinished frame is none for the agent.
-                        return Some(Some(message));
+                    let message = message?;
+                    // An unfinished frame is none for the agent.
+                    *unsent = Some(LinkNews::Unsent(message.entry()));
+                    match self.send_outgoing(writer, message).await {
+                        Ok(()) => {
+                            *unsent = None;
+                            if let Some(entry) = message.entry() {
+                                self.report(LinkNews::Sent(entry)).await?;
+                            }
+                        }
+                        Err(Unsent::Message(cause)) => {
+                            *unsent = None;
+                            if let Some(entry) = message.entry() {
+                                self.report(LinkNews::Failed(entry, cause)).await?;
+                            }
+                        }
+                        Err(Unsent::Broken(cause)) => {
+                            if let (Some(entry), Some(cause)) = (message.entry(), cause) {
+                                *unsent = Some(LinkNews::Failed(entry, cause));
+                            }
+                            return Some(());
+                        }
                     }
                 }
                 _ = ping.tick() => {
-                    let ping = socket.send(Message::Ping(bytes::Bytes::new()));
-                    let sent = timeout(SEND, ping).await;
-                    if !matches!(sent, Ok(Ok(()))) || heard.elapsed() > SILENT {
-                        return Some(None);
+                    let ping = writer.send(Message::Ping(bytes::Bytes::new()));
+                    if !matches!(timeout(SEND, ping).await, Ok(Ok(()))) {
+                        return Some(());
                     }
                 }
-                _ = look.tick() => {
-                    if !ticks.has_changed().unwrap_or(false) {
-                        continue;
+            }
+        }
+    }
+
+    /// Reports another start of the agent, and ends when chat is switched off. `None` when the conversation is no longer in use.
+    async fn watch_agent(&self, mut started: Option<Timestamp>) -> Option<()> {
+        let mut ticks = self.deps.status_ticks.clone();
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            if !ticks.has_changed().unwrap_or(false) {
+                continue;
+            }
+            ticks.borrow_and_update();
+            match find_target(self.deps, &self.account.uid).await {
+                Ok(target) if target.state == AgentState::Off => return Some(()),
+                Ok(target) => {
+                    let seen = target.place.and_then(|place| place.started);
+                    if seen.is_some() && seen != started {
+                        started = seen;
+                        self.report(LinkNews::Restarted(started)).await?;
                     }
-                    ticks.borrow_and_update();
-                    match find_target(self.deps, self.uid).await {
-                        Ok(target) if target.state == AgentState::Off => return Some(None),
-                        Ok(target) => {
-                            let seen = target.place.and_then(|place| place.started);
-                            if seen.is_some() && seen != started {
-                                started = seen;
-                                self.report(LinkNews::Restarted(started)).await?;
-                            }
-                        }
-                        Err(error) => tracing::debug!(%error, "the agent of a chat cannot be looked up"),
-                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the agent of a chat cannot be looked up");
                 }
             }
         }
@@ -337,15 +446,15 @@ pub(super) fn open_link(
     deps: &Deps,
     account: &Account,
     id: &ConversationId,
+    room: &Arc<Room>,
     news: &mpsc::Sender<(ConversationId, LinkNews)>,
 ) -> mpsc::Sender<Outgoing> {
-    /// Messages on their way to an agent.
-    const ON_THE_WAY: usize = 32;
-    let (sender, receiver) = mpsc::channel(ON_THE_WAY);
+    let (sender, receiver) = CHAT_OUTGOING.queue();
     let work = keep_link(
         Arc::clone(deps),
         account.clone(),
         id.clone(),
+        Arc::downgrade(room),
         receiver,
         news.clone(),
     );

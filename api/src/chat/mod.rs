@@ -5,6 +5,7 @@
 //! the user's own workspace; the one process that has locked a conversation's folder writes it.
 
 mod audit;
+mod bounded;
 mod elsewhere;
 mod fetch;
 mod hub;
@@ -16,6 +17,7 @@ mod room;
 mod schema_document;
 mod socket;
 mod store;
+mod stored;
 mod talk;
 mod target;
 
@@ -26,5 +28,5 @@ pub use hub::Chats;
 pub(crate) use protocol::{Body, Conversation, Entry};
 pub(crate) use schema_document::schema_document;
 pub(crate) use store::{held_elsewhere, picture_type, read_head};
-pub(crate) use talk::Log;
+pub(crate) use stored::{Index, Log, Wanted};
 pub(crate) use target::chat_of_user;

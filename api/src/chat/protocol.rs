@@ -2,13 +2,15 @@
 
 use schema::home::conversations::{ConversationId, Meta};
 use schema::ids::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+
+pub use super::bounded::MOST_ATTACHMENTS;
+use super::bounded::{Cut, First, NAME, read_name, read_optional_name};
 
 /// Longest text of a message, in characters.
 pub const LONGEST_TEXT: usize = 100_000;
-/// Most attachments of a message.
-pub const MOST_ATTACHMENTS: usize = 20;
 /// Most messages that wait for the agent, or join a turn, in one conversation.
 pub const MOST_WAITING: usize = 10;
 
@@ -204,7 +206,7 @@ pub struct Turn {
 }
 
 /// An entry of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = ChatEntry)]
 pub struct Entry {
     /// Its id: later entries have greater ones.
@@ -217,7 +219,7 @@ pub struct Entry {
 }
 
 /// Content of an entry.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schema(as = ChatEntryBody)]
 pub enum Body {
@@ -290,8 +292,10 @@ pub enum Body {
 #[schema(as = ChatAttachment)]
 pub struct Attachment {
     /// Its path in the workspace.
+    #[serde(deserialize_with = "read_name")]
     pub path: String,
     /// Its name.
+    #[serde(deserialize_with = "read_name")]
     pub name: String,
     /// Its length in bytes.
     pub size: Option<u64>,
@@ -325,12 +329,15 @@ pub enum MessageStatus {
 #[schema(as = ChatToolCall)]
 pub struct ToolCall {
     /// Name of the tool.
+    #[serde(deserialize_with = "read_name")]
     pub name: String,
     /// Its arguments: JSON, unless they are cut.
+    #[serde(deserialize_with = "read_name")]
     pub arguments: String,
     /// The agent has cut the arguments.
     pub cut: bool,
     /// The agent's words about it.
+    #[serde(default, deserialize_with = "read_optional_name")]
     pub explanation: Option<String>,
 }
 
@@ -339,16 +346,20 @@ pub struct ToolCall {
 #[schema(as = ChatSentFile)]
 pub struct SentFile {
     /// Its name.
+    #[serde(deserialize_with = "read_name")]
     pub name: String,
     /// Its type, as the service found it.
+    #[serde(deserialize_with = "read_name")]
     pub content_type: String,
     /// Its length in bytes.
     pub size: Option<u64>,
     /// Its name for a download; `null` while it is fetched, and with an error.
+    #[serde(default, deserialize_with = "read_optional_name")]
     pub file: Option<String>,
     /// It can be shown as a picture.
     pub picture: bool,
     /// Cause of its absence, a sentence.
+    #[serde(default, deserialize_with = "read_optional_name")]
     pub error: Option<String>,
 }
 
@@ -397,7 +408,7 @@ pub enum NoticeCode {
 }
 
 /// A frame that a page sends.
-#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schema(as = ChatPageFrame)]
 pub enum PageFrame {
@@ -418,8 +429,47 @@ pub enum PageFrame {
     Ping,
 }
 
+/// The fields of all frames of pages. An enum with a tag would keep a copy of each unknown field.
+#[derive(Deserialize)]
+struct FrameFields {
+    #[serde(rename = "type")]
+    kind: FrameKind,
+    client_id: Option<Cut<NAME>>,
+    #[serde(default)]
+    text: String,
+    /// One more than may be sent, so that it is refused.
+    #[serde(default)]
+    attachments: First<SentAttachment, { MOST_ATTACHMENTS + 1 }>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FrameKind {
+    Send,
+    Stop,
+    Ping,
+}
+
+impl<'de> Deserialize<'de> for PageFrame {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = FrameFields::deserialize(deserializer)?;
+        Ok(match fields.kind {
+            FrameKind::Send => Self::Send {
+                client_id: fields
+                    .client_id
+                    .ok_or_else(|| D::Error::missing_field("client_id"))?
+                    .0,
+                text: fields.text,
+                attachments: fields.attachments.0,
+            },
+            FrameKind::Stop => Self::Stop,
+            FrameKind::Ping => Self::Ping,
+        })
+    }
+}
+
 /// A file of a message, as the page names it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChatSentAttachment)]
 pub struct SentAttachment {
     /// Its path in the workspace.

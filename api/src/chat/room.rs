@@ -6,34 +6,66 @@ use tokio::sync::watch;
 
 use super::protocol::EndCode;
 use super::talk::Talk;
+use crate::limits::Share;
 
 /// A conversation in use.
 pub(super) struct Room {
-    talk: Mutex<Talk>,
+    inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
     ended: watch::Sender<Option<EndCode>>,
 }
 
+struct Inner {
+    talk: Talk,
+    /// Memory that the conversation has of the user's part.
+    memory: Share,
+    /// There is less memory than it needs.
+    starved: bool,
+}
+
+impl Inner {
+    /// Holds as much memory as the conversation takes. Where that is not left, old entries are forgotten.
+    fn fit(&mut self) {
+        self.starved = false;
+        if self.memory.resize(self.talk.weight()).is_ok() {
+            return;
+        }
+        self.talk.shrink_to(self.memory.bytes());
+        self.starved = self.memory.resize(self.talk.weight()).is_err();
+    }
+}
+
 impl Room {
-    pub(super) fn new(talk: Talk) -> Arc<Self> {
+    pub(super) fn new(talk: Talk, memory: Share) -> Arc<Self> {
+        let mut inner = Inner {
+            talk,
+            memory,
+            starved: false,
+        };
+        inner.fit();
         Arc::new(Self {
-            talk: Mutex::new(talk),
+            inner: Mutex::new(inner),
             changed: watch::Sender::new(0),
             ended: watch::Sender::new(None),
         })
     }
 
-    /// The conversation, to read.
-    pub(super) fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the conversation.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Talk) -> T) -> T {
+        read(&self.lock().talk)
     }
 
     /// Changes the conversation, and wakes its pages.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Talk) -> T) -> T {
-        let mut talk = self.talk();
-        let changed = change(&mut talk);
-        let number = talk.number();
-        drop(talk);
+        let mut inner = self.lock();
+        let changed = change(&mut inner.talk);
+        inner.fit();
+        let number = inner.talk.number();
+        drop(inner);
         self.changed.send_if_modified(|known| {
             let other = *known != number;
             *known = number;
@@ -42,7 +74,20 @@ impl Room {
         changed
     }
 
-    /// Hears of changes.
+    /// Returns true if there is memory for so many bytes more.
+    pub(super) fn has_memory_for(&self, bytes: usize) -> bool {
+        let mut inner = self.lock();
+        let wanted = inner.talk.weight() + bytes;
+        // What is not used goes back with the next change.
+        inner.memory.resize(wanted).is_ok()
+    }
+
+    /// Returns true if there is less memory than the conversation needs.
+    pub(super) fn is_starved(&self) -> bool {
+        self.lock().starved
+    }
+
+    /// Subscribes to changes.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -52,7 +97,7 @@ impl Room {
         self.ended.send_replace(Some(code));
     }
 
-    /// Hears of the end.
+    /// Subscribes to the end.
     pub(super) fn ends(&self) -> watch::Receiver<Option<EndCode>> {
         self.ended.subscribe()
     }

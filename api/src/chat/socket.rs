@@ -17,12 +17,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::hub::Opened;
 use super::protocol::{EndCode, PageFrame, RefusalCode, ServerFrame};
-use super::talk::Cursor;
+use super::talk::{Cursor, PageFrameSource};
+use crate::limits::{Incoming, Metered, Received, Share};
+use crate::long_work::work_on;
 
 /// Longest frame of a page, in bytes.
 const LONGEST: usize = 1024 * 1024;
 /// Bytes that are kept for reading and for writing.
 const BUFFER: usize = 4096;
+/// Bytes of the head and mask of a ping or pong.
+const CONTROL: usize = 6;
 /// Time between two pings.
 const PING: Duration = Duration::from_secs(25);
 /// A page without a byte for this time is gone.
@@ -34,8 +38,8 @@ const GATHER: Duration = Duration::from_millis(40);
 /// Longest time of a goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-type Writer<S> = SplitSink<WebSocketStream<S>, Message>;
-type Reader<S> = SplitStream<WebSocketStream<S>>;
+type Writer<S> = SplitSink<WebSocketStream<Metered<S>>, Message>;
+type Reader<S> = SplitStream<WebSocketStream<Metered<S>>>;
 
 /// Serves a page to its end. `io` is a connection on which the handshake is done; `dead` ends with the page's session.
 pub(crate) async fn serve<S>(
@@ -53,12 +57,16 @@ pub(crate) async fn serve<S>(
         .write_buffer_size(BUFFER)
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST));
+    let incoming = Incoming::new(&opened.chats().frames, opened.user());
+    let io = Metered::new(io, incoming.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (writer, mut reader) = socket.split();
     let mut page = Page {
+        memory: opened.chats().kept.share(opened.user()),
         writer,
         opened,
-        cursor: Cursor(resumes),
+        incoming,
+        cursor: Cursor::new(resumes),
         heard: Instant::now(),
     };
     let end = tokio::select! {
@@ -74,6 +82,10 @@ pub(crate) async fn serve<S>(
 struct Page<S> {
     writer: Writer<S>,
     opened: Opened,
+    /// The frame that is read.
+    incoming: Incoming,
+    /// Memory of the frame that is sent.
+    memory: Share,
     cursor: Cursor,
     heard: Instant,
 }
@@ -116,19 +128,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
         }
     }
 
-    /// Sends what has changed. `Some` at the end.
+    /// Sends what has changed, a frame at a time. `Some` at the end.
     async fn show_changes(&mut self, hello: bool) -> Option<Option<EndCode>> {
-        let frames = self
-            .opened
-            .room
-            .talk()
-            .frames_after(&mut self.cursor, hello);
-        for frame in frames {
-            if let Some(end) = self.send_message(Message::text(frame)).await {
-                return Some(end);
+        let mut hello = hello;
+        loop {
+            let cursor = &mut self.cursor;
+            let room = &self.opened.room;
+            let Some(frame) = room.read(|talk| talk.next_frame(cursor, hello)) else {
+                // To shrink it needs nothing.
+                let _ = self.memory.resize(0);
+                return None;
+            };
+            hello = false;
+            let end = match timeout(SLOW, self.make_frame(frame)).await {
+                Ok(Some(text)) => self.send_message(Message::text(text)).await,
+                Ok(None) => Some(None),
+                Err(_) => Some(Some(EndCode::Slow)),
+            };
+            if end.is_some() {
+                return end;
             }
         }
-        None
+    }
+
+    /// Makes a frame when the user's part has memory for it and for the copy of the socket.
+    async fn make_frame(&mut self, frame: PageFrameSource) -> Option<String> {
+        let weight = frame.weight();
+        if self.memory.resize(2 * weight).is_err() {
+            self.memory.wait_for(2 * weight).await;
+        }
+        work_on(weight, move || frame.into_json()).await
     }
 
     async fn send_message(&mut self, message: Message) -> Option<Option<EndCode>> {
@@ -146,6 +175,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
 
     /// Takes a message of the page. `Some` at the end.
     async fn take_message(&mut self, message: Result<Message, Error>) -> Option<Option<EndCode>> {
+        let memory = match &message {
+            // It may have come between the fragments of another one.
+            Ok(Message::Ping(bytes) | Message::Pong(bytes)) => {
+                self.incoming.without(bytes.len() + CONTROL);
+                Received::default()
+            }
+            _ => self.incoming.whole(),
+        };
         let text = match message {
             Ok(Message::Text(text)) => text,
             Ok(Message::Ping(_) | Message::Pong(_)) => return None,
@@ -156,7 +193,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
             }
             Ok(_) | Err(_) => return Some(None),
         };
-        match serde_json::from_str::<PageFrame>(&text) {
+        let parsed = work_on(text.len(), move || serde_json::from_str::<PageFrame>(&text)).await;
+        let Some(parsed) = parsed else {
+            return Some(None);
+        };
+        let _memory = memory;
+        match parsed {
             Ok(PageFrame::Ping) => self.send_frame(&ServerFrame::Pong).await,
             Ok(frame) => {
                 let client_id = match &frame {

@@ -1,9 +1,13 @@
 //! Conversations on the disk, off the async threads.
 
+use std::sync::Arc;
+
 use schema::home::conversations::{ConversationId, Held, HeldFolder, Meta};
 use schema::home::workspace::{FileError, OpenFile, WorkspacePath};
 
-use super::protocol::Attachment;
+use super::protocol::{Attachment, Entry};
+use super::stored::{Line, Log, Wanted};
+use super::talk::{KEPT, KEPT_BYTES};
 use crate::auth::Account;
 use crate::error::{ApiError, Result};
 use crate::files::{Files, refused};
@@ -14,6 +18,9 @@ const TAIL: u64 = 2 * 1024 * 1024;
 const LONGEST_PICTURE: u64 = 20 * 1024 * 1024;
 /// Most bytes of all pictures of a message.
 const ALL_PICTURES: u64 = 40 * 1024 * 1024;
+/// Refusal of a picture, by its path.
+const TOO_LONG: &str =
+    "{}: pictures may have 20 MiB each and 40 MiB together; send it as a file instead";
 /// Bytes by which a picture is known.
 const MAGIC: usize = 64;
 
@@ -23,9 +30,9 @@ pub(super) struct Loaded {
     pub(super) folder: HeldFolder,
     /// Title and times.
     pub(super) meta: Meta,
-    /// Its newest lines.
-    pub(super) lines: Vec<String>,
-    /// There are lines before them.
+    /// Its newest entries, oldest first.
+    pub(super) entries: Vec<Entry>,
+    /// There are entries before them.
     pub(super) earlier: bool,
 }
 
@@ -43,19 +50,29 @@ pub(super) async fn hold_conversation(
 ) -> Result<Loaded> {
     let workspace = files.open(account).await?;
     let wanted = id.clone();
-    let held = files.run(move || {
+    let held = files.run(account, move || {
         let folder = match workspace.hold_conversation(&wanted)? {
             Held::Missing => return Ok(Err(ApiError::not_found("conversation"))),
             Held::Elsewhere => return Ok(Err(held_elsewhere())),
             Held::Here(folder) => folder,
         };
-        let tail = folder.read_tail(TAIL)?;
+        let mut log = Log::new(Wanted {
+            before: u64::MAX,
+            entries: KEPT,
+            bytes: KEPT_BYTES,
+        });
+        let mut earlier = false;
+        if let Some(entries) = folder.entries()? {
+            let scan = entries.read_newest(TAIL, |_, line| log.take_line(line))?;
+            earlier = scan.ended_early;
+        }
         let meta = folder.meta();
+        let (entries, left_out) = log.into_entries();
         Ok(Ok(Loaded {
             folder,
             meta,
-            lines: tail.lines,
-            earlier: tail.earlier,
+            entries,
+            earlier: earlier || left_out,
         }))
     });
     held.await?.map_err(|error: FileError| refused(error))?
@@ -72,7 +89,7 @@ pub(crate) fn held_elsewhere() -> ApiError {
 /// Lines to write, and the title and times when they have changed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) lines: Vec<String>,
+    pub(super) lines: Vec<Line>,
     pub(super) meta: Option<Meta>,
     /// The title is to be written, too.
     pub(super) titled: bool,
@@ -84,6 +101,7 @@ pub(super) struct Changes {
 /// Those of the file system; the folder is lost only when the work could not be begun.
 pub(super) async fn write_changes(
     files: &Files,
+    account: &Account,
     mut folder: HeldFolder,
     changes: Changes,
 ) -> Result<(HeldFolder, Result<(), FileError>)> {
@@ -93,7 +111,8 @@ pub(super) async fn write_changes(
             if let Err(error) = folder.compact_entries() {
                 tracing::warn!(%error, "a conversation's file cannot be compacted");
             }
-            written = folder.append_lines(&changes.lines);
+            let lines: Vec<String> = changes.lines.iter().filter_map(Line::to_json).collect();
+            written = folder.append_lines(&lines);
         }
         if let Some(meta) = changes.meta {
             // A title that another process gives meanwhile stays.
@@ -105,7 +124,7 @@ pub(super) async fn write_changes(
         }
         (folder, written)
     };
-    files.run_always(work).await
+    files.run_always(account, work).await
 }
 
 /// The attachments of a message, as they are now.
@@ -138,9 +157,7 @@ pub(super) async fn look_up_attachments(
             if picture {
                 bytes += file.size();
                 if file.size() > LONGEST_PICTURE || bytes > ALL_PICTURES {
-                    return Err(format!(
-                        "{path:?}: pictures may have 20 MiB each and 40 MiB together; send it as a file instead"
-                    ));
+                    return Err(TOO_LONG.replace("{}", &format!("{path:?}")));
                 }
                 if picture_type(&read_head(&file)).is_none() {
                     return Err(format!(
@@ -157,40 +174,69 @@ pub(super) async fn look_up_attachments(
         }
         Ok(attachments)
     };
-    let looked = files.run(work).await;
+    let looked = files.run(account, work).await;
     looked.map_err(|error| error.to_string())?
 }
 
-/// Reads pictures as data URLs.
+/// A picture that is to be sent.
+pub(super) struct Picture {
+    /// The open file.
+    pub(super) file: Arc<OpenFile>,
+    /// Its media type.
+    pub(super) kind: &'static str,
+}
+
+/// Opens the pictures of a message.
 ///
 /// # Errors
 /// A sentence that names the file.
-pub(super) async fn read_pictures(
+pub(super) async fn open_pictures(
     files: &Files,
     account: &Account,
     paths: Vec<String>,
-) -> Result<Vec<String>, String> {
-    if paths.is_empty() {
-        return Ok(Vec::new());
-    }
+) -> Result<Vec<Picture>, String> {
     let workspace = files
         .find(account)
         .await
         .map_err(|error| error.to_string())?;
     let workspace = workspace.ok_or("the workspace is gone")?;
     let work = move || {
-        let read = |path: String| {
+        let mut bytes = 0;
+        let mut open = |path: String| {
             let place: WorkspacePath = path.parse().map_err(|rule| format!("{path:?}: {rule}"))?;
-            let bytes = workspace.read_bytes(&place, LONGEST_PICTURE);
-            let bytes = bytes.map_err(|error| error.to_string())?;
-            let kind = picture_type(&bytes).ok_or(format!("{path:?} is no longer a picture"))?;
-            let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
-            Ok(format!("data:{kind};base64,{text}"))
+            let file = workspace
+                .open_file(&place)
+                .map_err(|error| error.to_string())?;
+            bytes += file.size();
+            if file.size() > LONGEST_PICTURE || bytes > ALL_PICTURES {
+                return Err(TOO_LONG.replace("{}", &format!("{path:?}")));
+            }
+            let kind = picture_type(&read_head(&file));
+            let kind = kind.ok_or(format!("{path:?} is no longer a picture"))?;
+            let file = Arc::new(file);
+            Ok(Picture { file, kind })
         };
-        paths.into_iter().map(read).collect()
+        paths.into_iter().map(&mut open).collect()
     };
-    let read = files.run(work).await;
-    read.map_err(|error| error.to_string())?
+    let opened = files.run(account, work).await;
+    opened.map_err(|error| error.to_string())?
+}
+
+/// Reads a part of a picture; `None` when the file has become shorter.
+pub(super) async fn read_part(
+    files: &Files,
+    account: &Account,
+    file: &Arc<OpenFile>,
+    begin: u64,
+    length: usize,
+) -> Option<Vec<u8>> {
+    let file = Arc::clone(file);
+    let work = move || {
+        let mut bytes = vec![0; length];
+        let read = file.read_at(begin, &mut bytes).ok()?;
+        (read == length).then_some(bytes)
+    };
+    files.run_always(account, work).await.ok()?
 }
 
 /// The beginning of a file.

@@ -33,7 +33,8 @@ use crate::auth::api_token::TokenBearer;
 use crate::auth::login_limit::Sender;
 use crate::auth::unknown_proxy::is_behind_unknown_proxy;
 use crate::auth::{Account, api_token, client_address, cors, csrf, mcp_token, origin};
-use crate::budget::{AnswerMemory, Budgets, Share, StreamCost};
+use crate::budget::{AnswerMemory, Budgets, StreamCost};
+use crate::limits::Share;
 use crate::console::{self, Asked, Console, Place, Viewer};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
@@ -180,7 +181,7 @@ impl Api {
         let page = trail.page.then_some(&head);
         let mut response = self.render(result, page);
         if let Some(mut memory) = memory {
-            let covered = memory.cover(memory_of(&response));
+            let covered = memory.resize(memory_of(&response).max(LEAST_SHORT_ANSWER));
             // The answer of a change is small, and its sender has to learn of it.
             if let Err(busy) = covered
                 && head.method.is_safe()
@@ -320,7 +321,7 @@ impl Api {
         };
         trail.caller = identity.label();
         let mut answer = self.answers.share(&identity, trail.client);
-        answer.cover(least_answer(&identity))?;
+        answer.cover(least_answer(&identity).max(route.memory))?;
         *memory = Some(answer);
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;

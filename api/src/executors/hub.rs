@@ -5,23 +5,22 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use schema::ids::{Timestamp, UserName};
+use schema::ids::{Timestamp, Uid, UserName};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{Budget, Share};
+use super::Share;
 use super::changes::{Change, Changes};
 use super::frame::{self, Hello, Outcome};
 use super::registry::{
     Close, ConnectionId, Devices, Effect, Event, Failure, JobId, Key, Lane, Moment, Protocol,
     Refusal, Registry, Service,
 };
+use crate::limits::{EXECUTOR_ANSWERS, EXECUTOR_FRAMES, Memory};
 
-/// Frames that wait to be sent to one executor.
-const WAITING: usize = 64;
 /// Longest frame that the desktop client takes, in bytes: it ends the connection over a longer one.
 const DESKTOP_FRAME: usize = 1024 * 1024;
 /// Longest frame that is sent to a browser, in bytes.
@@ -156,7 +155,7 @@ struct Inner {
     /// A job has left.
     left: Notify,
     news: Mutex<HashMap<Key, watch::Sender<()>>>,
-    budget: Budget,
+    memory: Memory<Uid>,
 }
 
 /// The executors of all users. Clones share them.
@@ -177,7 +176,7 @@ impl Default for Hub {
             earlier: Notify::new(),
             left: Notify::new(),
             news: Mutex::default(),
-            budget: Budget::default(),
+            memory: Memory::new(&EXECUTOR_ANSWERS),
         }))
     }
 }
@@ -280,8 +279,8 @@ impl Hub {
     }
 
     /// Waits for room in memory for an answer of so many bytes that an executor of a user at another replica has given.
-    pub(crate) async fn reserve(&self, user: &schema::ids::Uid, bytes: usize) -> Share {
-        self.0.budget.reserve(user, bytes).await
+    pub(crate) async fn reserve(&self, user: &Uid, bytes: usize) -> Share {
+        Share::reserve(&self.0.memory, user, bytes).await
     }
 
     /// Ends a connection.
@@ -290,7 +289,7 @@ impl Hub {
     }
 
     /// Ends all connections and calls with a token of a user that is no longer valid, or one before it.
-    pub fn revoke(&self, user: &schema::ids::Uid, token: i64) {
+    pub fn revoke(&self, user: &Uid, token: i64) {
         let user = user.clone();
         self.apply(Event::Revoked { user, token });
     }
@@ -337,7 +336,7 @@ impl Hub {
 
     /// An executor has connected: what to tell it comes through the channel.
     pub(super) fn connect(&self, key: Key, about: About) -> (ConnectionId, Orders) {
-        let (orders, frames) = mpsc::channel(WAITING);
+        let (orders, frames) = EXECUTOR_FRAMES.queue();
         let (close, closed) = oneshot::channel();
         let (address, token) = (about.address, about.token);
         let connection = {
@@ -415,8 +414,8 @@ impl Hub {
         self.apply(Event::Disconnected { connection });
     }
 
-    pub(super) fn budget(&self) -> &Budget {
-        &self.0.budget
+    pub(super) fn memory(&self) -> &Memory<Uid> {
+        &self.0.memory
     }
 
     fn now(&self) -> Moment {

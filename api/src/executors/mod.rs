@@ -3,7 +3,6 @@
 //! An executor connects by WebSocket with its user's MCP token. What it may be asked, and when, the `registry` decides; the `Hub`
 //! carries it out.
 
-mod budget;
 mod changes;
 mod frame;
 mod hub;
@@ -13,7 +12,7 @@ mod socket;
 mod tests;
 mod traffic;
 
-pub use budget::Share;
+pub use crate::limits::Received as Share;
 pub use changes::{Change, Changes, Since};
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job, News};

@@ -19,11 +19,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::budget::{Share, Unfinished};
+use super::Share;
 use super::frame::{self, Frame};
 use super::hub::{About, Hub, Order, Orders};
 use super::registry::{Close, ConnectionId, Key};
 use super::traffic::{Traffic, Watched};
+use crate::limits::Incoming;
 use crate::long_work::work_on;
 
 /// Longest message, in bytes; Chrome sends one frame.
@@ -128,7 +129,7 @@ where
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST));
     let traffic = Traffic::new();
-    let unfinished = Unfinished::new(registered.hub.budget(), &registered.user);
+    let unfinished = Incoming::new(registered.hub.memory(), &registered.user);
     let io = Watched::new(io, traffic.clone(), unfinished.clone());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut writer, mut reader) = socket.split();
@@ -159,7 +160,7 @@ impl Drop for Registered {
 }
 
 impl Registered {
-    async fn read<S>(&self, reader: &mut Reader<S>, unfinished: &Unfinished) -> End
+    async fn read<S>(&self, reader: &mut Reader<S>, unfinished: &Incoming) -> End
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -224,7 +225,7 @@ impl Registered {
     }
 
     /// Looks whether it is silent: what follows from that comes as an order. And whether its message comes to no end, or has no room.
-    async fn watch(&self, traffic: &Traffic, unfinished: &Unfinished) -> End {
+    async fn watch(&self, traffic: &Traffic, unfinished: &Incoming) -> End {
         loop {
             sleep(LOOK).await;
             let over = |since: Option<Instant>, limit| since.is_some_and(|it| it.elapsed() > limit);

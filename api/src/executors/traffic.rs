@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::budget::Unfinished;
+use crate::limits::Incoming;
 
 /// The times of one connection. Clones share them.
 #[derive(Debug, Clone)]
@@ -43,11 +43,11 @@ impl Traffic {
 pub(super) struct Watched<S> {
     io: S,
     traffic: Traffic,
-    unfinished: Unfinished,
+    unfinished: Incoming,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(io: S, traffic: Traffic, unfinished: Unfinished) -> Self {
+    pub(super) fn new(io: S, traffic: Traffic, unfinished: Incoming) -> Self {
         Self {
             io,
             traffic,

@@ -11,7 +11,7 @@ use tokio::time::timeout_at;
 use super::fields::Fields;
 use super::pace::Pace;
 use super::{multipart, urlencoded};
-use crate::budget::Share;
+use crate::limits::Share;
 use crate::error::{ApiError, Result};
 
 /// Longest time for a whole body of fields.

@@ -120,10 +120,10 @@ impl IntoWorkspace<'_> {
 
 impl Arriving {
     /// Begins to write what is not written yet.
-    async fn write(mut self, files: &Files) -> Result<Self> {
+    async fn write(mut self, files: &Files, account: &Account) -> Result<Self> {
         let mut file = self.file.await?;
         let (pieces, _) = std::mem::take(&mut self.waiting);
-        let writing = files.begin(move || write(&mut file, &pieces).map(|()| file));
+        let writing = files.begin(account, move || write(&mut file, &pieces).map(|()| file));
         let writing = writing.await?;
         let written = async move { writing.await.map_err(ApiError::internal)?.map_err(refused) };
         self.file = Box::pin(written);
@@ -143,7 +143,7 @@ impl Sink for IntoWorkspace<'_> {
         }
         let right = self.deps.files.arriving(self.account)?;
         let workspace = self.workspace().await?;
-        let file = self.deps.files.run(move || workspace.incoming()).await?;
+        let file = self.deps.files.run(self.account, move || workspace.incoming()).await?;
         let file = file.map_err(refused)?;
         self.arriving = Some(Arriving {
             name,
@@ -172,7 +172,7 @@ impl Sink for IntoWorkspace<'_> {
         *length += piece.len();
         pieces.push(piece);
         if *length >= AT_ONCE || pieces.len() >= PIECES {
-            arriving = arriving.write(&self.deps.files).await?;
+            arriving = arriving.write(&self.deps.files, self.account).await?;
         }
         self.arriving = Some(arriving);
         Ok(())
@@ -185,7 +185,7 @@ impl Sink for IntoWorkspace<'_> {
         let mut file = arriving.file.await?;
         let (pieces, _) = arriving.waiting;
         let finish = move || write(&mut file, &pieces).and_then(|()| file.finish());
-        let received = self.deps.files.run(finish).await?;
+        let received = self.deps.files.run(self.account, finish).await?;
         self.received.files.push(ReceivedFile {
             name: arriving.name,
             received: received.map_err(refused)?,

@@ -32,7 +32,7 @@ pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
 use crate::auth::login_limit::Sender;
-use crate::budget::Share;
+use crate::limits::Share;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::server::RequestId;

@@ -12,7 +12,7 @@ use crate::error::{ApiError, Result};
 use crate::executors::{self, About, Expected, Flapping, Key, Service};
 use crate::replica::{Call, Entered, Place, Unsent, pipe_websocket};
 use crate::reply::Reply;
-use crate::tally;
+use crate::limits;
 
 /// Searches for the replica that has the place of an executor.
 const SEARCHES: usize = 3;
@@ -23,7 +23,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct AdmittedExecutor {
     executor: Expected,
     present: Present,
-    socket: tally::Place<Key>,
+    socket: limits::Place<Key>,
     place: Option<Place>,
 }
 

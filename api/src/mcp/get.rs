@@ -17,7 +17,7 @@ use super::{Present, STREAMS, events, old_sse};
 use crate::error::{ApiError, Result};
 use crate::executors;
 use crate::reply::Reply;
-use crate::tally::Place;
+use crate::limits::Place;
 use schema::ids::Uid;
 
 /// When whoever has too many streams may try again.

@@ -40,7 +40,7 @@ use crate::error::{ApiError, Result};
 use crate::executors::{DEVICES, Hub, Key};
 use crate::replica::Replicas;
 use crate::settings::WebSettings;
-use crate::tally::{Place, Tally};
+use crate::limits::{Place, Tally};
 
 use audit::Audit;
 pub(crate) use audit::Origin;

@@ -29,7 +29,7 @@ use super::stream::{SESSION, VERSION};
 use super::tools::{Bounds, CallResult, Caller};
 use super::{answer, events, modern, old_sse};
 use crate::auth::mcp_token::Bearer;
-use crate::budget::Share;
+use crate::limits::Share;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{self, Key, Service};

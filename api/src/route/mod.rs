@@ -146,6 +146,8 @@ pub struct Route {
     pub(crate) headers: &'static [&'static str],
     /// Failures beside those that follow from the rest of the row.
     pub(crate) failures: &'static [Failure],
+    /// Memory of the answer while it is made, in bytes, which is taken before; 0: as any answer.
+    pub(crate) memory: usize,
     pub(crate) handler: Handler,
 }
 
@@ -172,6 +174,7 @@ impl Route {
             paged: false,
             headers: &[],
             failures: &[],
+            memory: 0,
             handler: handler.erase(),
         }
     }
@@ -336,6 +339,11 @@ impl Route {
 
     pub(crate) fn fails(self, failures: &'static [Failure]) -> Self {
         Self { failures, ..self }
+    }
+
+    /// Takes so many bytes of memory before the handler runs.
+    pub(crate) fn takes_memory(self, memory: usize) -> Self {
+        Self { memory, ..self }
     }
 
     /// Whether it is asked for by POST.

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::request::Peer;
 use crate::auth::client_address::Network;
 use crate::settings::WebSettings;
-use crate::tally::{self, Tally};
+use crate::limits::{self, Tally};
 
 /// The clients of one listener.
 pub(super) struct Crowd {
@@ -18,7 +18,7 @@ pub(super) struct Crowd {
 
 /// A connection's place among those of its client; given back when dropped.
 pub(super) struct Place {
-    _held: Option<tally::Place<Network>>,
+    _held: Option<limits::Place<Network>>,
 }
 
 impl Crowd {

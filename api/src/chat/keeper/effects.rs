@@ -6,8 +6,7 @@ use schema::home::conversations::ConversationId;
 
 use super::Keeper;
 use crate::chat::link::{Outgoing, post_message};
-use crate::chat::pico::message_frame;
-use crate::chat::store;
+use crate::chat::protocol::EndCode;
 use crate::chat::talk::{Effect, Now, Talk};
 
 impl Keeper {
@@ -24,6 +23,13 @@ impl Keeper {
                 });
             }
             self.carry_out_effects(id, now).await;
+            if self.rooms.get(id).is_some_and(|used| used.room.is_starved()) {
+                // What is written takes no memory any more.
+                self.save_room(id, true, now).await;
+                if self.rooms.get(id).is_some_and(|used| used.room.is_starved()) {
+                    self.close_room(id, EndCode::Failed).await;
+                }
+            }
         }
     }
 
@@ -32,9 +38,9 @@ impl Keeper {
         let Some(own) = self.rooms.get(id) else {
             return false;
         };
-        let own = own.room.talk().turn_so_far();
+        let own = own.room.read(Talk::turn_so_far);
         let others = self.rooms.iter().filter(|(other, _)| *other != id);
-        let mut others = others.map(|(_, used)| used.room.talk().turn_so_far());
+        let mut others = others.map(|(_, used)| used.room.read(Talk::turn_so_far));
         match own {
             None => others.any(|other| other.is_some()),
             Some((_, true)) => false,
@@ -60,13 +66,9 @@ impl Keeper {
                         used.titled |= titled;
                     }
                 }
-                Effect::Deliver {
-                    entry,
-                    text,
-                    pictures,
-                } => {
+                Effect::Deliver { entry } => {
                     let outcome = match saved {
-                        true => self.deliver_message(id, entry, &text, pictures).await,
+                        true => self.deliver_message(id, entry),
                         false => Err("The message could not be saved, so it was not sent: the disk is full, this conversation has reached 64 MiB, or the agent keeps the service from writing. Begin a new conversation, or ask your administrator.".to_owned()),
                     };
                     if let Err(cause) = outcome {
@@ -75,8 +77,7 @@ impl Keeper {
                 }
                 Effect::Stop => {
                     if let Some(used) = self.rooms.get(id) {
-                        let text = message_frame("stop", "/stop", &[]);
-                        if !post_message(&used.link, Outgoing { entry: None, text }) {
+                        if !post_message(&used.link, Outgoing::Stop) {
                             room.change(Talk::lose_stop);
                         }
                     }
@@ -86,20 +87,10 @@ impl Keeper {
         }
     }
 
-    async fn deliver_message(
-        &self,
-        id: &ConversationId,
-        entry: u64,
-        text: &str,
-        pictures: Vec<String>,
-    ) -> Result<(), String> {
-        let pictures = store::read_pictures(&self.deps.files, &self.account, pictures).await?;
-        let frame = Outgoing {
-            entry: Some(entry),
-            text: message_frame(&entry.to_string(), text, &pictures),
-        };
+    /// Gives the link a message; the link reads it when the agent can take it.
+    fn deliver_message(&self, id: &ConversationId, entry: u64) -> Result<(), String> {
         let link = self.rooms.get(id).map(|used| &used.link);
-        match link.is_some_and(|link| post_message(link, frame)) {
+        match link.is_some_and(|link| post_message(link, Outgoing::Message(entry))) {
             true => Ok(()),
             false => Err("The agent takes no messages at the moment. Send it again.".to_owned()),
         }

@@ -40,7 +40,7 @@ impl Keeper {
         let Some(used) = self.rooms.get(id) else {
             return;
         };
-        let Some(mut file) = used.room.talk().file(entry, index) else {
+        let Some(mut file) = used.room.read(|talk| talk.file(entry, index)) else {
             return;
         };
         let Ok(place) = Arc::clone(&self.fetches_waiting).try_acquire_owned() else {

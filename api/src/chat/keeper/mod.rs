@@ -25,22 +25,20 @@ use super::target::chat_of_user;
 use crate::auth::Account;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
+use crate::limits::{CHAT_FETCHES, CHAT_FETCHES_WAITING, CHAT_LINK_EVENTS, CHAT_ROOMS};
 use files::Fetched;
 
 /// Time between two looks at what has become due.
 const TICK: Duration = Duration::from_millis(500);
 /// A conversation without pages and turns is closed after this time.
 const IDLE: Duration = Duration::from_secs(30);
-/// Most conversations of a user in use at once.
-const MOST_ROOMS: usize = 16;
-/// News of links that wait.
-const NEWS: usize = 64;
-/// Most files that are fetched at once.
-const FETCHES: usize = 2;
-/// Most files that wait to be fetched, those under way included.
-const FETCHES_WAITING: usize = 100;
 /// Time between two counts of messages in the audit trail.
 const COUNT: Duration = Duration::from_secs(600);
+
+/// Refusal of one more conversation.
+const ROOMS_IN_USE: ApiError = ApiError::Busy {
+    retry_after: Duration::from_secs(30),
+};
 
 /// A command for the task of a user.
 pub(super) enum Command {
@@ -73,8 +71,6 @@ struct Used {
     agent: AgentState,
     message: Option<String>,
     started: Option<Timestamp>,
-    /// Lines that could not be written yet.
-    unwritten: Vec<String>,
     meta_changed: bool,
     /// The conversation has got a title by its first message.
     titled: bool,
@@ -108,8 +104,8 @@ impl Keeper {
         commands: mpsc::Receiver<Command>,
         number: u64,
     ) -> Self {
-        let (news_sender, news) = mpsc::channel(NEWS);
-        let (fetched_sender, fetched) = mpsc::channel(NEWS);
+        let (news_sender, news) = CHAT_LINK_EVENTS.queue();
+        let (fetched_sender, fetched) = CHAT_FETCHES.queue();
         Self {
             deps,
             account,
@@ -120,8 +116,8 @@ impl Keeper {
             news_sender,
             fetched,
             fetched_sender,
-            fetches: Arc::new(Semaphore::new(FETCHES)),
-            fetches_waiting: Arc::new(Semaphore::new(FETCHES_WAITING)),
+            fetches: CHAT_FETCHES.semaphore_of_one(),
+            fetches_waiting: CHAT_FETCHES_WAITING.semaphore_of_one(),
             sent: VecDeque::new(),
             uncounted: 0,
             counted: Instant::now(),
@@ -202,29 +198,31 @@ impl Keeper {
         if let Some(used) = self.rooms.get(id) {
             return Ok(Arc::clone(&used.room));
         }
-        if self.rooms.len() >= MOST_ROOMS {
-            return Err(ApiError::Busy {
-                retry_after: Duration::from_secs(30),
-            });
+        if self.rooms.len() >= CHAT_ROOMS.each() {
+            return Err(ROOMS_IN_USE);
         }
         let loaded = store::hold_conversation(&self.deps.files, &self.account, id).await?;
         let Loaded {
             folder,
             meta,
-            lines,
+            entries,
             earlier,
         } = loaded;
         let epoch = uuid::Uuid::new_v4().simple().to_string();
         let conversation = Conversation::new(id.clone(), meta);
-        let talk = Talk::load(epoch, conversation, &lines, earlier, self.now());
+        let talk = Talk::load(epoch, conversation, entries, earlier, self.now());
+        let memory = self.deps.chats.kept.share(&self.account.uid);
+        let room = Room::new(talk, memory);
+        if room.is_starved() {
+            return Err(ROOMS_IN_USE);
+        }
         let used = Used {
-            room: Room::new(talk),
+            link: open_link(&self.deps, &self.account, id, &room, &self.news_sender),
+            room,
             folder: Some(folder),
-            link: open_link(&self.deps, &self.account, id, &self.news_sender),
             agent: AgentState::Connecting,
             message: None,
             started: None,
-            unwritten: Vec::new(),
             meta_changed: false,
             titled: false,
             idle_since: Instant::now(),
@@ -251,7 +249,6 @@ impl Keeper {
         for (id, used) in &mut self.rooms {
             // The pages hold the room, too.
             let has_page = Arc::strong_count(&used.room) > 1;
-            let talk = used.room.talk();
             let comes = matches!(
                 used.agent,
                 AgentState::Connected
@@ -260,9 +257,10 @@ impl Keeper {
                     | AgentState::Starting
             );
             // Messages for an agent that does not come wait on the disk.
-            let waits = comes && talk.count_waiting() > 0;
-            let works = talk.is_running() || waits || talk.fetches_files();
-            drop(talk);
+            let works = used.room.read(|talk| {
+                let waits = comes && talk.count_waiting() > 0;
+                talk.is_running() || waits || talk.fetches_files()
+            });
             if has_page || works {
                 used.idle_since = now.instant;
             } else if now.instant.duration_since(used.idle_since) >= IDLE {

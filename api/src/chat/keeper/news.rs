@@ -34,7 +34,13 @@ impl Keeper {
                     return;
                 }
             }
-            LinkNews::Frame(frame) => used.room.change(|talk| talk.take_frame(frame, now)),
+            LinkNews::Frame(frame, _memory) => {
+                used.room.change(|talk| talk.take_frame(frame, now));
+            }
+            LinkNews::Sent(entry) => used.room.change(|talk| talk.leave_link(entry)),
+            LinkNews::Failed(entry, cause) => {
+                used.room.change(|talk| talk.fail_message(entry, cause, now));
+            }
             LinkNews::Unsent(entry) => {
                 used.room.change(|talk| match entry {
                     Some(entry) => talk.take_back(entry, now),
@@ -50,7 +56,7 @@ impl Keeper {
     }
 
     /// Writes a conversation and lets it go, with its pages.
-    async fn close_room(&mut self, id: &ConversationId, code: EndCode) {
+    pub(super) async fn close_room(&mut self, id: &ConversationId, code: EndCode) {
         let now = self.now();
         self.save_room(id, true, now).await;
         if let Some(used) = self.rooms.remove(id) {

@@ -8,7 +8,7 @@ use schema::home::conversations::ConversationId;
 use super::Keeper;
 use crate::chat::protocol::{MOST_ATTACHMENTS, PageFrame, RefusalCode, SentAttachment};
 use crate::chat::store;
-use crate::chat::talk::Now;
+use crate::chat::talk::{Now, Talk};
 use crate::error::ApiError;
 use crate::quota;
 
@@ -17,6 +17,8 @@ const RATE: usize = 20;
 const RATE_TIME: Duration = Duration::from_secs(10);
 /// Longest id that a page gives a message.
 const LONGEST_CLIENT_ID: usize = 64;
+/// Memory of an attachment, in bytes: longer paths are rare.
+const PATH: usize = 1024;
 
 impl Keeper {
     pub(super) async fn take_page_frame(
@@ -96,11 +98,15 @@ impl Keeper {
                 }
                 error => (RefusalCode::TooFast, error.to_string()),
             })?;
-        let asked = asked
+        let asked: Vec<_> = asked
             .into_iter()
             .map(|file| (file.path, file.picture))
             .collect();
-        let pictures = room.talk().sends_pictures();
+        if !room.has_memory_for(text.len() + asked.len() * PATH) {
+            let text = "the service is short of memory for your conversations; wait for an answer, or close other conversations";
+            return Err((RefusalCode::TooManyWaiting, text.to_owned()));
+        }
+        let pictures = room.read(Talk::sends_pictures);
         let looked =
             store::look_up_attachments(&self.deps.files, &self.account, asked, pictures).await;
         let attachments = looked.map_err(|cause| (RefusalCode::BadAttachment, cause))?;

@@ -1,9 +1,12 @@
 //! Changed entries, titles and times, written to the disk.
 
+use std::fmt::Display;
+
 use schema::home::conversations::{ConversationId, Meta};
 use schema::home::workspace::FileError;
 
 use super::Keeper;
+use crate::chat::hub::Subject;
 use crate::chat::protocol::EndCode;
 use crate::chat::room::Room;
 use crate::chat::store::{self, Changes};
@@ -16,9 +19,8 @@ impl Keeper {
             return false;
         };
         let lines = used.room.change(|talk| talk.take_lines(all, now));
-        used.unwritten.extend(lines);
         let meta = used.meta_changed.then(|| meta_of(&used.room));
-        if used.unwritten.is_empty() && meta.is_none() {
+        if lines.is_empty() && meta.is_none() {
             return true;
         }
         let Some(folder) = used.folder.take() else {
@@ -28,15 +30,15 @@ impl Keeper {
             return false;
         };
         let changes = Changes {
-            lines: used.unwritten.clone(),
+            lines: lines.clone(),
             meta,
             titled: used.titled,
         };
-        let (folder, written) = match store::write_changes(&self.deps.files, folder, changes).await
-        {
+        let written = store::write_changes(&self.deps.files, &self.account, folder, changes).await;
+        let (folder, written) = match written {
             Ok(written) => written,
             Err(error) => {
-                tracing::warn!(%error, "a conversation cannot be written");
+                self.warn_unwritten(&error);
                 return false;
             }
         };
@@ -46,41 +48,37 @@ impl Keeper {
         used.folder = Some(folder);
         match written {
             Ok(()) => {
-                used.unwritten.clear();
                 used.meta_changed = false;
                 used.titled = false;
                 true
             }
             Err(error) => {
-                if matches!(error, FileError::TooLarge { .. }) {
-                    // A new attempt would fail, too.
-                    used.unwritten.clear();
+                // A new attempt to write lines to a file that is too long would fail, too.
+                if !matches!(error, FileError::TooLarge { .. }) {
+                    used.room.change(|talk| talk.put_lines_back(lines));
                 }
                 if !matches!(error, FileError::Full(_)) {
-                    tracing::warn!(user = %self.account.name, %error, "a conversation cannot be written");
+                    self.warn_unwritten(&error);
                 }
-                drop_oldest_lines(&mut used.unwritten);
                 false
             }
         }
     }
-}
 
-/// Keeps the newest lines of those that could not be written.
-fn drop_oldest_lines(lines: &mut Vec<String>) {
-    /// Most bytes of lines that wait to be written.
-    const MOST: usize = 8 * 1024 * 1024;
-    while lines.iter().map(String::len).sum::<usize>() > MOST {
-        lines.remove(0);
+    fn warn_unwritten(&self, error: &dyn Display) {
+        if self.deps.chats.may_warn(&self.account.uid, Subject::Disk) {
+            tracing::warn!(user = %self.account.name, %error, "a conversation cannot be written");
+        }
     }
 }
 
 fn meta_of(room: &Room) -> Meta {
-    let talk = room.talk();
-    let conversation = talk.conversation();
-    Meta {
-        title: conversation.title.clone(),
-        created_at: conversation.created_at,
-        last_used_at: conversation.last_used_at,
-    }
+    room.read(|talk| {
+        let conversation = talk.conversation();
+        Meta {
+            title: conversation.title.clone(),
+            created_at: conversation.created_at,
+            last_used_at: conversation.last_used_at,
+        }
+    })
 }

@@ -47,23 +47,24 @@ async fn long_frames_keep_their_order() {
     };
     let (news, mut heard) = mpsc::channel(16);
     let (_outgoing, mut receiver) = mpsc::channel(1);
-    let (uid, id) = (Uid::from("a".repeat(32)), ConversationId::new());
+    let (account, id) = (account(), ConversationId::new());
     let link = Link {
         deps: &world.deps,
-        uid: &uid,
+        account: &account,
         id: &id,
+        room: &Weak::new(),
         news: &news,
     };
     let relay = async {
-        let socket = connect_agent(&place, &id).await.unwrap();
-        link.run(socket, place.clone(), &mut receiver).await
+        let connected = connect_agent(&world.deps, &account.uid, &place, &id).await;
+        link.run(connected.unwrap(), place.clone(), &mut receiver).await
     };
     let ((), ended) = tokio::join!(agent, relay);
     assert!(matches!(ended, Some(None)), "{ended:?}");
     let mut frames = Vec::new();
     heard.close();
     while let Some((_, news)) = heard.recv().await {
-        if let LinkNews::Frame(AgentFrame::Create(message)) = news {
+        if let LinkNews::Frame(AgentFrame::Create(message), _) = news {
             frames.push((message.id.unwrap_or_default(), message.text.len()));
         }
     }

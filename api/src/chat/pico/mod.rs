@@ -9,6 +9,7 @@ use serde_json::json;
 
 pub(super) use failure::classify_failure;
 
+use super::bounded::{MOST_PARTS, NAME, cut_json};
 use super::protocol::ToolCall;
 use crate::long_work::run_blocking;
 
@@ -16,10 +17,10 @@ use crate::long_work::run_blocking;
 pub(super) const LONGEST_FRAME: usize = 2 * 1024 * 1024;
 /// Longest frame that is parsed on an async thread, in bytes.
 const SHORT_FRAME: usize = 64 * 1024;
-/// Longest text of one message that is kept, in bytes.
+/// Longest text of one message that is kept, in bytes of JSON.
 const LONGEST_TEXT: usize = 512 * 1024;
-/// Most tool calls or files of one message.
-const MOST_PARTS: usize = 50;
+/// Longest id of a message, in bytes: that of a longer one is not known.
+const LONGEST_ID: usize = 256;
 /// Longest name, type or explanation, in characters.
 const LONGEST_NAME: usize = 1000;
 /// Number of characters at which PicoClaw cuts a tool's arguments.
@@ -153,7 +154,8 @@ impl Message {
         let (text, cut) = cut_text(content.unwrap_or_default());
         let usage = payload.get("context_usage").filter(|it| it.is_object());
         Self {
-            id: text_of(payload, "message_id").filter(|id| !id.is_empty()),
+            id: text_of(payload, "message_id")
+                .filter(|id| (1..=LONGEST_ID).contains(&id.len())),
             kind: kind_of(payload, &text),
             model: text_of(payload, "model_name").filter(|name| !name.is_empty()),
             usage: usage.map(|usage| {
@@ -236,27 +238,31 @@ fn text_of(value: &Value, name: &str) -> Option<String> {
 }
 
 fn shorten_text(text: &str) -> String {
-    text.chars().take(LONGEST_NAME).collect()
+    let end = text.char_indices().nth(LONGEST_NAME).map(|(at, _)| at);
+    let short = end.map_or(text, |end| text.get(..end).unwrap_or_default());
+    cut_json(short, NAME).to_owned()
 }
 
 fn cut_text(text: &str) -> (String, bool) {
-    if text.len() <= LONGEST_TEXT {
-        return (text.to_owned(), false);
-    }
-    let end = (0..=LONGEST_TEXT)
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    (text[..end.unwrap_or_default()].to_owned(), true)
+    let cut = cut_json(text, LONGEST_TEXT);
+    (cut.to_owned(), cut.len() < text.len())
 }
 
-/// The frame of a message to an agent; `pictures` are data URLs.
-pub(super) fn message_frame(id: &str, text: &str, pictures: &[String]) -> String {
-    let mut payload = json!({"content": text});
-    if !pictures.is_empty() {
-        payload["media"] = json!(pictures);
-    }
-    json!({"type": "message.send", "id": id, "payload": payload}).to_string()
+/// Writes the frame of a message without pictures to an agent.
+pub(super) fn message_frame(id: &str, text: &str) -> String {
+    json!({"type": "message.send", "id": id, "payload": {"content": text}}).to_string()
 }
+
+/// Writes the beginning of the frame of a message with pictures: data URLs, separated by `","`, and [`END_OF_PICTURES`] follow.
+pub(super) fn begin_picture_frame(id: &str, text: &str) -> String {
+    let (id, text) = (json!(id), json!(text));
+    format!(r#"{{"type":"message.send","id":{id},"payload":{{"content":{text},"media":[""#)
+}
+
+/// What stands between two pictures of a frame.
+pub(super) const BETWEEN_PICTURES: &str = "\",\"";
+/// The end of a frame with pictures.
+pub(super) const END_OF_PICTURES: &str = "\"]}}";
 
 /// The answer of an agent to `/stop`.
 pub(super) fn is_stop_answer(text: &str) -> bool {

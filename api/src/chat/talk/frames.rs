@@ -121,7 +121,7 @@ impl Talk {
                 item.placeholder && settles && message.kind == MessageKind::Answer;
             changed = item.entry.body != body || item.placeholder == settles;
             item.placeholder = !settles;
-            item.entry.body = body;
+            *item.body_mut() = body;
         }
         if changed {
             self.touch_entry(id, now);

@@ -110,9 +110,6 @@ impl Talk {
                 Some(_) => true,
                 None => false,
             };
-            let Some((text, pictures)) = self.message_of(id) else {
-                continue;
-            };
             self.begin_or_join(id, now);
             self.set_status(
                 id,
@@ -124,17 +121,24 @@ impl Talk {
             );
             // Written before it goes: after a fault it is not sent twice.
             self.effects.push(Effect::Save);
-            self.effects.push(Effect::Deliver {
-                entry: id,
-                text,
-                pictures,
-            });
+            if let Some(item) = self.items.get_mut(&id) {
+                item.on_the_way = true;
+            }
+            self.effects.push(Effect::Deliver { entry: id });
         }
         self.publish();
     }
 
+    /// Records that the link has no more to do for a message.
+    pub(in crate::chat) fn leave_link(&mut self, id: u64) {
+        if let Some(item) = self.items.get_mut(&id) {
+            item.on_the_way = false;
+        }
+    }
+
     /// Records that a message did not reach the agent: it waits again.
     pub(in crate::chat) fn take_back(&mut self, id: u64, now: Now) {
+        self.leave_link(id);
         if !self.is_sent(id) {
             return;
         }
@@ -156,6 +160,7 @@ impl Talk {
 
     /// Records that a message could not be given to the agent.
     pub(in crate::chat) fn fail_message(&mut self, id: u64, cause: String, now: Now) {
+        self.leave_link(id);
         self.set_status(id, MessageStatus::Failed, now);
         self.add_notice(NoticeCode::RefusedByAgent, cause, now);
         if self
@@ -169,7 +174,8 @@ impl Talk {
         self.publish();
     }
 
-    pub(super) fn message_of(&self, id: u64) -> Option<(String, Vec<String>)> {
+    /// Returns the text of a message, with the paths of files that are no pictures, and the paths of its pictures.
+    pub(in crate::chat) fn message_of(&self, id: u64) -> Option<(String, Vec<String>)> {
         let Body::User {
             text, attachments, ..
         } = &self.items.get(&id)?.entry.body
@@ -209,7 +215,7 @@ impl Talk {
 
     pub(super) fn set_status(&mut self, id: u64, new: MessageStatus, now: Now) {
         if let Some(item) = self.items.get_mut(&id)
-            && let Body::User { status, .. } = &mut item.entry.body
+            && let Body::User { status, .. } = item.body_mut()
         {
             *status = new;
             self.touch_entry(id, now);

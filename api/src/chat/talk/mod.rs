@@ -1,9 +1,10 @@
 //! One conversation with an agent: entries, the running turn, and the interpretation of the agent's frames. Does no input or output.
 
+mod budget;
 mod entries;
 mod frames;
+mod interruption;
 mod messages;
-mod record;
 mod turn;
 mod view;
 
@@ -13,15 +14,17 @@ mod tests;
 pub(super) use tests::frames_of_all_kinds;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use schema::adapter::ChatFeature;
 use schema::ids::Timestamp;
 use tokio::time::Instant;
 
-use super::protocol::{AgentState, Conversation, Entry, NoticeCode, State};
-pub(crate) use record::Log;
+use super::protocol::{AgentState, Body, Conversation, Entry, NoticeCode, State};
+use super::stored::Line;
+pub(super) use budget::{KEPT, KEPT_BYTES};
 use turn::Running;
-pub(super) use view::Cursor;
+pub(super) use view::{Cursor, PageFrameSource};
 
 /// Most entries that an agent makes after one message.
 const MOST_MADE: usize = 1000;
@@ -44,10 +47,6 @@ pub(super) enum Effect {
     Deliver {
         /// Its entry.
         entry: u64,
-        /// Its text, with the paths of files that are no pictures.
-        text: String,
-        /// Paths of its pictures in the workspace.
-        pictures: Vec<String>,
     },
     /// Send the text that stops the turn.
     Stop,
@@ -67,7 +66,9 @@ pub(super) enum Effect {
 #[derive(Debug)]
 struct Item {
     n: u64,
-    entry: Entry,
+    entry: Arc<Entry>,
+    /// Memory of the entry, in bytes.
+    weight: usize,
     /// Time of the first change that is not written.
     unsaved: Option<Instant>,
     /// Time of the newest change.
@@ -78,6 +79,29 @@ struct Item {
     placeholder: bool,
     /// Its text was longer.
     cut: bool,
+    /// It is given to the link, which reads it when the agent can take it.
+    on_the_way: bool,
+}
+
+impl Item {
+    fn new(n: u64, entry: Entry, now: Now) -> Self {
+        Self {
+            n,
+            weight: entry.weight(),
+            entry: Arc::new(entry),
+            unsaved: None,
+            changed: now.instant,
+            message: None,
+            placeholder: false,
+            cut: false,
+            on_the_way: false,
+        }
+    }
+
+    /// Changes the content. The state that a page or a writer still has stays as it is.
+    fn body_mut(&mut self) -> &mut Body {
+        &mut Arc::make_mut(&mut self.entry).body
+    }
 }
 
 /// A conversation.
@@ -95,9 +119,8 @@ pub(super) struct Talk {
     lost_before: u64,
     older: bool,
     removals: VecDeque<(u64, u64)>,
-    unsaved_removals: Vec<u64>,
-    /// Lines of entries that left the memory before they were written.
-    evicted: Vec<String>,
+    /// Lines to write: of entries that left the memory before, of removed ones, and those that could not be written.
+    unwritten: VecDeque<Line>,
     messages: HashMap<String, u64>,
     accepted: VecDeque<(String, u64)>,
     made: usize,
@@ -114,11 +137,11 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// A conversation with the entries of the newest `lines`; `earlier`: there are entries before.
+    /// A conversation with its newest entries; `earlier`: there are entries before.
     pub(super) fn load(
         epoch: String,
         conversation: Conversation,
-        lines: &[String],
+        entries: Vec<Entry>,
         earlier: bool,
         now: Now,
     ) -> Self {
@@ -142,8 +165,7 @@ impl Talk {
             lost_before: 0,
             older: earlier,
             removals: VecDeque::new(),
-            unsaved_removals: Vec::new(),
-            evicted: Vec::new(),
+            unwritten: VecDeque::new(),
             messages: HashMap::new(),
             accepted: VecDeque::new(),
             made: 0,
@@ -157,7 +179,7 @@ impl Talk {
             state_n: 1,
             effects: Vec::new(),
         };
-        talk.read_records(lines, now);
+        talk.take_entries(entries, now);
         talk.note_interruption(now);
         talk.publish();
         talk

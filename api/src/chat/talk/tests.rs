@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use tokio::time::Instant;
 
-use super::entries::{KEPT, KEPT_BYTES, weigh_entry};
 use super::*;
 use crate::chat::pico::AgentFrame;
-use crate::chat::protocol::{Body, MOST_WAITING, RefusalCode};
+use crate::chat::protocol::{MOST_WAITING, RefusalCode};
+use crate::chat::stored::{Log, Wanted};
 
+mod memory;
 mod recorded_scenes;
 
 const ALL: [ChatFeature; 5] = [
@@ -37,6 +38,15 @@ impl Scene {
     }
 
     fn load(features: &[ChatFeature], lines: &[String]) -> Self {
+        let mut log = Log::new(Wanted {
+            before: u64::MAX,
+            entries: KEPT,
+            bytes: KEPT_BYTES,
+        });
+        for line in lines.iter().rev() {
+            log.take_line(line);
+        }
+        let (entries, earlier) = log.into_entries();
         let begun = Instant::now();
         let conversation = Conversation {
             id: ConversationId::new(),
@@ -48,7 +58,7 @@ impl Scene {
             instant: begun,
             wall: Timestamp::from_secs(0),
         };
-        let mut talk = Talk::load("epoch".to_owned(), conversation, lines, false, now);
+        let mut talk = Talk::load("epoch".to_owned(), conversation, entries, earlier, now);
         talk.set_features(features.iter().copied().collect::<BTreeSet<_>>());
         talk.set_agent(AgentState::Connected, None, false);
         Self {
@@ -118,11 +128,29 @@ impl Scene {
     fn delivered(&mut self) -> Vec<String> {
         let effects = self.talk.take_effects().into_iter();
         let delivered = effects.filter_map(|effect| match effect {
-            Effect::Deliver { text, .. } => Some(text),
+            Effect::Deliver { entry } => self.talk.message_of(entry).map(|(text, _)| text),
             Effect::Stop => Some("/stop".to_owned()),
             _ => None,
         });
         delivered.collect()
+    }
+
+    /// Lines that are to be written.
+    fn lines(&mut self) -> Vec<String> {
+        let now = self.now();
+        let lines = self.talk.take_lines(true, now);
+        lines.iter().filter_map(Line::to_json).collect()
+    }
+
+    /// Frames that bring a page up to date.
+    fn frames(&self, cursor: &mut Cursor, hello: bool) -> Vec<String> {
+        let mut hello = hello;
+        let mut frames = Vec::new();
+        while let Some(frame) = self.talk.next_frame(cursor, std::mem::take(&mut hello)) {
+            frames.push(frame.into_json());
+            assert!(frames.len() < 1000, "{frames:?}");
+        }
+        frames
     }
 
     /// Kinds and texts of the entries, and whether a turn runs.
@@ -326,10 +354,10 @@ fn message_shows_the_conversation_again() {
     let mut scene = Scene::newest();
     scene.say("one").unwrap();
     let mut cursor = Cursor::default();
-    scene.talk.frames_after(&mut cursor, true);
+    scene.frames(&mut cursor, true);
     scene.pass(90);
     scene.say("two").unwrap();
-    let frames = scene.talk.frames_after(&mut cursor, false);
+    let frames = scene.frames(&mut cursor, false);
     let used = Timestamp::from_secs(90).to_rfc3339();
     let shown = |frame: &&String| frame.contains("\"type\":\"conversation\"");
     let frame = frames.iter().find(shown).cloned().unwrap_or_default();
@@ -603,34 +631,12 @@ fn stopped_message_is_not_sent_later() {
 }
 
 #[test]
-fn long_texts_of_a_typing_agent_are_bounded() {
-    let mut scene = Scene::newest();
-    scene.say("x").unwrap();
-    scene.typing("start");
-    let text = "\"".repeat(500 * 1024);
-    for number in 0..100 {
-        scene.create(&format!("m{number}"), &text, json!({}));
-    }
-    let kept: usize = scene
-        .talk
-        .items
-        .values()
-        .map(|item| weigh_entry(&item.entry))
-        .sum();
-    assert!(kept <= 2 * KEPT_BYTES + text.len(), "{kept} bytes");
-    let now = scene.now();
-    let lines = scene.talk.take_lines(true, now);
-    let longest = lines.iter().map(String::len).max().unwrap();
-    assert!(longest <= 1024 * 1024, "{longest} bytes");
-}
-
-#[test]
 fn page_learns_what_the_agent_can_do() {
     let mut scene = Scene::new(&[]);
     let mut cursor = Cursor::default();
-    scene.talk.frames_after(&mut cursor, true);
+    scene.frames(&mut cursor, true);
     scene.talk.set_features(ALL.into_iter().collect());
-    let frames = scene.talk.frames_after(&mut cursor, false);
+    let frames = scene.frames(&mut cursor, false);
     assert!(
         frames[0].contains("\"reset\":false") && frames[0].contains("\"stop\":true"),
         "{frames:?}"
@@ -660,21 +666,21 @@ fn page_resumes_from_its_number() {
     let mut scene = Scene::newest();
     scene.say("x").unwrap();
     let mut cursor = Cursor::default();
-    let first = scene.talk.frames_after(&mut cursor, true);
+    let first = scene.frames(&mut cursor, true);
     assert!(first[0].contains("\"reset\":true"), "{first:?}");
     scene.create("m1", "answer", usage());
     let mut resumed = cursor.clone();
-    let next = scene.talk.frames_after(&mut cursor, false);
+    let next = scene.frames(&mut cursor, false);
     assert!(
         next.iter().all(|frame| !frame.contains("\"hello\"")),
         "{next:?}"
     );
     assert!(next[0].contains("answer"), "{next:?}");
-    let again = scene.talk.frames_after(&mut resumed, true);
+    let again = scene.frames(&mut resumed, true);
     assert!(again[0].contains("\"reset\":false"), "{again:?}");
     assert_eq!(again[1..], next[..]);
-    let mut other = Cursor(Some(("other".to_owned(), 3)));
-    let reset = scene.talk.frames_after(&mut other, false);
+    let mut other = Cursor::new(Some(("other".to_owned(), 3)));
+    let reset = scene.frames(&mut other, false);
     assert!(reset[0].contains("\"reset\":true"), "{reset:?}");
 }
 
@@ -685,8 +691,7 @@ fn written_entries_are_read_again() {
     scene.create("m1", "part", json!({}));
     scene.hear(json!({"type": "message.delete", "payload": {"message_id": "m1"}}));
     scene.create("m2", "answer", usage());
-    let now = scene.now();
-    let lines = scene.talk.take_lines(true, now);
+    let lines = scene.lines();
     let again = Scene::load(&ALL, &lines);
     assert_eq!(again.shown(), ["user Sent: x", "answer: answer"]);
 }
@@ -697,8 +702,7 @@ fn interrupted_turn_is_said_when_it_is_read_again() {
     scene.say("x").unwrap();
     scene.typing("start");
     scene.create("m1", "", tool());
-    let now = scene.now();
-    let mut lines = scene.talk.take_lines(true, now);
+    let mut lines = scene.lines();
     lines.push("{\"id\": 7, \"nonsense\"".to_owned());
     lines.push("[]".to_owned());
     let again = Scene::load(&ALL, &lines);
@@ -717,8 +721,7 @@ fn waiting_message_is_sent_after_a_restart_of_the_service() {
     let mut scene = Scene::newest();
     scene.talk.set_agent(AgentState::Starting, None, false);
     scene.say_as("a", "x").unwrap();
-    let now = scene.now();
-    let lines = scene.talk.take_lines(true, now);
+    let lines = scene.lines();
     let mut again = Scene::load(&ALL, &lines);
     again.pass(0);
     assert_eq!(again.delivered(), ["x"]);
@@ -730,11 +733,11 @@ fn waiting_message_is_sent_after_a_restart_of_the_service() {
 pub(in crate::chat) fn frames_of_all_kinds() -> Vec<Value> {
     let mut scene = Scene::newest();
     let mut cursor = Cursor::default();
-    scene.talk.frames_after(&mut cursor, true);
+    scene.frames(&mut cursor, true);
     scene.say("x").unwrap();
     scene.create("m0", "gone", json!({}));
     let mut early = cursor.clone();
-    scene.talk.frames_after(&mut early, false);
+    scene.frames(&mut early, false);
     scene.hear(json!({"type": "message.delete", "payload": {"message_id": "m0"}}));
     scene.create("m1", "", tool());
     scene.create("m2", "t", json!({"kind": "thought"}));
@@ -748,8 +751,8 @@ pub(in crate::chat) fn frames_of_all_kinds() -> Vec<Value> {
     let now = scene.now();
     scene.talk.add_remark(NoticeCode::Cut, "left out", now);
     scene.talk.rename("title".to_owned());
-    let mut frames = scene.talk.frames_after(&mut Cursor::default(), true);
-    frames.extend(scene.talk.frames_after(&mut early, false));
+    let mut frames = scene.frames(&mut Cursor::default(), true);
+    frames.extend(scene.frames(&mut early, false));
     let refused = crate::chat::protocol::ServerFrame::Refused {
         client_id: None,
         code: RefusalCode::Empty,

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::budget::Unfinished;
+use crate::limits::Incoming;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -317,8 +317,8 @@ async fn only_those_that_know_it_are_told_that_nobody_waits() {
 }
 
 /// All that a user may have of the memory for messages.
-async fn all_of(yard: &Yard, key: &Key) -> Unfinished {
-    let mut long = Unfinished::new(yard.hub.budget(), &key.user);
+async fn all_of(yard: &Yard, key: &Key) -> Incoming {
+    let mut long = Incoming::new(yard.hub.memory(), &key.user);
     let moment = Duration::from_millis(1);
     while timeout(moment, poll_fn(|context| long.poll_room(context)))
         .await

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use http::HeaderValue;
-use schema::home::conversations::{ConversationId, Folder};
+use schema::home::conversations::{ConversationId, Folder, LONGEST, Verdict};
 use schema::ids::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -11,10 +11,11 @@ use utoipa::ToSchema;
 use super::NO_CONVERSATION;
 use super::history::read_folder;
 use crate::answer::FileDownload;
-use crate::chat::{Body, Entry, Log};
+use crate::chat::{Body, Entry, Index};
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::Result;
+use crate::files::Client;
 use crate::input::Input;
 use crate::pieces::Pieces;
 use crate::reply::Reply;
@@ -65,12 +66,18 @@ async fn export(
 ) -> Result<FileDownload> {
     let Which { id, format } = input.params;
     let turn = deps.files.zip(&session.account)?;
-    let read = |folder: &Folder| {
-        let mut log = Log::default();
-        folder.read_lines(|line| log.take_line(line))?;
-        Ok((folder.meta(), log))
+    let read = |folder: &Folder, client: &Client| {
+        let mut index = Index::default();
+        let entries = folder.entries()?;
+        if let Some(entries) = &entries {
+            entries.read_newest(LONGEST, |place, line| match client.is_gone() {
+                true => Verdict::Enough,
+                false => index.take_line(place, line),
+            })?;
+        }
+        Ok((folder.meta(), entries, index))
     };
-    let (meta, log) = read_folder(&deps, &session.account, id, read).await?;
+    let (meta, entries, index) = read_folder(&deps, &session.account, id, read).await?;
     let title = match meta.title.trim() {
         "" => "conversation".to_owned(),
         title => title.to_owned(),
@@ -82,31 +89,28 @@ async fn export(
     let name = format!("{title}.{extension}");
     let pieces = Pieces::written(&deps, move |out| {
         let _turn = turn;
-        match format {
-            Format::Markdown => write_markdown(out, &title, log.entries()),
-            Format::Json => log.entries().try_for_each(|entry| {
-                serde_json::to_writer(&mut *out, entry)?;
-                out.write_all(b"\n")
-            }),
+        if format == Format::Markdown {
+            writeln!(out, "# {title}")?;
         }
+        let places = index.into_places();
+        // One at a time: what the agent has changed meanwhile is left out.
+        let lines = places.filter_map(|place| entries.as_ref()?.read_line(place));
+        for entry in lines.filter_map(|line| serde_json::from_str::<Entry>(&line).ok()) {
+            match format {
+                Format::Markdown => write_entry(out, entry.at, &entry.body)?,
+                Format::Json => {
+                    serde_json::to_writer(&mut *out, &entry)?;
+                    out.write_all(b"\n")?;
+                }
+            }
+        }
+        Ok(())
     });
     Ok(FileDownload::new(Reply::download(
         HeaderValue::from_static("application/octet-stream"),
         &name,
         pieces,
     )))
-}
-
-fn write_markdown<'a>(
-    out: &mut dyn Write,
-    title: &str,
-    entries: impl Iterator<Item = &'a Entry>,
-) -> io::Result<()> {
-    writeln!(out, "# {title}")?;
-    for entry in entries {
-        write_entry(out, entry.at, &entry.body)?;
-    }
-    Ok(())
 }
 
 fn write_entry(out: &mut dyn Write, at: Timestamp, body: &Body) -> io::Result<()> {

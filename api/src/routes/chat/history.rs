@@ -2,18 +2,19 @@
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, StatusCode};
-use schema::home::conversations::{ConversationId, Folder};
+use schema::home::conversations::{ConversationId, Folder, LONGEST, Verdict};
+use schema::home::workspace::FileError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{NO_CONVERSATION, no_conversation};
 use crate::answer::{Answer, Answers, Body};
 use crate::auth::Account;
-use crate::chat::{Entry, Log, picture_type, read_head};
+use crate::chat::{Entry, Log, Wanted, picture_type, read_head};
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
-use crate::files::refused;
+use crate::files::{Client, refused};
 use crate::input::Input;
 use crate::openapi::Schemas;
 use crate::reply::Reply;
@@ -24,13 +25,18 @@ use crate::routes::files::file_bytes;
 const LIMIT: usize = 100;
 /// Most entries of an answer.
 const MOST: usize = 200;
+/// Most memory of the entries of an answer, in bytes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Memory of an answer while it is made, in bytes: the entries, and as much as JSON.
+const MEMORY: usize = 3 * MOST_BYTES;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("chat_entries", "/api/agent/chat/entries", list)
             .title(Area::Chat, "List earlier entries of a conversation")
-            .about("Those before the entry `before`, or the newest, oldest first.")
+            .about("Those before the entry `before`, or the newest, oldest first; at most 4 MiB of them.")
+            .takes_memory(MEMORY)
             .fails(&[NO_CONVERSATION, Failure::BUSY]),
         Route::get("chat_file", "/api/agent/chat/file", download)
             .title(Area::Chat, "Get a file that the agent sent")
@@ -78,10 +84,21 @@ async fn list(
         return Err(ApiError::invalid("limit", format!("limit is 1 to {MOST}")));
     }
     let before = before.unwrap_or(u64::MAX);
-    let mut log = Log::newest_before(before, limit);
-    let read = move |folder: &Folder| {
-        folder.read_lines(|line| log.take_line(line))?;
-        Ok(log.into_entries())
+    let mut log = Log::new(Wanted {
+        before,
+        entries: limit,
+        bytes: MOST_BYTES,
+    });
+    let read = move |folder: &Folder, client: &Client| {
+        let Some(entries) = folder.entries()? else {
+            return Ok(log.into_entries());
+        };
+        let scan = entries.read_newest(LONGEST, |_, line| match client.is_gone() {
+            true => Verdict::Enough,
+            false => log.take_line(line),
+        })?;
+        let (entries, left_out) = log.into_entries();
+        Ok((entries, left_out || scan.ended_early && !scan.is_damaged()))
     };
     let (entries, older) = read_folder(&deps, &session.account, id, read).await?;
     Ok(Answer::ok(
@@ -98,15 +115,15 @@ pub(super) async fn read_folder<T: Send + 'static>(
     deps: &Deps,
     account: &Account,
     id: ConversationId,
-    read: impl FnOnce(&Folder) -> Result<T, schema::home::workspace::FileError> + Send + 'static,
+    read: impl FnOnce(&Folder, &Client) -> Result<T, FileError> + Send + 'static,
 ) -> Result<T> {
     let workspace = deps
         .files
         .find(account)
         .await?
         .ok_or_else(no_conversation)?;
-    let work = move || match workspace.open_conversation(&id)? {
-        Some(folder) => read(&folder).map(Some),
+    let work = move |client: &Client| match workspace.open_conversation(&id)? {
+        Some(folder) => read(&folder, client).map(Some),
         None => Ok(None),
     };
     let read = deps.files.run_long(account, work).await?;
@@ -159,7 +176,7 @@ async fn download(
 ) -> Result<Shown> {
     let File { id, file: name } = input.params;
     let wanted = name.clone();
-    let open = move |folder: &Folder| {
+    let open = move |folder: &Folder, _: &Client| {
         let file = folder.open_file(&wanted)?;
         let kind = picture_type(&read_head(&file)).filter(|kind| *kind != "image/bmp");
         Ok((file, kind))
@@ -169,7 +186,7 @@ async fn download(
     // Stored names begin with the entry's number and the file's place.
     let shown = name.splitn(3, '-').last().unwrap_or(&name).to_owned();
     let content_type = HeaderValue::from_static(kind.unwrap_or("application/octet-stream"));
-    let bytes = file_bytes(deps.files.clone(), file, 0, length);
+    let bytes = file_bytes(deps.files.clone(), session.account, file, 0, length);
     let mut reply = Reply::download(content_type, &shown, bytes)
         .header(CONTENT_LENGTH, HeaderValue::from(length));
     if kind.is_some() {

@@ -20,7 +20,7 @@ use crate::chat::{
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::Result;
-use crate::files::refused;
+use crate::files::{Client, refused};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 
@@ -122,7 +122,7 @@ async fn show(
     let listed = match deps.files.find(account).await? {
         Some(workspace) => {
             let listing = move || workspace.list_conversations();
-            deps.files.run(listing).await?.map_err(refused)?
+            deps.files.run(account, listing).await?.map_err(refused)?
         }
         None => Default::default(),
     };
@@ -172,7 +172,7 @@ async fn create(
     let workspace = deps.files.open(&session.account).await?;
     let (made, new) = (id.clone(), meta.clone());
     let create = move || workspace.create_conversation(&made, &new);
-    deps.files.run(create).await?.map_err(refused)?;
+    deps.files.run(&session.account, create).await?.map_err(refused)?;
     let conversation = Conversation::new(id, meta);
     Ok(Answer::ok("conversation created", One { conversation }))
 }
@@ -218,7 +218,7 @@ async fn rename(
         .ok_or_else(no_conversation)?;
     let (renamed, new) = (id.clone(), title.clone());
     let rename = move || workspace.rename_conversation(&renamed, &new);
-    let meta = deps.files.run(rename).await?.map_err(refused)?;
+    let meta = deps.files.run(account, rename).await?.map_err(refused)?;
     let meta = meta.ok_or_else(no_conversation)?;
     deps.chats
         .rename(&deps, account, id.clone(), meta.title.clone());
@@ -262,7 +262,7 @@ async fn remove_conversation(
     id: &ConversationId,
 ) -> Result<Answer> {
     let (workspace, id) = (Arc::clone(workspace), id.clone());
-    let remove = move || {
+    let remove = move |_: &Client| {
         let held = workspace.hold_conversation(&id).map_err(refused)?;
         if matches!(held, Held::Elsewhere) {
             return Err(held_elsewhere());

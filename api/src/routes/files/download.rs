@@ -17,7 +17,7 @@ use crate::auth::Account;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
-use crate::files::{Files, refused};
+use crate::files::{Client, refused};
 use crate::input::Input;
 use crate::pieces::Pieces;
 use crate::reply::Reply;
@@ -83,9 +83,9 @@ pub(in crate::routes) async fn send_entry(
     let workspace = deps.files.find(account).await?;
     let workspace = workspace.ok_or_else(|| ApiError::not_found(format!("{:?}", path.as_str())))?;
     let (opened_in, file) = (Arc::clone(&workspace), path.clone());
-    let opened = deps.files.run(move || opened_in.open_file(&file)).await?;
+    let opened = deps.files.run(account, move || opened_in.open_file(&file)).await?;
     let reply = match opened {
-        Ok(file) => of_file(&deps.files, path.name(), file, headers)?,
+        Ok(file) => of_file(deps, account, path.name(), file, headers)?,
         Err(FileError::NotAFile { .. }) => of_directory(deps, account, workspace, path).await?,
         Err(error) => return Err(refused(error)),
     };
@@ -148,7 +148,13 @@ fn part(range: &str, length: u64) -> Option<(u64, u64)> {
     }
 }
 
-fn of_file(files: &Files, name: &str, file: OpenFile, headers: &HeaderMap) -> Result<Reply> {
+fn of_file(
+    deps: &Dependencies,
+    account: &Account,
+    name: &str,
+    file: OpenFile,
+    headers: &HeaderMap,
+) -> Result<Reply> {
     let length = file.size();
     let text = format!("\"{}\"", file.etag());
     let etag: ETag = text.parse().map_err(ApiError::internal)?;
@@ -176,7 +182,8 @@ fn of_file(files: &Files, name: &str, file: OpenFile, headers: &HeaderMap) -> Re
         Selection::Part { begin, end } => (begin, end),
     };
     let kind = HeaderValue::from_static("application/octet-stream");
-    let reply = Reply::download(kind, name, file_bytes(files.clone(), file, begin, end));
+    let bytes = file_bytes(deps.files.clone(), account.clone(), file, begin, end);
+    let reply = Reply::download(kind, name, bytes);
     let reply = about(reply).header(CONTENT_LENGTH, HeaderValue::from(end - begin));
     if selected == Selection::All {
         return Ok(reply);
@@ -196,7 +203,7 @@ async fn of_directory(
 ) -> Result<Reply> {
     // Counting what is in it takes long, other than opening a file, of which a browser fetches several at once.
     let (counted_in, directory) = (Arc::clone(&workspace), path.clone());
-    let count = move || counted_in.can_zip(&directory);
+    let count = move |_: &Client| counted_in.can_zip(&directory);
     let counted = deps.files.run_long(account, count).await?;
     counted.map_err(refused)?;
     let turn = deps.files.zip(account)?;

@@ -89,7 +89,7 @@ async fn read(
     let workspace = deps.files.find(&session.account).await?;
     let workspace = workspace.ok_or_else(|| ApiError::not_found(format!("{:?}", path.as_str())))?;
     let (work_path, work_space) = (path.clone(), workspace);
-    let read = deps.files.run(move || work_space.read_text(&work_path));
+    let read = deps.files.run(&session.account, move || work_space.read_text(&work_path));
     let text = read.await?.map_err(refused)?;
     let file = TextFile {
         filename: path.name().to_owned(),
@@ -155,7 +155,7 @@ async fn save(
         // What it replaces becomes free.
         let (found, replaced) = (deps.files.find(&session.account).await?, path.clone());
         let old = move || Some(found?.open_file(&replaced).ok()?.size());
-        let old = deps.files.run(old).await?.unwrap_or(0);
+        let old = deps.files.run(&session.account, old).await?.unwrap_or(0);
         room.take((content.len() as u64).saturating_sub(old))?;
     }
     let change = Change {
@@ -186,7 +186,7 @@ async fn keep_line_ends(
         let old = found.and_then(|found| found.read_text(&replaced).ok());
         old.is_some_and(|old| has_crlf_only(&old.content))
     };
-    Ok(match deps.files.run(has_crlf).await? {
+    Ok(match deps.files.run(account, has_crlf).await? {
         true if !content.contains('\r') => content.replace('\n', "\r\n"),
         _ => content,
     })

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use schema::home::workspace::OpenFile;
 
+use crate::auth::Account;
 use crate::error::{ApiError, Result};
 use crate::files::Files;
 
@@ -18,12 +19,14 @@ const KEPT: usize = 2;
 /// that became shorter meanwhile is an error, which cuts the connection.
 pub(in crate::routes) fn file_bytes(
     files: Files,
+    account: Account,
     file: OpenFile,
     begin: u64,
     end: u64,
 ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
     let reader = Reader {
         files,
+        account,
         file: Arc::new(file),
         at: begin,
         end,
@@ -37,6 +40,7 @@ pub(in crate::routes) fn file_bytes(
 
 struct Reader {
     files: Files,
+    account: Account,
     file: Arc<OpenFile>,
     at: u64,
     end: u64,
@@ -61,7 +65,7 @@ impl Reader {
                 let read = file.read_at(at + cached as u64, rest);
                 read.map(|read| (piece, cached + read))
             };
-            let read = self.files.run(read).await?.map_err(ApiError::internal)?;
+            let read = self.files.run(&self.account, read).await?.map_err(ApiError::internal)?;
             if read.1 < length {
                 return Err(ApiError::internal("the file became shorter"));
             }

@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
-use crate::files::refused;
+use crate::files::{Client, refused};
 use crate::input::Input;
 use crate::route::{Area, Route};
 use crate::routes::images::{minute, size_text};
@@ -167,8 +167,9 @@ async fn list(
     let (entries, total, truncated) = match workspace {
         Some(workspace) => {
             let (path, search) = (path.clone(), search.to_owned());
-            let work = move || {
-                workspace.list(&path, order, &search, |total| {
+            let work = move |client: &Client| {
+                let goes_on = || !client.is_gone();
+                workspace.list(&path, order, &search, goes_on, |total| {
                     let Some(paging) = paging else {
                         return 0..MOST_AT_ONCE;
                     };

@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
-use crate::files::refused;
+use crate::files::{Client, refused};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 use crate::routes::images::size_text;
@@ -172,7 +172,7 @@ async fn list(
     let found = match deps.files.find(&session.account).await? {
         None => Vec::new(),
         Some(workspace) => {
-            let work = move || workspace.list_trash();
+            let work = move |_: &Client| workspace.list_trash();
             let found = deps.files.run_long(&session.account, work).await?;
             found.map_err(refused)?
         }

@@ -11,7 +11,7 @@ use crate::answer::{Answer, FileDownload};
 use crate::deps::Deps;
 use crate::dispatch::OnMachine;
 use crate::error::Result;
-use crate::files::refused;
+use crate::files::{Client, refused};
 use crate::input::Input;
 use crate::route::{Area, Route};
 use crate::routes::files::{
@@ -79,7 +79,7 @@ async fn look(_: OnMachine, input: Input<Which>, deps: Deps) -> Result<Answer<Ki
         None if path.is_top() => Some("directory"),
         None => None,
         Some(workspace) => {
-            let work = move || workspace.list(&path, Order::default(), "", |_| 0..0);
+            let work = move |_: &Client| workspace.list(&path, Order::default(), "", || true, |_| 0..0);
             match deps.files.run_long(&account, work).await? {
                 Ok(_) => Some("directory"),
                 Err(FileError::NotFound { .. }) => None,

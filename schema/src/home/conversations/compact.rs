@@ -8,8 +8,8 @@ use std::os::fd::AsFd;
 
 use serde::Deserialize;
 
-use super::folder::{ENTRIES, HeldFolder, LONGEST, length, lines_from};
-use super::lines::for_each_line;
+use super::folder::{ENTRIES, HeldFolder, LONGEST, length, reader_of};
+use super::lines::{Verdict, for_each_line};
 use crate::fault;
 use crate::home::files::READ;
 use crate::home::workspace::FileError;
@@ -26,7 +26,7 @@ const LAST: u64 = LONGEST - SAVING;
 const MOST_ENTRIES: usize = 400_000;
 
 /// The part of a line that says which lines before it no longer count.
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 struct Line {
     id: u64,
     #[serde(default)]
@@ -39,7 +39,7 @@ impl HeldFolder {
     /// left as it is. A process that is killed meanwhile leaves the old or the new file.
     ///
     /// # Errors
-    /// [`FileError::Full`]; otherwise as [`super::Folder::read_tail`]. The file is as it was then.
+    /// [`FileError::Full`]; otherwise as [`super::Folder::entries`]. The file is as it was then.
     pub fn compact_entries(&mut self) -> Result<(), FileError> {
         let path = self.path_of(ENTRIES);
         let failed = || FileError::of("writing", &path);
@@ -80,19 +80,23 @@ struct Kept {
     bytes: u64,
 }
 
-/// Finds the lines to keep; `None` with more than [`MOST_ENTRIES`] entries.
+/// Finds the lines to keep; `None` with more than [`MOST_ENTRIES`] entries, or too many lines that cannot be read.
 fn find_last_lines(file: &File, length: u64) -> io::Result<Option<Kept>> {
     let mut last = HashMap::new();
     let mut number = 0;
-    for_each_line(lines_from(file, 0, length)?, |text| {
-        if let Ok(Line { id, removed }) = serde_json::from_str(text)
-            && last.len() <= MOST_ENTRIES
-        {
+    let scan = for_each_line(reader_of(file, length)?, |text| {
+        let read = serde_json::from_str(text);
+        if let Ok(Line { id, removed }) = read {
             last.insert(id, (number, text.len() as u64 + 1, removed));
         }
         number += 1;
+        match read {
+            _ if last.len() > MOST_ENTRIES => Verdict::Enough,
+            Ok(_) => Verdict::Readable,
+            Err(_) => Verdict::Unreadable,
+        }
     })?;
-    if last.len() > MOST_ENTRIES {
+    if scan.ended_early {
         return Ok(None);
     }
     let mut kept = Kept {
@@ -114,12 +118,16 @@ fn copy_lines(from: &File, length: u64, kept: &[usize], to: &File) -> io::Result
     let mut kept = kept.iter().copied().peekable();
     let mut writer = BufWriter::new(to);
     let (mut number, mut copied, mut written) = (0, 0, Ok(()));
-    for_each_line(lines_from(from, 0, length)?, |text| {
+    for_each_line(reader_of(from, length)?, |text| {
         if written.is_ok() && kept.next_if_eq(&number).is_some() {
             written = writeln!(writer, "{text}");
             copied += text.len() as u64 + 1;
         }
         number += 1;
+        match written.is_ok() && kept.peek().is_some() {
+            true => Verdict::Readable,
+            false => Verdict::Enough,
+        }
     })?;
     written.and_then(|()| writer.flush())?;
     drop(writer);

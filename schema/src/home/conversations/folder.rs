@@ -1,6 +1,5 @@
 //! The folder of one conversation.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -13,7 +12,7 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::compact;
-use super::lines::{LINE, for_each_line, is_line, skip_line};
+use super::lines::{LINE, Place, Scan, Verdict, for_each_line_backwards, is_line};
 use super::meta::{META, Meta};
 use crate::fault;
 use crate::home::beneath;
@@ -26,8 +25,6 @@ use crate::ids::Timestamp;
 
 /// Longest file of entries, in bytes.
 pub const LONGEST: u64 = 64 * 1024 * 1024;
-/// Most lines that one tail has: an agent may have written millions of short ones.
-const MOST_LINES: usize = 50_000;
 /// Name of the file of entries.
 pub(super) const ENTRIES: &str = "entries.jsonl";
 /// Name of the directory of received files.
@@ -51,15 +48,44 @@ pub struct HeldFolder {
     pub(super) least_saving: u64,
 }
 
-/// The newest entries of a conversation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tail {
-    /// Whole lines, the oldest first; at most 50,000.
-    pub lines: Vec<String>,
-    /// There is something before them.
-    pub earlier: bool,
-    /// Number of lines that were left out: longer than [`LINE`], not UTF-8, or with NUL characters.
-    pub skipped: usize,
+/// The open file of a conversation's entries, as long as it was when it was opened.
+#[derive(Debug)]
+pub struct EntriesFile {
+    file: File,
+    length: u64,
+    path: WorkspacePath,
+}
+
+impl EntriesFile {
+    /// Calls `see` with the lines in at most so many bytes (at most [`LONGEST`]) at the end of the file, the newest one first. A last
+    /// line that is not finished is left out. Ends after more than [`super::MOST_UNREADABLE`] lines that were left out.
+    ///
+    /// # Errors
+    /// [`FileError`] when it cannot be read.
+    pub fn read_newest(
+        &self,
+        most_bytes: u64,
+        see: impl FnMut(Place, &str) -> Verdict,
+    ) -> Result<Scan, FileError> {
+        let begin = self.length.saturating_sub(most_bytes.min(LONGEST));
+        let scan = for_each_line_backwards(&self.file, begin, self.length, see);
+        let mut scan = scan.map_err(FileError::of("reading", &self.path))?;
+        scan.ended_early |= begin > 0;
+        Ok(scan)
+    }
+
+    /// Reads the line at a place; `None` when there is no such text any more.
+    pub fn read_line(&self, place: Place) -> Option<String> {
+        let length = usize::try_from(place.length).ok()?.min(LINE);
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, place.offset).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    /// Returns the length of the file in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
 }
 
 impl Folder {
@@ -116,60 +142,24 @@ impl Folder {
         Ok(meta)
     }
 
-    /// Reads the newest entries, from at most so many bytes (at most [`LONGEST`]) at the end of the file. A last line that is
-    /// not finished is left out.
+    /// Opens the entries for reading; `None` when there are none yet.
     ///
     /// # Errors
     /// [`FileError::Link`], [`FileError::NotAFile`] (also for a file with several names); otherwise [`FileError`].
-    pub fn read_tail(&self, most_bytes: u64) -> Result<Tail, FileError> {
+    pub fn entries(&self) -> Result<Option<EntriesFile>, FileError> {
         let path = self.path_of(ENTRIES);
-        let Some((file, stat)) = self.open_entries(READ, &path)? else {
-            return Ok(Tail::default());
-        };
-        let length = length(&stat);
-        let begin = length.saturating_sub(most_bytes.min(LONGEST));
-        let mut tail = Tail {
-            earlier: begin > 0,
-            ..Tail::default()
-        };
-        let mut lines = VecDeque::new();
-        let read = lines_from(&file, begin, length).and_then(|reader| {
-            for_each_line(reader, |line| {
-                if lines.len() == MOST_LINES {
-                    lines.pop_front();
-                    tail.earlier = true;
-                }
-                lines.push_back(line.to_owned());
-            })
-        });
-        tail.skipped = read.map_err(FileError::of("reading", &path))?;
-        tail.lines = lines.into();
-        Ok(tail)
-    }
-
-    /// Calls `each` with all entries, one after another. A last line that is not finished is left out. Returns the number of
-    /// lines that were skipped: longer than [`LINE`], not UTF-8, or with NUL characters.
-    ///
-    /// # Errors
-    /// [`FileError::TooLarge`] for a file longer than [`LONGEST`]; otherwise as [`Folder::read_tail`].
-    pub fn read_lines(&self, each: impl FnMut(&str)) -> Result<usize, FileError> {
-        let path = self.path_of(ENTRIES);
-        let Some((file, stat)) = self.open_entries(READ, &path)? else {
-            return Ok(0);
-        };
-        let length = length(&stat);
-        if length > LONGEST {
-            return Err(too_large(&path, LONGEST));
-        }
-        lines_from(&file, 0, length)
-            .and_then(|reader| for_each_line(reader, each))
-            .map_err(FileError::of("reading", &path))
+        let opened = self.open_entries(READ, &path)?;
+        Ok(opened.map(|(file, stat)| EntriesFile {
+            file,
+            length: length(&stat),
+            path,
+        }))
     }
 
     /// Opens a received file for reading.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], also for a name that none can have; otherwise as [`Folder::read_tail`].
+    /// [`FileError::NotFound`], also for a name that none can have; otherwise as [`Folder::entries`].
     pub fn open_file(&self, name: &str) -> Result<OpenFile, FileError> {
         let files = self.path_of(FILES);
         let path = files.join(name).map_err(|_| FileError::NotFound {
@@ -248,7 +238,7 @@ impl HeldFolder {
     ///
     /// # Errors
     /// [`FileError::TooLarge`] when the file would be longer than [`LONGEST`] or a line is too long, [`FileError::Full`];
-    /// otherwise as [`Folder::read_tail`]. Nothing is added then, as far as that can be undone.
+    /// otherwise as [`Folder::entries`]. Nothing is added then, as far as that can be undone.
     pub fn append_lines(&mut self, lines: &[String]) -> Result<(), FileError> {
         let path = self.path_of(ENTRIES);
         let failed = || FileError::of("writing", &path);
@@ -337,20 +327,10 @@ pub(super) fn make_dir(
     Ok(directory)
 }
 
-/// Reads a file of this length from the first line on that begins at `begin` or later.
-pub(super) fn lines_from(
-    mut file: &File,
-    begin: u64,
-    length: u64,
-) -> io::Result<impl io::BufRead + use<'_>> {
-    // The byte before tells whether a line begins there.
-    let from = begin.saturating_sub(1);
-    file.seek(SeekFrom::Start(from))?;
-    let mut reader = BufReader::new(file.take(length - from));
-    if begin > 0 {
-        skip_line(&mut reader)?;
-    }
-    Ok(reader)
+/// Reads a file of this length from its beginning.
+pub(super) fn reader_of(mut file: &File, length: u64) -> io::Result<impl io::BufRead + use<'_>> {
+    file.seek(SeekFrom::Start(0))?;
+    Ok(BufReader::new(file.take(length)))
 }
 
 /// Returns true if a file of this length ends with a line break, or is empty.

@@ -27,9 +27,9 @@ use std::path::Path;
 use rustix::fs::{FileType, FlockOperation, Mode};
 use rustix::io::Errno;
 
-pub use folder::{Folder, HeldFolder, LONGEST, Tail};
+pub use folder::{EntriesFile, Folder, HeldFolder, LONGEST};
 pub use id::{CONVERSATION_ID_RULE, ConversationId, InvalidConversationId};
-pub use lines::LINE;
+pub use lines::{LINE, MOST_UNREADABLE, Place, Scan, Verdict};
 pub use meta::{LONGEST_TITLE, Meta, clean_title};
 
 use super::beneath;

@@ -151,7 +151,7 @@ fn first(kind: EntryType) -> bool {
 
 impl Workspace {
     /// Lists the part of a directory that `window` gives for the number of entries whose names contain `search`,
-    /// without regard to case.
+    /// without regard to case. It ends early once `goes_on` returns false.
     ///
     /// # Errors
     /// [`FileError`].
@@ -160,6 +160,7 @@ impl Workspace {
         path: &WorkspacePath,
         order: Order,
         search: &str,
+        goes_on: impl Fn() -> bool,
         window: impl FnOnce(usize) -> Range<usize>,
     ) -> Result<Listing, FileError> {
         let directory = self.directory(path)?;
@@ -170,7 +171,7 @@ impl Workspace {
         for_each_until(&directory, |name, kind| {
             let bytes = name.as_os_str().as_bytes();
             seen += 1;
-            if seen > MOST_SEARCHED {
+            if seen > MOST_SEARCHED || seen.is_multiple_of(1024) && !goes_on() {
                 truncated = true;
                 return ControlFlow::Break(());
             }

@@ -55,7 +55,7 @@ impl Yard {
     }
 
     fn listed(&self, order: Order, search: &str) -> Vec<String> {
-        let listing = self.work.list(&path(""), order, search, |total| 0..total);
+        let listing = self.work.list(&path(""), order, search, || true, |total| 0..total);
         let entries = listing.unwrap().entries.into_iter();
         entries.map(|entry| entry.name).collect()
     }
@@ -147,7 +147,7 @@ fn directories_come_first_and_case_means_nothing() {
     let all = yard.listed(order, "");
     for begin in 0..9 {
         for end in begin..10 {
-            let part = yard.work.list(&path(""), order, "", |_| begin..end);
+            let part = yard.work.list(&path(""), order, "", || true, |_| begin..end);
             let part: Vec<_> = part.unwrap().entries.into_iter().map(|e| e.name).collect();
             let (begin, end) = (begin.min(all.len()), end.min(all.len()));
             assert_eq!(part, all[begin..end]);
@@ -179,7 +179,7 @@ fn l25_what_is_not_a_file_is_listed_and_never_opened() {
     fs::write(yard.at("").join(OsStr::from_bytes(b"\xff")), "x").unwrap();
 
     let listing = work
-        .list(&path(""), Order::default(), "", |n| 0..n)
+        .list(&path(""), Order::default(), "", || true, |n| 0..n)
         .unwrap();
     let kinds: BTreeMap<_, _> = listing
         .entries
@@ -225,7 +225,7 @@ fn l25_what_is_not_a_file_is_listed_and_never_opened() {
     for name in ["link", "root/etc/passwd", "root/tmp", "link/x"] {
         let name = path(name);
         let read = work.open_file(&name).map(drop).unwrap_err();
-        let listed = work.list(&name, Order::default(), "", |n| 0..n);
+        let listed = work.list(&name, Order::default(), "", || true, |n| 0..n);
         let written = work.write_text(&name, "x", None).unwrap_err();
         let zipped = work.can_zip(&name).unwrap_err();
         for error in [read, listed.map(drop).unwrap_err(), written, zipped] {
@@ -489,12 +489,12 @@ fn what_the_agent_has_locked_is_listed_and_refused_and_nothing_else_is_lost() {
         mode("d/secret", 0);
         let listed = yard
             .work
-            .list(&path("d"), Order::default(), "", |all| 0..all);
+            .list(&path("d"), Order::default(), "", || true, |all| 0..all);
         assert_eq!(listed.unwrap().total, 3);
         let forbidden = |error: FileError| matches!(error, FileError::Forbidden { .. });
         let inside = yard
             .work
-            .list(&path("d/locked"), Order::default(), "", |all| 0..all);
+            .list(&path("d/locked"), Order::default(), "", || true, |all| 0..all);
         assert!(forbidden(inside.unwrap_err()));
         assert!(forbidden(
             yard.work.open_file(&path("d/secret")).unwrap_err()

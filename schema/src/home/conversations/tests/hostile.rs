@@ -158,8 +158,7 @@ fn planted_entries_are_neither_read_nor_written(
     planted.put(&yard, &yard.file("entries.jsonl"));
     let folder = yard.open();
     let errors = [
-        folder.read_tail(1000).unwrap_err(),
-        folder.read_lines(|_| ()).unwrap_err(),
+        folder.entries().unwrap_err(),
         yard.append(&["1"]).unwrap_err(),
     ];
     for error in errors {
@@ -261,22 +260,56 @@ fn damaged_lines_are_skipped_and_counted() {
     let long = "y".repeat(LINE);
     assert_eq!(lines(&tail), ["1", "2", "3", &long, "4"]);
     assert_eq!((tail.skipped, tail.earlier), (3, false));
-    let mut seen = Vec::new();
-    let skipped = yard.open().read_lines(|line| seen.push(line.to_owned()));
-    assert_eq!((skipped.unwrap(), &seen), (3, &tail.lines));
     yard.append(&["5"]).unwrap();
-    let tail = yard.open().read_tail(12).unwrap();
+    let tail = yard.tail(12);
     assert_eq!(lines(&tail), ["4", "5"]);
     assert_eq!(tail.skipped, 1, "what a loss of power has left");
 }
 
 #[test]
-fn tail_of_millions_of_short_lines_is_bounded() {
+fn unreadable_lines_end_the_reading() {
     let yard = Yard::new();
-    yard.write_entries("1\n".repeat(60_000));
-    let tail = yard.all();
-    assert_eq!((tail.lines.len(), tail.earlier), (50_000, true));
-    assert_eq!(yard.open().read_tail(100_000).unwrap().lines.len(), 50_000);
+    let junk = "1\n".repeat(LONGEST as usize / 2 - 100);
+    yard.write_entries(format!("{{\"id\":1}}\n{junk}{{\"id\":2}}\n"));
+    let (mut readable, mut seen) = (0, 0);
+    let entries = yard.open().entries().unwrap().unwrap();
+    let scan = entries.read_newest(u64::MAX, |_, line| {
+        seen += 1;
+        match line.starts_with('{') {
+            true => {
+                readable += 1;
+                Verdict::Readable
+            }
+            false => Verdict::Unreadable,
+        }
+    });
+    let ended = Scan {
+        skipped: MOST_UNREADABLE + 1,
+        ended_early: true,
+    };
+    assert_eq!(scan.unwrap(), ended);
+    assert_eq!((readable, seen), (1, MOST_UNREADABLE + 2));
+    // Nothing is removed behind them.
+    let length = entries.length();
+    yard.hold().compact_entries().unwrap();
+    assert_eq!(yard.open().entries().unwrap().unwrap().length(), length);
+}
+
+#[test]
+fn reading_ends_when_no_more_is_needed() {
+    let yard = Yard::new();
+    yard.write_entries("1\n2\n3\n");
+    let entries = yard.open().entries().unwrap().unwrap();
+    let mut seen = Vec::new();
+    let scan = entries.read_newest(u64::MAX, |_, line| {
+        seen.push(line.to_owned());
+        match line {
+            "2" => Verdict::Enough,
+            _ => Verdict::Readable,
+        }
+    });
+    assert!(scan.unwrap().ended_early);
+    assert_eq!(seen, ["3", "2"]);
 }
 
 #[test]
@@ -293,9 +326,8 @@ fn file_longer_than_the_limit_is_refused_or_read_at_its_end() {
             "{error:?}"
         );
     };
-    refused(yard.open().read_lines(|_| ()).unwrap_err());
     refused(yard.append(&["2"]).unwrap_err());
-    let tail = yard.open().read_tail(4096).unwrap();
+    let tail = yard.tail(4096);
     assert_eq!((lines(&tail), tail.earlier), (vec!["7"], true));
 }
 
@@ -362,7 +394,7 @@ proptest! {
         let unfinished = whole.pop().unwrap_or_default();
         let count = whole.iter().filter(|line| !line.is_empty()).count();
         prop_assert_eq!(before.lines.len() + before.skipped, count);
-        let part = yard.open().read_tail(most).unwrap();
+        let part = yard.tail(most);
         prop_assert!(before.lines.ends_with(&part.lines));
         yard.append(&["{}"]).unwrap();
         let after = yard.all();
@@ -400,12 +432,9 @@ fn swapped_entries_never_lead_outside() {
         while done < 100 || refused < 100 {
             let outcomes = [
                 yard.append(&["{}"]),
-                yard.open().read_tail(1000).map(|tail| {
+                read_tail(&yard.open(), 1000).map(|tail| {
                     assert!(!tail.lines.contains(&"secret".to_owned()));
                 }),
-                yard.open()
-                    .read_lines(|line| assert_ne!(line, "secret"))
-                    .map(drop),
             ];
             for outcome in outcomes {
                 match outcome {

@@ -85,7 +85,11 @@ impl Yard {
     }
 
     fn all(&self) -> Tail {
-        self.open().read_tail(u64::MAX).unwrap()
+        self.tail(u64::MAX)
+    }
+
+    fn tail(&self, most: u64) -> Tail {
+        read_tail(&self.open(), most).unwrap()
     }
 
     fn received(&self, content: &[u8]) -> crate::home::workspace::Received {
@@ -105,6 +109,32 @@ fn meta(title: &str) -> Meta {
         created_at: NOW,
         last_used_at: NOW,
     }
+}
+
+/// The newest lines, the oldest first.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tail {
+    lines: Vec<String>,
+    skipped: usize,
+    earlier: bool,
+}
+
+fn read_tail(folder: &Folder, most: u64) -> Result<Tail, FileError> {
+    let mut lines = Vec::new();
+    let Some(entries) = folder.entries()? else {
+        return Ok(Tail::default());
+    };
+    let scan = entries.read_newest(most, |place, line| {
+        assert_eq!(entries.read_line(place).as_deref(), Some(line));
+        lines.push(line.to_owned());
+        Verdict::Readable
+    })?;
+    lines.reverse();
+    Ok(Tail {
+        lines,
+        skipped: scan.skipped,
+        earlier: scan.ended_early,
+    })
 }
 
 fn lines(tail: &Tail) -> Vec<&str> {
@@ -275,7 +305,7 @@ fn tail_has_whole_lines_of_the_end() {
         (12, &["aaa", "bbb", "ccc"], false),
         (u64::MAX, &["aaa", "bbb", "ccc"], false),
     ] {
-        let tail = yard.open().read_tail(most).unwrap();
+        let tail = yard.tail(most);
         assert_eq!(lines(&tail), expected, "{most}");
         assert_eq!(tail.earlier, earlier, "{most}");
     }

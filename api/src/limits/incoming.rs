@@ -1,74 +1,54 @@
-//! How much of executors' messages is in memory at once: all of them together have one budget, and each user a part of it.
-//!
-//! A message takes its share while it is read, piece by piece, and keeps it until what became of it is sent to whoever has asked.
+//! Memory of messages that peers of WebSockets send: each message takes its share of a budget while it is read, piece by piece, and
+//! keeps it until its content is used.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use schema::ids::Uid;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
 
-use crate::parts::Parts;
+use super::Memory;
 
 /// Bytes of a permit.
 const PERMIT: usize = 1024;
-/// Permits of all messages together: 256 MiB.
-const ALL: usize = 256 * 1024;
-/// Permits of one user's messages: two of the longest. Clients of one user that take nothing hold up no other user.
-const OF_USER: usize = 64 * 1024;
 /// Bytes of each message that are free: most are shorter.
 const FREE: usize = 64 * 1024;
 /// Permits that a message takes at a time.
 const PIECE: u32 = 256;
 
-/// The budget. Clones share it.
-#[derive(Debug, Clone)]
-pub(super) struct Budget {
-    all: Arc<Semaphore>,
-    users: Parts<Uid>,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(ALL)),
-            users: Parts::new(OF_USER),
-        }
-    }
-}
-
-impl Budget {
-    /// Waits for room for a message of so many bytes that comes whole.
-    pub(super) async fn reserve(&self, user: &Uid, bytes: usize) -> Share {
-        let permits = bytes.saturating_sub(FREE).div_ceil(PERMIT).min(OF_USER);
-        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-        let mut share = Share::default();
-        for part in [self.users.part_of(user), Arc::clone(&self.all)] {
-            // Neither of them is ever closed.
-            share.0.extend(part.acquire_many_owned(permits).await.ok());
-        }
-        share
-    }
-}
-
-/// What messages have of the budget; it is given back when this is dropped.
+/// Memory of messages that were received; given back when dropped.
 #[derive(Debug, Default)]
-pub struct Share(Vec<OwnedSemaphorePermit>);
+pub struct Received(Vec<OwnedSemaphorePermit>);
 
-impl Share {
-    /// Both together.
+impl Received {
+    /// Waits for room for a message of so many bytes that comes whole.
+    pub(crate) async fn reserve(memory: &Memory<Uid>, user: &Uid, bytes: usize) -> Self {
+        let permits = bytes.saturating_sub(FREE).div_ceil(PERMIT);
+        let permits = u32::try_from(permits.min(memory.each_kib())).unwrap_or(u32::MAX);
+        let mut received = Self::default();
+        for part in memory.semaphores(user) {
+            // Neither of them is ever closed.
+            received.0.extend(part.acquire_many_owned(permits).await.ok());
+        }
+        received
+    }
+
+    /// Adds the memory of another message.
     pub fn join(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
 
-    /// The same bytes, which keep it until they are sent.
+    /// Returns the same bytes, which keep the memory until they are sent.
     pub fn held_by(self, bytes: Bytes) -> Bytes {
         struct Holding {
             bytes: Bytes,
-            _share: Share,
+            _share: Received,
         }
         impl AsRef<[u8]> for Holding {
             fn as_ref(&self) -> &[u8] {
@@ -84,7 +64,7 @@ impl Share {
         }
     }
 
-    /// Whether there is nothing to give back.
+    /// Returns true if it holds no memory.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -95,7 +75,7 @@ struct State {
     /// Bytes that were read, and for how many more than the free ones there is room.
     read: usize,
     room: usize,
-    share: Share,
+    share: Received,
     /// A piece of the user's part that waits for one of what all have.
     of_user: Option<OwnedSemaphorePermit>,
     begun: Option<Instant>,
@@ -104,22 +84,23 @@ struct State {
 
 /// The message that is being read from one connection. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Unfinished {
+pub(crate) struct Incoming {
     state: Arc<Mutex<State>>,
     /// Of the user's part, then of what all have.
     budgets: [PollSemaphore; 2],
 }
 
-impl Unfinished {
-    pub(super) fn new(budget: &Budget, user: &Uid) -> Self {
+impl Incoming {
+    /// Begins with the first message of a connection.
+    pub(crate) fn new(memory: &Memory<Uid>, user: &Uid) -> Self {
         Self {
             state: Arc::default(),
-            budgets: [budget.users.part_of(user), Arc::clone(&budget.all)].map(PollSemaphore::new),
+            budgets: memory.semaphores(user).map(PollSemaphore::new),
         }
     }
 
     /// Waits until more of it may be read.
-    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             {
                 let mut state = lock(&self.state);
@@ -143,15 +124,15 @@ impl Unfinished {
         }
     }
 
-    /// So much more of it was read.
-    pub(super) fn read(&self, bytes: usize) {
+    /// Counts bytes of it that were read.
+    pub(crate) fn read(&self, bytes: usize) {
         let mut state = lock(&self.state);
         state.read += bytes;
         state.begun.get_or_insert_with(Instant::now);
     }
 
-    /// So much of what was read is not of it.
-    pub(super) fn without(&self, bytes: usize) {
+    /// Takes out bytes that were read and are not of it.
+    pub(crate) fn without(&self, bytes: usize) {
         let mut state = lock(&self.state);
         state.read = state.read.saturating_sub(bytes);
         if state.read == 0 {
@@ -159,21 +140,70 @@ impl Unfinished {
         }
     }
 
-    /// It is whole; what is read from now on is another one.
-    pub(super) fn whole(&self) -> Share {
+    /// Ends it: what is read from now on is another one. Returns its memory.
+    pub(crate) fn whole(&self) -> Received {
         let mut state = lock(&self.state);
         (state.read, state.room, state.begun) = (0, 0, None);
         std::mem::take(&mut state.share)
     }
 
-    /// Since when it has been read, when a part of it was.
-    pub(super) fn begun(&self) -> Option<Instant> {
+    /// Returns the time of its first bytes; `None` before.
+    pub(crate) fn begun(&self) -> Option<Instant> {
         lock(&self.state).begun
     }
 
-    /// Since when there has been no room for more of it.
-    pub(super) fn starved(&self) -> Option<Instant> {
+    /// Returns the time since which it has no room for more.
+    pub(crate) fn starved(&self) -> Option<Instant> {
         lock(&self.state).starved
+    }
+}
+
+/// A connection that is read only as far as its message has room.
+#[derive(Debug)]
+pub(crate) struct Metered<S> {
+    io: S,
+    incoming: Incoming,
+}
+
+impl<S> Metered<S> {
+    /// Meters what is read from `io`.
+    pub(crate) fn new(io: S, incoming: Incoming) -> Self {
+        Self { io, incoming }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.incoming.poll_room(context));
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.io).poll_read(context, buffer);
+        let bytes = buffer.filled().len() - before;
+        if bytes > 0 {
+            self.incoming.read(bytes);
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
 
@@ -189,15 +219,20 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::limits::EXECUTOR_ANSWERS;
 
-    async fn room(unfinished: &mut Unfinished) -> bool {
+    fn memory() -> Memory<Uid> {
+        Memory::new(&EXECUTOR_ANSWERS)
+    }
+
+    async fn room(unfinished: &mut Incoming) -> bool {
         let room = poll_fn(|context| unfinished.poll_room(context));
         timeout(Duration::from_millis(10), room).await.is_ok()
     }
 
     /// Reads until there is no room for more.
-    async fn fill(budget: &Budget, user: &Uid) -> (Unfinished, usize) {
-        let (mut long, mut read) = (Unfinished::new(budget, user), 0);
+    async fn fill(budget: &Memory<Uid>, user: &Uid) -> (Incoming, usize) {
+        let (mut long, mut read) = (Incoming::new(budget, user), 0);
         while room(&mut long).await {
             long.read(PIECE as usize * PERMIT);
             read += PIECE as usize * PERMIT;
@@ -207,20 +242,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_waits_for_what_others_give_back() {
-        let budget = Budget::default();
-        let all: Vec<_> = (0..ALL / OF_USER).map(|_| Uid::random()).collect();
+        let budget = memory();
+        let all: Vec<_> = (0..EXECUTOR_ANSWERS.all() / EXECUTOR_ANSWERS.each()).map(|_| Uid::random()).collect();
         let mut filled = Vec::new();
         for user in &all {
             let (long, read) = fill(&budget, user).await;
-            assert!(long.starved().is_some() && read >= OF_USER * PERMIT);
+            assert!(long.starved().is_some() && read >= EXECUTOR_ANSWERS.each());
             filled.push(long);
         }
         // Short ones are free.
         let stranger = Uid::random();
-        let mut short = Unfinished::new(&budget, &stranger);
+        let mut short = Incoming::new(&budget, &stranger);
         short.read(FREE - 1);
         assert!(room(&mut short).await);
-        let mut other = Unfinished::new(&budget, &stranger);
+        let mut other = Incoming::new(&budget, &stranger);
         other.read(FREE);
         assert!(!room(&mut other).await);
         let share = filled[0].whole();
@@ -231,27 +266,27 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_user_takes_no_more_than_a_part_and_is_forgotten() {
-        let budget = Budget::default();
+        let budget = memory();
         let (alice, bob) = (Uid::random(), Uid::random());
         let (long, _) = fill(&budget, &alice).await;
-        let mut more = Unfinished::new(&budget, &alice);
+        let mut more = Incoming::new(&budget, &alice);
         more.read(FREE);
         assert!(!room(&mut more).await);
-        let mut others = Unfinished::new(&budget, &bob);
+        let mut others = Incoming::new(&budget, &bob);
         others.read(32 * 1024 * 1024);
         assert!(room(&mut others).await);
         // What was read is still to be sent: the part is the same for a new connection.
         let share = long.whole();
         drop((long, more));
-        let mut again = Unfinished::new(&budget, &alice);
+        let mut again = Incoming::new(&budget, &alice);
         again.read(FREE);
         assert!(!room(&mut again).await);
         drop(share);
         assert!(room(&mut again).await);
         drop((again, others));
         for _ in 0..1000 {
-            budget.users.part_of(&Uid::random());
+            budget.share(&Uid::random());
         }
-        assert!(budget.users.remembered() <= 64);
+        assert!(budget.remembered() <= 64);
     }
 }

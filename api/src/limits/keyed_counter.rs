@@ -1,13 +1,13 @@
-//! How many of something each one has: one alone must not take them all.
+//! Per-key counters that cap how many of something one owner has.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts by key; whoever has none is not in it.
+/// Counts by key; a key without any is not in it.
 type Counts<K> = Mutex<HashMap<K, usize>>;
 
-/// Places, so many for each key. Clones share them.
+/// Counters of places, one for each key. Clones share them.
 #[derive(Debug)]
 pub(crate) struct Tally<K: Eq + Hash>(Arc<Counts<K>>);
 
@@ -31,7 +31,7 @@ pub(crate) struct Place<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> Tally<K> {
-    /// One more place for this key; `None` when it has `most` already.
+    /// Takes a place for this key; `None` when it has `most` already.
     pub(crate) fn enter(&self, key: &K, most: usize) -> Option<Place<K>> {
         let mut counts = lock(&self.0);
         let held = counts.get(key).copied().unwrap_or_default();
@@ -45,7 +45,7 @@ impl<K: Clone + Eq + Hash> Tally<K> {
         })
     }
 
-    /// Whether nobody has a place, and nothing is kept for anybody.
+    /// Returns true if no place is taken.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.0).is_empty()

@@ -1,4 +1,4 @@
-//! The part that each user, or each address, has of what all share: one alone must not take all of it.
+//! Semaphores of single owners, such as users or addresses, each with a part of what all share.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Semaphore;
 
-/// The parts that are in use, of so many permits each. Clones share them.
+/// Semaphores that are in use, one for each owner. Clones share them.
 #[derive(Debug)]
-pub(crate) struct Parts<K> {
+pub(crate) struct PerOwner<K> {
     permits: usize,
     owners: Arc<Mutex<Owners<K>>>,
 }
@@ -20,7 +20,7 @@ struct Owners<K> {
     most: usize,
 }
 
-impl<K> Clone for Parts<K> {
+impl<K> Clone for PerOwner<K> {
     fn clone(&self) -> Self {
         Self {
             permits: self.permits,
@@ -29,7 +29,8 @@ impl<K> Clone for Parts<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Parts<K> {
+impl<K: Clone + Eq + Hash> PerOwner<K> {
+    /// Semaphores of so many permits each.
     pub(crate) fn new(permits: usize) -> Self {
         let (parts, most) = (HashMap::new(), 0);
         Self {
@@ -38,7 +39,12 @@ impl<K: Clone + Eq + Hash> Parts<K> {
         }
     }
 
-    /// The part of an owner: the same for all requests that have it at once.
+    /// Returns the permits of each owner.
+    pub(super) fn permits(&self) -> usize {
+        self.permits
+    }
+
+    /// Returns the semaphore of an owner: the same for all that hold it at once.
     pub(crate) fn part_of(&self, owner: &K) -> Arc<Semaphore> {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = owners.parts.get(owner).and_then(Weak::upgrade) {
@@ -48,11 +54,13 @@ impl<K: Clone + Eq + Hash> Parts<K> {
             owners.parts.retain(|_, part| part.strong_count() > 0);
             owners.most = 2 * owners.parts.len() + 64;
         }
+        #[allow(clippy::disallowed_methods)]
         let part = Arc::new(Semaphore::new(self.permits));
         owners.parts.insert(owner.clone(), Arc::downgrade(&part));
         part
     }
 
+    /// Returns the number of owners that are kept.
     #[cfg(test)]
     pub(crate) fn remembered(&self) -> usize {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
