@@ -16,12 +16,14 @@ use tokio_util::task::TaskTracker;
 use crate::auth::api_token::ApiTokens;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
+use crate::auth::session_ends::SessionEnds;
 use crate::auth::unknown_proxy::UnknownProxies;
 use crate::auth::{Authenticator, Signer};
 use crate::chat::Chats;
 use crate::console::Console;
 use crate::files::Files;
 use crate::follows::FollowLimit;
+use crate::limits::TURN;
 use crate::mcp::Mcp;
 use crate::plans::Plans;
 use crate::ports::{
@@ -37,6 +39,27 @@ use crate::watch::WatchHub;
 /// The service's version, as the health check reports it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Rights to work that one caller at a time may do.
+#[derive(Debug)]
+pub struct Turns {
+    /// The right to verify the audit trail, all of which is read.
+    pub(crate) audit_check: Arc<Semaphore>,
+    /// The right to read an uploaded adapter package, which takes many times its size.
+    pub(crate) adapter_check: Arc<Semaphore>,
+    /// The right to take a skill into the store, which keeps a disk busy.
+    pub(crate) skill_import: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            audit_check: TURN.semaphore(),
+            adapter_check: TURN.semaphore(),
+            skill_import: TURN.semaphore(),
+        }
+    }
+}
+
 /// What handlers and the dispatcher need from outside.
 pub struct Dependencies {
     /// Wall-clock time.
@@ -46,10 +69,8 @@ pub struct Dependencies {
     /// Writes to it, with an entry in the audit trail of what was asked (see
     /// [`crate::input::Meta::begin`]). There is no other way for a handler to write.
     pub writer: audit::Writer,
-    /// The right to verify the audit trail: one at a time, since it reads all of it.
-    pub audit_check: Semaphore,
-    /// The right to read an uploaded adapter package: one at a time, since that takes many times its size.
-    pub adapter_check: Arc<Semaphore>,
+    /// Work that one caller at a time may do.
+    pub turns: Turns,
     /// The right to plan the next reconciliation of a user's container for that user: a few at a time, since that asks the engine.
     pub plans: Plans,
     /// The store of skills.
@@ -60,8 +81,6 @@ pub struct Dependencies {
     pub files: Files,
     /// What has arrived in workspaces since they were measured.
     pub arrivals: Arrivals,
-    /// The right to take a skill into the store: one at a time, since that keeps a disk busy.
-    pub skill_import: Arc<Semaphore>,
     /// Seals and opens secrets at rest.
     pub master_key: Arc<MasterKey>,
     /// The adapter in effect.
@@ -90,6 +109,8 @@ pub struct Dependencies {
     pub api_tokens: ApiTokens,
     /// The console; `None` when the program was built without it.
     pub console: Option<Arc<Console>>,
+    /// News of accounts whose sessions have ended.
+    pub session_ends: SessionEnds,
     /// Bounds how many logs are followed at once.
     pub follows: FollowLimit,
     /// Reports changes to watchers.

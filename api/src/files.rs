@@ -138,14 +138,14 @@ impl Files {
             long_calls: LONG_CALLS.semaphore(),
             changes: FILE_CHANGES.semaphore(),
             removals: REMOVALS.semaphore(),
-            long_of_users: Tally::default(),
-            removals_of_users: Tally::default(),
-            changes_of_users: Tally::default(),
+            long_of_users: Tally::new(&LONG_CALLS),
+            removals_of_users: Tally::new(&REMOVALS),
+            changes_of_users: Tally::new(&FILE_CHANGES),
             with_database,
             zips: ZIPS.semaphore(),
-            zips_of_users: Tally::default(),
+            zips_of_users: Tally::new(&ZIPS),
             arriving: ARRIVING.semaphore(),
-            arriving_of_users: Tally::default(),
+            arriving_of_users: Tally::new(&ARRIVING),
         }
     }
 
@@ -214,7 +214,8 @@ impl Files {
         archives: Vec<Archive>,
     ) -> Result<Vec<Option<u64>>> {
         let homes = Arc::clone(&self.homes);
-        self.run_for_all(move || homes.archive_sizes(&archives)).await
+        self.run_for_all(move || homes.archive_sizes(&archives))
+            .await
     }
 
     /// Begins what calls the file system and does not take long; it goes on by itself.
@@ -238,7 +239,7 @@ impl Files {
         account: &Account,
         work: impl FnOnce(&Client) -> T + Send + 'static,
     ) -> Result<T> {
-        let place = self.long_of_users.enter(&account.uid, LONG_CALLS.each());
+        let place = self.long_of_users.enter(&account.uid);
         let place = place.ok_or(BUSY)?;
         let turn = turn(&self.long_calls).await?;
         let client = Client::default();
@@ -254,11 +255,11 @@ impl Files {
     /// # Errors
     /// 503 `busy` when it has to wait too long, or the user has as many of them as may be.
     pub(crate) async fn change(&self, account: &Account, removes: bool) -> Result<ChangeTurn> {
-        let (turns, tally, most) = match removes {
-            true => (&self.removals, &self.removals_of_users, REMOVALS.each()),
-            false => (&self.changes, &self.changes_of_users, FILE_CHANGES.each()),
+        let (turns, tally) = match removes {
+            true => (&self.removals, &self.removals_of_users),
+            false => (&self.changes, &self.changes_of_users),
         };
-        let place = tally.enter(&account.uid, most).ok_or(BUSY)?;
+        let place = tally.enter(&account.uid).ok_or(BUSY)?;
         Ok(ChangeTurn {
             homes: Arc::clone(&self.homes),
             account: account.clone(),
@@ -272,9 +273,7 @@ impl Files {
     /// # Errors
     /// 503 `busy` when as many arrive as may be, altogether or of this user.
     pub(crate) fn arriving(&self, account: &Account) -> Result<Arrival> {
-        let place = self
-            .arriving_of_users
-            .enter(&account.uid, ARRIVING.each());
+        let place = self.arriving_of_users.enter(&account.uid);
         let place = place.ok_or(BUSY)?;
         let turn = Arc::clone(&self.arriving).try_acquire_owned();
         Ok((turn.map_err(|_| BUSY)?, place))
@@ -284,7 +283,9 @@ impl Files {
     pub(crate) async fn find(&self, account: &Account) -> Result<Option<Arc<Workspace>>> {
         let homes = Arc::clone(&self.homes);
         let (name, uid) = (account.name.clone(), account.uid.clone());
-        let found = self.run(account, move || homes.workspace(&name, &uid)).await?;
+        let found = self
+            .run(account, move || homes.workspace(&name, &uid))
+            .await?;
         Ok(found.map_err(refused)?.map(Arc::new))
     }
 
@@ -316,7 +317,7 @@ impl Files {
     /// # Errors
     /// 503 `busy` when as many are made as may be, or one of this user.
     pub(crate) fn zip(&self, account: &Account) -> Result<(Place<Uid>, OwnedSemaphorePermit)> {
-        let place = self.zips_of_users.enter(&account.uid, ZIPS.each()).ok_or(BUSY)?;
+        let place = self.zips_of_users.enter(&account.uid).ok_or(BUSY)?;
         let turn = Arc::clone(&self.zips).try_acquire_owned();
         Ok((place, turn.map_err(|_| BUSY)?))
     }

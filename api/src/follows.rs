@@ -10,12 +10,12 @@ use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{ApiError, Result};
-use crate::limits::{Place, Tally};
+use crate::limits::{FOLLOWS, Place, Tally};
 
 /// Most logs that one account may follow at once.
-pub const PER_ACCOUNT: usize = 4;
+pub const PER_ACCOUNT: usize = FOLLOWS.each();
 /// Most logs that are followed at once.
-pub const IN_ALL: usize = 200;
+pub const IN_ALL: usize = FOLLOWS.all();
 /// When whoever was turned away may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -29,8 +29,8 @@ pub struct FollowLimit {
 impl Default for FollowLimit {
     fn default() -> Self {
         Self {
-            all: Arc::new(Semaphore::new(IN_ALL)),
-            by_account: Tally::default(),
+            all: FOLLOWS.semaphore(),
+            by_account: Tally::new(&FOLLOWS),
         }
     }
 }
@@ -54,7 +54,7 @@ impl FollowLimit {
             retry_after: RETRY_AFTER,
         })?;
         let place = account.map(|account| {
-            let place = self.by_account.enter(account, PER_ACCOUNT);
+            let place = self.by_account.enter(account);
             place.ok_or(ApiError::TooManyStreams {
                 most: PER_ACCOUNT,
                 retry_after: RETRY_AFTER,

@@ -3,11 +3,13 @@
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
+use crate::limits::PARSES;
+
 /// From so many bytes on it is long: what is shorter takes less than a millisecond.
 const LONG: usize = 256 * 1024;
 
 /// How many of them are read at once: each takes a core, and many times its length of memory.
-static PLACES: Semaphore = Semaphore::const_new(2);
+static PLACES: Semaphore = Semaphore::const_new(PARSES.all());
 
 /// Does work on so many bytes. `None` when it was broken off by a panic.
 pub(crate) async fn work_on<T: Send + 'static>(

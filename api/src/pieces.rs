@@ -7,11 +7,10 @@ use futures::Stream;
 use tokio::sync::mpsc;
 
 use crate::deps::Dependencies;
+use crate::limits::PIECES;
 
 /// Bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
-/// Pieces that wait for whoever takes them.
-const WAITING: usize = 2;
 
 /// Collects what is written into pieces.
 pub(crate) struct Pieces {
@@ -26,7 +25,7 @@ impl Pieces {
         deps: &Dependencies,
         work: impl FnOnce(&mut Self) -> io::Result<()> + Send + 'static,
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = PIECES.queue();
         deps.tasks.spawn_blocking(move || {
             let mut out = Self {
                 piece: Vec::with_capacity(PIECE),

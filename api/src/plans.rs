@@ -1,13 +1,15 @@
 //! Bounds for plans of users' own containers, each of which asks the engine.
 
+use std::sync::Arc;
+
 use schema::ids::Uid;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::limits::{Place, Tally};
+use crate::limits::{PLANS, Place, Tally};
 
 /// Turns for plans: a few at once, and one for each user.
 pub struct Plans {
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     of_users: Tally<Uid>,
 }
 
@@ -17,18 +19,24 @@ pub(crate) struct PlanTurn<'a> {
     _place: Place<Uid>,
 }
 
+impl Default for Plans {
+    fn default() -> Self {
+        Self::new(PLANS.all())
+    }
+}
+
 impl Plans {
-    /// At most so many plans at once.
-    pub fn new(most: usize) -> Self {
+    /// Makes turns for so many plans at once.
+    pub(crate) fn new(most: usize) -> Self {
         Self {
-            turns: Semaphore::new(most),
-            of_users: Tally::default(),
+            turns: PLANS.semaphore_of(most),
+            of_users: Tally::new(&PLANS),
         }
     }
 
     /// Takes a turn for a user; `None` when the user has one, or all are taken.
     pub(crate) fn take_turn(&self, user: &Uid) -> Option<PlanTurn<'_>> {
-        let place = self.of_users.enter(user, 1)?;
+        let place = self.of_users.enter(user)?;
         let turn = self.turns.try_acquire().ok()?;
         Some(PlanTurn {
             _turn: turn,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use moka::future::Cache;
 use schema::image;
 
+use crate::limits::TAGS;
 use crate::ports::RegistryError;
 
 /// How long an answer is good enough.
@@ -19,9 +20,7 @@ pub struct TagCache(Cache<String, Arc<Vec<String>>>);
 
 impl Default for TagCache {
     fn default() -> Self {
-        let cache = Cache::builder()
-            .max_capacity(REPOSITORIES)
-            .time_to_live(FRESH);
+        let cache = TAGS.async_cache().time_to_live(FRESH);
         Self(cache.build())
     }
 }

@@ -24,7 +24,7 @@ use schema::secrets::MasterKey;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -430,14 +430,12 @@ pub(crate) async fn world() -> World {
         models: models.clone(),
         clock: clock.clone(),
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
-        audit_check: Semaphore::new(1),
-        adapter_check: Arc::new(Semaphore::new(1)),
+        turns: Default::default(),
         plans: Plans::new(1),
         skills: Arc::new(SkillStore::open(dir.path()).unwrap()),
         checkouts: Arc::new(Checkouts::open(dir.path()).unwrap()),
         files: Files::new(Arc::new(Homes::open(dir.path(), "test").unwrap()), true),
         arrivals: Arrivals::default(),
-        skill_import: Arc::new(Semaphore::new(1)),
         db: db.reader(),
         mcp: Mcp::new(
             &master_key,
@@ -463,6 +461,7 @@ pub(crate) async fn world() -> World {
         console: None,
         login_limit: LoginLimit::new(clock.clone()),
         api_tokens: ApiTokens::new(clock.clone()),
+        session_ends: Default::default(),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         logs: Arc::new(Nowhere),

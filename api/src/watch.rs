@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ApiError, Result, chain};
+use crate::limits::{OWN_WATCHERS, Place, Tally, WATCHERS};
 use crate::reply::Event;
-use crate::limits::{Place, Tally};
 
 /// When whoever was turned away may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -187,9 +187,9 @@ impl WatchHub {
     pub fn new(bounds: Bounds) -> Self {
         Self(Arc::new(Inner {
             bounds,
-            permits: Arc::new(Semaphore::new(bounds.watchers)),
-            own_permits: Arc::new(Semaphore::new(bounds.own_watchers)),
-            own_of_accounts: Tally::default(),
+            permits: WATCHERS.semaphore_of(bounds.watchers),
+            own_permits: OWN_WATCHERS.semaphore_of(bounds.own_watchers),
+            own_of_accounts: Tally::with_most(&OWN_WATCHERS, bounds.own_per_account),
             state: watch::Sender::default(),
             batches: broadcast::Sender::new(bounds.backlog),
             looks: AtomicU64::new(0),
@@ -232,7 +232,7 @@ impl WatchHub {
     pub(crate) async fn join_own(&self, account: &Uid) -> Result<Watching> {
         let bounds = self.0.bounds;
         let most = bounds.own_per_account;
-        let place = self.0.own_of_accounts.enter(account, most);
+        let place = self.0.own_of_accounts.enter(account);
         let place = place.ok_or(ApiError::TooManyStreams {
             most,
             retry_after: RETRY_AFTER,

@@ -181,7 +181,13 @@ fn l44_files_of_a_workspace_are_old_or_new_wherever_their_writer_is_killed() {
         assert_eq!([read("upload"), read("text")], [uploaded, saved], "{fault}");
         // What is left is none of the user's files.
         let open = homes.workspace(&name, &uid).unwrap().unwrap();
-        let listing = open.list(&"".parse().unwrap(), Order::default(), "", || true, |all| 0..all);
+        let listing = open.list(
+            &"".parse().unwrap(),
+            Order::default(),
+            "",
+            || true,
+            |all| 0..all,
+        );
         assert_eq!(listing.unwrap().total, 2, "{fault}");
         replace(data.path());
         assert_eq!([read("upload"), read("text")], ["new", "new"], "{fault}");

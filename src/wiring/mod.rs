@@ -66,7 +66,7 @@ use schema::skill_repository::{Checkouts, GIT_SCRATCH};
 use schema::skill_store::SkillStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
@@ -115,8 +115,6 @@ pub struct Held {
 const READINESS_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often each container is compared in full.
 const VERIFY_EVERY: Duration = Duration::from_secs(600);
-/// Most plans of users' own containers that are made at once.
-const PLANS: usize = 16;
 
 /// Builds everything and starts it.
 ///
@@ -257,14 +255,12 @@ pub async fn build(
             &prepared.master_key,
             Arc::clone(&clock),
         ),
-        audit_check: Semaphore::new(1),
-        adapter_check: Arc::new(Semaphore::new(1)),
-        plans: Plans::new(PLANS),
+        turns: Default::default(),
+        plans: Plans::default(),
         skills: Arc::new(skills),
         checkouts: Arc::new(Checkouts::open(&settings.data_dir)?),
         files: Files::new(homes, is_beside_users(settings, prepared)),
         arrivals: Arrivals::default(),
-        skill_import: Arc::new(Semaphore::new(1)),
         master_key: Arc::clone(&prepared.master_key),
         adapter: ActiveAdapter::new(prepared.db.reader()),
         status_ticks: tick.subscribe(),
@@ -282,6 +278,7 @@ pub async fn build(
         console: crate::console::load()?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         api_tokens: ApiTokens::new(Arc::clone(&clock)),
+        session_ends: Default::default(),
         follows: FollowLimit::default(),
         watch: WatchHub::default(),
         mcp: Mcp::new(

@@ -16,12 +16,11 @@ use super::login_limit::{LoginLimit, Sender};
 use super::session;
 use crate::deps::{Dependencies, Deps};
 use crate::error::{ApiError, Result};
+use crate::limits::TOKEN_USES;
 use crate::route::Tokens;
 
 /// Time between two records of the use of one token.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
-/// Most tokens whose last use is remembered.
-const MOST_USED: u64 = 10_000;
 
 /// Limit of wrong tokens, and the tokens whose use was recorded in the last minute.
 pub struct ApiTokens {
@@ -34,10 +33,7 @@ impl ApiTokens {
     pub fn new(clock: SharedClock) -> Self {
         Self {
             limit: LoginLimit::new(clock),
-            recorded: Cache::builder()
-                .max_capacity(MOST_USED)
-                .time_to_live(USE_INTERVAL)
-                .build(),
+            recorded: TOKEN_USES.cache().time_to_live(USE_INTERVAL).build(),
         }
     }
 }

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::client_address::Network;
 use crate::error::{ApiError, Result};
+use crate::limits::SIGN_IN_COUNTERS;
 
 /// Attempts in one window.
 pub const ATTEMPTS: usize = 10;
@@ -24,8 +25,6 @@ pub const ATTEMPTS: usize = 10;
 pub const FAILURES_OF_UNKNOWN_PROXY: usize = 200;
 /// The window.
 pub const WINDOW: Duration = Duration::from_secs(300);
-/// Most counters of each kind; those used longest ago are forgotten first.
-const CAPACITY: u64 = 100_000;
 
 /// A moment, by the clock that nobody sets.
 type Moment = Duration;
@@ -88,8 +87,8 @@ impl LoginLimit {
         let idle = WINDOW * 2;
         Self {
             clock,
-            by_name: counters(CAPACITY, idle),
-            failed: counters(CAPACITY, idle),
+            by_name: counters(SIGN_IN_COUNTERS.all() as u64, idle),
+            failed: counters(SIGN_IN_COUNTERS.all() as u64, idle),
         }
     }
 
@@ -157,7 +156,8 @@ fn counters<K>(capacity: u64, idle: Duration) -> Cache<K, Window>
 where
     K: std::hash::Hash + Eq + Send + Sync + 'static,
 {
-    Cache::builder()
+    SIGN_IN_COUNTERS
+        .cache()
         .max_capacity(capacity)
         .time_to_idle(idle)
         .eviction_policy(EvictionPolicy::lru())

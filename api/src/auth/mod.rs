@@ -11,6 +11,7 @@ pub mod mcp_token;
 pub mod origin;
 pub mod password;
 pub mod session;
+pub mod session_ends;
 mod signer;
 pub mod unknown_proxy;
 

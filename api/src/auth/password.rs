@@ -22,6 +22,7 @@ use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroize;
 
 use crate::error::{ApiError, Result};
+use crate::limits::{HASHES, HASHES_WAITING};
 
 /// Shortest password, in characters as people count them: of its composed form (NFC, as RFC 8265 has it).
 pub const MIN_CHARACTERS: usize = 8;
@@ -58,7 +59,8 @@ const LANES: u32 = 1;
 const SALT: usize = 16;
 
 /// Requests that wait for a core; further ones are turned away.
-const MAX_WAITING: usize = 64;
+#[cfg(test)]
+const MAX_WAITING: usize = HASHES_WAITING.all();
 /// Longest wait for a core. Signing in must answer within 5 s, hashing included.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 /// `Retry-After` of requests that are turned away.
@@ -260,8 +262,8 @@ impl PasswordPool {
         let memory = Memory::new(cost);
         let dummy = Alphanumeric.sample_string(&mut rand::rng(), 16).into();
         Ok(Self {
-            running: Arc::new(Semaphore::new(cores.get())),
-            waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+            running: HASHES.semaphore_of(cores.get()),
+            waiting: HASHES_WAITING.semaphore(),
             dummy: memory.hash(&dummy)?.into(),
             memory,
             computed: Arc::default(),

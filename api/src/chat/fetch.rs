@@ -148,7 +148,11 @@ async fn fetch_to_folder(
     let name = stored_name(wanted);
     let (id, placed) = (wanted.id.clone(), name.clone());
     let work = move || place_file(&workspace, &id, &placed, incoming);
-    let placed = deps.files.run(account, work).await.map_err(|error| said(&error))?;
+    let placed = deps
+        .files
+        .run(account, work)
+        .await
+        .map_err(|error| said(&error))?;
     placed?;
     Ok(Stored {
         name,

@@ -57,8 +57,6 @@ pub(super) enum Subject {
     Agent,
     /// A conversation cannot be written.
     Disk,
-    /// Messages cannot be counted in the audit trail.
-    Audit,
 }
 
 impl std::fmt::Debug for Chats {
@@ -72,7 +70,7 @@ impl Default for Chats {
         Self {
             users: Arc::default(),
             sockets: CHAT_SOCKETS.semaphore(),
-            sockets_of_users: Tally::default(),
+            sockets_of_users: Tally::new(&CHAT_SOCKETS),
             numbers: Arc::default(),
             frames: Memory::new(&CHAT_FRAMES),
             kept: Memory::new(&CHAT_KEPT),
@@ -177,7 +175,7 @@ impl Chats {
         account: &Account,
         id: ConversationId,
     ) -> Result<Opened> {
-        let place = self.sockets_of_users.enter(&account.uid, CHAT_SOCKETS.each());
+        let place = self.sockets_of_users.enter(&account.uid);
         let place = place.ok_or(ApiError::TooManyStreams {
             most: CHAT_SOCKETS.each(),
             retry_after: RETRY_AFTER,

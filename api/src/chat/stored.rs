@@ -323,8 +323,6 @@ impl<P> Index<P> {
     }
 }
 
-
-
 impl Entry {
     /// Returns the memory that the entry takes, in bytes.
     pub(crate) fn weight(&self) -> usize {

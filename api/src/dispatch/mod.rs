@@ -34,7 +34,6 @@ use crate::auth::login_limit::Sender;
 use crate::auth::unknown_proxy::is_behind_unknown_proxy;
 use crate::auth::{Account, api_token, client_address, cors, csrf, mcp_token, origin};
 use crate::budget::{AnswerMemory, Budgets, StreamCost};
-use crate::limits::Share;
 use crate::console::{self, Asked, Console, Place, Viewer};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
@@ -42,6 +41,7 @@ use crate::input::{
     Fields, Message, Meta, RawInput, decode_segment, read_fields, read_into_workspace,
     read_message, read_query, read_spooled, read_upload, take_if_generation,
 };
+use crate::limits::Share;
 use crate::mcp;
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route, Tokens};

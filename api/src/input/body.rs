@@ -11,8 +11,8 @@ use tokio::time::timeout_at;
 use super::fields::Fields;
 use super::pace::Pace;
 use super::{multipart, urlencoded};
-use crate::limits::Share;
 use crate::error::{ApiError, Result};
+use crate::limits::Share;
 
 /// Longest time for a whole body of fields.
 const TOTAL: Duration = Duration::from_secs(120);

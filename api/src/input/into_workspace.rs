@@ -143,7 +143,11 @@ impl Sink for IntoWorkspace<'_> {
         }
         let right = self.deps.files.arriving(self.account)?;
         let workspace = self.workspace().await?;
-        let file = self.deps.files.run(self.account, move || workspace.incoming()).await?;
+        let file = self
+            .deps
+            .files
+            .run(self.account, move || workspace.incoming())
+            .await?;
         let file = file.map_err(refused)?;
         self.arriving = Some(Arriving {
             name,

@@ -32,9 +32,9 @@ pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
 use crate::auth::login_limit::Sender;
-use crate::limits::Share;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
+use crate::limits::Share;
 use crate::server::RequestId;
 
 /// The longest time a client may ask an answer to be held back.

@@ -75,6 +75,12 @@ impl Bound {
         Arc::new(Semaphore::new(self.all()))
     }
 
+    /// Makes a semaphore of another number than the part of all, as tests, settings and the machine say.
+    #[allow(clippy::disallowed_methods)]
+    pub(crate) fn semaphore_of(&self, permits: usize) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(permits))
+    }
+
     /// Makes the semaphore of one owner.
     #[allow(clippy::disallowed_methods)]
     pub(crate) fn semaphore_of_one(&self) -> Arc<Semaphore> {

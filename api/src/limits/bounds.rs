@@ -24,8 +24,8 @@ macro_rules! bounds {
     };
 }
 
-use All::{Most, Times};
-use Each::{Account, Address, Of};
+use All::{Cores, Most, Times};
+use Each::{Account, Address, Of, Service};
 
 bounds! {
     /// Bodies of requests with an MCP token: as much as all calls of tools that one user may have under way.
@@ -98,4 +98,64 @@ bounds! {
     ARRIVING = "files that arrive at once", Number, Account(100), Most(400);
     /// Pieces of an answer that a thread has written and the client has not read, 64 KiB each.
     PIECES = "pieces of an answer that a thread writes", Number, Of(&ZIPS, 2), Times(&ZIPS);
+
+    /// Followed logs, and beside them viewed pulls and rollouts.
+    FOLLOWS = "logs that are followed, and pulls or rollouts that are viewed", Number, Account(4), Most(200);
+    /// Event streams of all objects, for administrators.
+    WATCHERS = "event streams of administrators", Number, Service("one superadmin may open all of them; ordinary users have others"), Most(2000);
+    /// Event streams of own objects.
+    OWN_WATCHERS = "event streams of own objects", Number, Account(8), Most(2000);
+    /// Plans of users' own containers, each of which asks the engine.
+    PLANS = "plans of own containers at once", Number, Account(1), Most(16);
+    /// Work that one caller at a time may do, such as verifying the audit trail.
+    TURN = "verifications of the audit trail, readings of adapter packages and imports of skills, of each", Number, Service("superadmins take turns"), Most(1);
+
+    /// Streams of an MCP endpoint.
+    MCP_STREAMS = "MCP streams", Number, Account(64), Times(&CONNECTIONS);
+    /// Streams whose client has gone, and whose requests are still taken.
+    MCP_DETACHED = "MCP streams whose client has gone", Number, Account(16), Times(&CONNECTIONS);
+    /// Calls of tools, for each service.
+    MCP_CALLS = "calls of tools at once, for each service", Number, Account(8), Times(&CONNECTIONS);
+    /// Answers that wait in a stream of the first protocol, and requests under way in it.
+    MCP_WAITING = "answers that wait in an MCP stream of the first protocol", Number, Of(&MCP_STREAMS, 64), Times(&MCP_STREAMS);
+    /// Bytes of those answers.
+    MCP_WAITING_BYTES = "bytes of answers that wait in an MCP stream of the first protocol", Bytes, Of(&MCP_STREAMS, 8 * MIB), Times(&MCP_STREAMS);
+    /// Calls that are recorded and not written yet.
+    MCP_AUDIT = "calls of tools that wait to be written to the audit trail", Number, Service("calls of each user are limited by the second; further ones are refused"), Most(10_000);
+    /// Counters of messages and calls.
+    MCP_RATES = "counters of messages and calls, of each kind", Number, Service("a user has one of each kind and service"), Most(10_000);
+    /// Sessions that have ended.
+    MCP_ENDED = "ended MCP sessions that are remembered", Number, Service("the oldest are forgotten, and end again when they are used"), Most(10_000);
+    /// Rules in effect for users.
+    MCP_POLICIES = "rules in effect for users", Number, Service("a user has one for each service"), Most(10_000);
+    /// Pages that users' browsers show.
+    MCP_PAGES = "pages that users' browsers show", Number, Service("a user has one"), Most(10_000);
+    /// Pictures that are decoded at once.
+    PICTURES = "pictures that are decoded at once", Number, Account(1), Most(2);
+    /// Users whose turn for pictures is remembered.
+    PICTURE_USERS = "users whose turn for pictures is remembered", Number, Service("a user has one"), Most(10_000);
+    /// Long texts that are parsed at once.
+    PARSES = "long messages that are parsed or written at once", Number, Service("each ends by its own length, and none waits for another"), Most(2);
+
+    /// Tags of registries.
+    TAGS = "repositories whose tags are remembered", Number, Service("superadmins ask for them"), Most(16);
+    /// Uses of API tokens that were recorded.
+    TOKEN_USES = "uses of API tokens that are remembered", Number, Service("a token has one"), Most(10_000);
+    /// Counters of sign-in attempts.
+    SIGN_IN_COUNTERS = "counters of sign-in attempts, of each kind", Number, Service("the counters of an address that was used least are forgotten"), Most(100_000);
+    /// Passwords that are hashed at once, 19 MiB each.
+    HASHES = "passwords that are hashed at once", Number, Service("attempts of each address are limited"), Cores;
+    /// Sign-ins that wait for a hash.
+    HASHES_WAITING = "sign-ins that wait for a hash", Number, Service("attempts of each address are limited"), Most(64);
+    /// Connections of the metrics listener.
+    METRICS_CONNECTIONS = "connections of the metrics listener", Number, Service("the listener is for the monitoring system"), Most(8);
+
+    /// Connections of the listener for other replicas.
+    REPLICA_CONNECTIONS = "connections of other replicas", Number, Service("requests that they pass on are bounded where they come in"), Most(4096);
+    /// Bodies of requests of other replicas.
+    REPLICA_BODIES = "bodies of requests of other replicas", Bytes, Service("requests that they pass on are bounded where they come in"), Most(128 * MIB);
+    /// Nonces of stamps.
+    REPLICA_NONCES = "nonces of stamps that are remembered", Number, Service("only replicas make valid stamps"), Most(200_000);
+    /// Places of executors.
+    EXECUTOR_PLACES = "places of executors at other replicas that are remembered", Number, Service("a user has one for each service"), Most(100_000);
 }

@@ -34,7 +34,9 @@ impl Received {
         let mut received = Self::default();
         for part in memory.semaphores(user) {
             // Neither of them is ever closed.
-            received.0.extend(part.acquire_many_owned(permits).await.ok());
+            received
+                .0
+                .extend(part.acquire_many_owned(permits).await.ok());
         }
         received
     }
@@ -243,7 +245,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_waits_for_what_others_give_back() {
         let budget = memory();
-        let all: Vec<_> = (0..EXECUTOR_ANSWERS.all() / EXECUTOR_ANSWERS.each()).map(|_| Uid::random()).collect();
+        let all: Vec<_> = (0..EXECUTOR_ANSWERS.all() / EXECUTOR_ANSWERS.each())
+            .map(|_| Uid::random())
+            .collect();
         let mut filled = Vec::new();
         for user in &all {
             let (long, read) = fill(&budget, user).await;

@@ -4,22 +4,24 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Bound;
+
 /// Counts by key; a key without any is not in it.
 type Counts<K> = Mutex<HashMap<K, usize>>;
 
 /// Counters of places, one for each key. Clones share them.
 #[derive(Debug)]
-pub(crate) struct Tally<K: Eq + Hash>(Arc<Counts<K>>);
-
-impl<K: Eq + Hash> Default for Tally<K> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
+pub(crate) struct Tally<K: Eq + Hash> {
+    counts: Arc<Counts<K>>,
+    most: usize,
 }
 
 impl<K: Eq + Hash> Clone for Tally<K> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self {
+            counts: Arc::clone(&self.counts),
+            most: self.most,
+        }
     }
 }
 
@@ -31,24 +33,37 @@ pub(crate) struct Place<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> Tally<K> {
-    /// Takes a place for this key; `None` when it has `most` already.
-    pub(crate) fn enter(&self, key: &K, most: usize) -> Option<Place<K>> {
-        let mut counts = lock(&self.0);
+    /// Makes counters that allow each key its part of a bound.
+    pub(crate) fn new(bound: &Bound) -> Self {
+        Self::with_most(bound, bound.each())
+    }
+
+    /// Makes counters that allow each key another number than the part of the bound, as tests and settings say.
+    pub(crate) fn with_most(_: &Bound, most: usize) -> Self {
+        Self {
+            counts: Arc::default(),
+            most,
+        }
+    }
+
+    /// Takes a place for this key; `None` when it has its part already.
+    pub(crate) fn enter(&self, key: &K) -> Option<Place<K>> {
+        let mut counts = lock(&self.counts);
         let held = counts.get(key).copied().unwrap_or_default();
-        if held >= most {
+        if held >= self.most {
             return None;
         }
         counts.insert(key.clone(), held + 1);
         Some(Place {
             key: key.clone(),
-            counts: self.0.clone(),
+            counts: Arc::clone(&self.counts),
         })
     }
 
     /// Returns true if no place is taken.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
+        lock(&self.counts).is_empty()
     }
 }
 

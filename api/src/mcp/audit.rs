@@ -15,7 +15,7 @@ use schema::metric::{self, Held};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
+use tokio::sync::mpsc::{OwnedPermit, Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
@@ -23,9 +23,11 @@ use super::tools::{CallResult, Caller};
 use crate::deps::Deps;
 use crate::error::chain;
 use crate::executors::{ConnectionId, Failure, Service};
+use crate::limits::MCP_AUDIT;
 
 /// Most calls that are under way or wait to be written.
-const WAITING: usize = 10_000;
+#[cfg(test)]
+const WAITING: usize = MCP_AUDIT.all();
 /// Most entries that are written in one transaction.
 const BATCH: usize = 200;
 /// How long more of them are waited for.
@@ -113,7 +115,7 @@ pub(super) struct Record {
 
 impl Audit {
     pub(super) fn new(clock: SharedClock, key: [u8; 32]) -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = MCP_AUDIT.queue();
         Self {
             sender,
             receiver: Mutex::new(Some(receiver)),

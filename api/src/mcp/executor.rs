@@ -10,9 +10,9 @@ use crate::auth::mcp_token::Bearer;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{self, About, Expected, Flapping, Key, Service};
+use crate::limits;
 use crate::replica::{Call, Entered, Place, Unsent, pipe_websocket};
 use crate::reply::Reply;
-use crate::limits;
 
 /// Searches for the replica that has the place of an executor.
 const SEARCHES: usize = 3;

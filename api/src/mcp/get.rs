@@ -16,8 +16,8 @@ use super::stream::{self as decision, EVENT_ID, VERSION};
 use super::{Present, STREAMS, events, old_sse};
 use crate::error::{ApiError, Result};
 use crate::executors;
-use crate::reply::Reply;
 use crate::limits::Place;
+use crate::reply::Reply;
 use schema::ids::Uid;
 
 /// When whoever has too many streams may try again.
@@ -34,7 +34,7 @@ impl Open {
     /// 429 when the user has as many as there may be.
     pub(super) fn new(request: &Request) -> Result<Self> {
         let (mcp, user) = (&request.deps.mcp, &request.bearer.account.uid);
-        let place = mcp.streams.enter(user, STREAMS);
+        let place = mcp.streams.enter(user);
         let place = place.ok_or(ApiError::TooManyStreams {
             most: STREAMS,
             retry_after: RETRY_AFTER,

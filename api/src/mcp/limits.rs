@@ -9,6 +9,7 @@ use moka::sync::Cache;
 use tokio::time::{Instant, sleep_until};
 
 use crate::executors::Key;
+use crate::limits::MCP_RATES;
 
 /// Most messages in a second, of whatever kind.
 const MESSAGES: usize = 100;
@@ -18,8 +19,6 @@ const CALLS: usize = 10;
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Most calls in a minute that change something.
 const ACTING: usize = 120;
-/// Most users and services that are counted; those that were idle longest are forgotten first.
-const CAPACITY: u64 = 10_000;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -99,8 +98,8 @@ impl Windows {
         Self {
             most,
             time,
-            moments: Cache::builder()
-                .max_capacity(CAPACITY)
+            moments: MCP_RATES
+                .cache()
                 // By its own clock, which has to forget nothing that counts.
                 .time_to_idle(time * 2)
                 .eviction_policy(EvictionPolicy::lru())

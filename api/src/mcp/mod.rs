@@ -38,9 +38,11 @@ use tokio::sync::watch;
 use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
 use crate::executors::{DEVICES, Hub, Key};
+use crate::limits::{
+    EXECUTOR_SOCKETS, MCP_CALLS, MCP_DETACHED, MCP_ENDED, MCP_STREAMS, Place, Tally,
+};
 use crate::replica::Replicas;
 use crate::settings::WebSettings;
-use crate::limits::{Place, Tally};
 
 use audit::Audit;
 pub(crate) use audit::Origin;
@@ -63,14 +65,12 @@ pub(crate) use tools::Bounds;
 use tools::Catalogue;
 pub use tools::CatalogueError;
 
-/// Most ended sessions that are remembered.
-const ENDED: u64 = 10_000;
 /// Most streams of one user at once.
-const STREAMS: usize = 64;
+const STREAMS: usize = MCP_STREAMS.each();
 /// Most calls of one user and service at once.
-const CALLS: usize = 8;
+const CALLS: usize = MCP_CALLS.each();
 /// Most WebSockets of one user and service at once: as many as may be side by side, and some that are about to be replaced or refused.
-pub(crate) const SOCKETS: usize = DEVICES + 8;
+pub(crate) const SOCKETS: usize = EXECUTOR_SOCKETS.each();
 
 /// What the endpoint keeps in memory.
 #[derive(Debug)]
@@ -110,18 +110,18 @@ impl Mcp {
             hub: Hub::numbering_from(replicas.first_number()),
             catalogue: Catalogue::read()?,
             key: SessionKey::new(master_key.derive("mcp session", b"")),
-            ended: Cache::builder()
-                .max_capacity(ENDED)
+            ended: MCP_ENDED
+                .cache()
                 // A new one always counts; the oldest are forgotten.
                 .eviction_policy(EvictionPolicy::lru())
                 .time_to_live(TOMBSTONE)
                 .build(),
             old_sessions: OldSessions::default(),
             calls: Calls::default(),
-            streams: Tally::default(),
-            detached: Tally::default(),
-            under_way: Tally::default(),
-            sockets: Tally::default(),
+            streams: Tally::new(&MCP_STREAMS),
+            detached: Tally::new(&MCP_DETACHED),
+            under_way: Tally::new(&MCP_CALLS),
+            sockets: Tally::new(&EXECUTOR_SOCKETS),
             limits: Limits::default(),
             gate: Gate::new(settings, db, own),
             audit: Audit::new(clock, master_key.derive("mcp arguments", b"")),
@@ -140,7 +140,7 @@ impl Mcp {
     /// # Errors
     /// 429 when they have as many as there may be.
     pub(crate) fn enter_socket(&self, key: &Key) -> Result<Place<Key>> {
-        let place = self.sockets.enter(key, SOCKETS);
+        let place = self.sockets.enter(key);
         place.ok_or(ApiError::TooManyStreams {
             most: SOCKETS,
             retry_after: get::RETRY_AFTER,

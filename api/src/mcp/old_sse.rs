@@ -22,20 +22,17 @@ use super::{Mcp, events};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::Service;
+use crate::limits::{MCP_WAITING, MCP_WAITING_BYTES};
 use crate::reply::{Event, Reply};
 
 /// Most answers that wait to be sent on one stream.
-const WAITING: usize = 64;
-/// Most bytes of them.
-const WAITING_BYTES: usize = 8 * 1024 * 1024;
+const WAITING: usize = MCP_WAITING.each();
 /// How long a client may take nothing while more waits.
 const SLOW: Duration = Duration::from_secs(10);
 /// How long a stream may stay unused whose client may only have tried what opens.
 const UNUSED: Duration = Duration::from_secs(60);
 /// How long requests are still taken when the stream is gone.
 const DETACHED: Duration = Duration::from_secs(60);
-/// Of how many of a user's streams at once; of more they are taken no longer.
-const MOST_DETACHED: usize = 16;
 /// Clients wait for a minute, and end over a longer event.
 const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(55),
@@ -135,7 +132,7 @@ async fn wait_until(moment: Option<Instant>) {
 impl Drop for Attached {
     fn drop(&mut self) {
         let (mcp, id) = (self.mcp.clone(), std::mem::take(&mut self.id));
-        let Some(place) = mcp.detached.enter(&self.session.user, MOST_DETACHED) else {
+        let Some(place) = mcp.detached.enter(&self.session.user) else {
             mcp.old_sessions.lock().remove(&id);
             return;
         };
@@ -157,13 +154,13 @@ pub(super) fn open(request: &Request, probing: bool) -> Result<Reply> {
     let mcp = request.deps.mcp.clone();
     let prefix = request.deps.replicas.stream_prefix();
     let id = format!("{prefix}{}", uuid::Uuid::new_v4().simple());
-    let (sender, answers) = mpsc::channel(WAITING);
+    let (sender, answers) = MCP_WAITING.queue();
     let session = Arc::new(Session {
         user: request.bearer.account.uid.clone(),
         service: request.service,
         answers: sender,
-        room: Arc::new(Semaphore::new(WAITING_BYTES)),
-        under_way: Arc::new(Semaphore::new(WAITING)),
+        room: MCP_WAITING_BYTES.semaphore_of_one(),
+        under_way: MCP_WAITING.semaphore_of_one(),
         used: CancellationToken::new(),
         over: CancellationToken::new(),
     });

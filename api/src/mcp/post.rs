@@ -29,10 +29,10 @@ use super::stream::{SESSION, VERSION};
 use super::tools::{Bounds, CallResult, Caller};
 use super::{answer, events, modern, old_sse};
 use crate::auth::mcp_token::Bearer;
-use crate::limits::Share;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{self, Key, Service};
+use crate::limits::Share;
 use crate::long_work::work_on;
 use crate::reply::Reply;
 

@@ -22,6 +22,7 @@ use super::call::Call;
 use super::serve::{answer_call, open_stream};
 use super::stamp::{Covered, digest};
 use crate::deps::Deps;
+use crate::limits::{REPLICA_BODIES, REPLICA_CONNECTIONS};
 use crate::server::Stall;
 
 /// Path of all requests.
@@ -31,8 +32,6 @@ pub(super) const CALL: &str = "agentyard-call";
 /// The protocol of a connection that goes on as a WebSocket.
 pub(super) const PROTOCOL: &str = "agentyard-replica";
 
-/// Connections at once, those of WebSockets included; further ones wait in the system's backlog.
-const CONNECTIONS: usize = 4096;
 /// Most bytes of the head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Longest time for the head of a request.
@@ -41,8 +40,6 @@ const HEAD: Duration = Duration::from_secs(5);
 const BODY: Duration = Duration::from_secs(30);
 /// Longest body: the longest message of a client, with room around it.
 const LONGEST: usize = 5 * 1024 * 1024;
-/// KiB of all bodies at once.
-const BODIES: usize = 128 * 1024;
 /// Longest time of a whole request: more than the longest call takes.
 const WHOLE: Duration = Duration::from_secs(130);
 /// Longest time for a peer to take nothing of what is sent to it.
@@ -52,8 +49,8 @@ const LAST: Duration = Duration::from_secs(6);
 
 /// Serves other replicas until the service stops.
 pub async fn serve_replicas(listener: TcpListener, deps: Deps) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
-    let bodies = Arc::new(Semaphore::new(BODIES));
+    let permits = REPLICA_CONNECTIONS.semaphore();
+    let bodies = REPLICA_BODIES.semaphore_of(REPLICA_BODIES.all() / 1024);
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
     loop {

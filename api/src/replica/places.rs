@@ -13,13 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::{Inner, Replicas};
 use crate::deps::Deps;
 use crate::executors::{Close, Hub, Key};
+use crate::limits::EXECUTOR_PLACES;
 
 /// Time between two heartbeats.
 const BEAT: Duration = Duration::from_secs(5);
 /// Time for which a replica is taken to have a place.
 const KNOWN: Duration = Duration::from_secs(5);
-/// Most places of other replicas that are remembered.
-const MOST: u64 = 100_000;
 /// A place without executors is given back after this time: longer than calls wait for a reconnect, and as long as displacements count.
 const IDLE: Duration = Duration::from_secs(30);
 /// Longest time to say goodbye to the database.
@@ -100,10 +99,7 @@ impl Places {
     pub(super) fn new(notices: broadcast::Receiver<Notice>) -> Self {
         Self {
             held: Mutex::default(),
-            known: Cache::builder()
-                .max_capacity(MOST)
-                .time_to_live(KNOWN)
-                .build(),
+            known: EXECUTOR_PLACES.cache().time_to_live(KNOWN).build(),
             notices: Mutex::new(Some(notices)),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::limits::REPLICA_NONCES;
 use hmac::{Hmac, KeyInit, Mac};
 use moka::sync::Cache;
 use rand::RngExt;
@@ -12,8 +13,6 @@ use subtle::ConstantTimeEq;
 
 /// Longest difference between the clocks of two replicas, the way of the request included.
 const SKEW: Duration = Duration::from_secs(30);
-/// Stamps that are remembered, each for as long as it is valid.
-const REMEMBERED: u64 = 200_000;
 
 /// The parts of a request that a stamp covers.
 #[derive(Debug, Clone, Copy)]
@@ -48,10 +47,7 @@ impl Seal {
     pub(super) fn new(key: [u8; 32]) -> Self {
         Self {
             key,
-            seen: Cache::builder()
-                .max_capacity(REMEMBERED)
-                .time_to_live(3 * SKEW)
-                .build(),
+            seen: REPLICA_NONCES.cache().time_to_live(3 * SKEW).build(),
         }
     }
 

@@ -13,6 +13,8 @@ mod tests;
 
 use http::Method;
 
+use crate::limits::Bound;
+
 pub(crate) use area::Area;
 pub(crate) use failure::Failure;
 pub(crate) use handler::{Handle, Handler};
@@ -148,6 +150,8 @@ pub struct Route {
     pub(crate) failures: &'static [Failure],
     /// Memory of the answer while it is made, in bytes, which is taken before; 0: as any answer.
     pub(crate) memory: usize,
+    /// Bound of what an answer holds for as long as its client wants: a stream, a socket, a thread.
+    pub(crate) holds: Option<&'static Bound>,
     pub(crate) handler: Handler,
 }
 
@@ -175,6 +179,7 @@ impl Route {
             headers: &[],
             failures: &[],
             memory: 0,
+            holds: None,
             handler: handler.erase(),
         }
     }
@@ -344,6 +349,14 @@ impl Route {
     /// Takes so many bytes of memory before the handler runs.
     pub(crate) fn takes_memory(self, memory: usize) -> Self {
         Self { memory, ..self }
+    }
+
+    /// Names the bound of what an answer holds for as long as its client wants.
+    pub(crate) fn holds(self, bound: &'static Bound) -> Self {
+        Self {
+            holds: Some(bound),
+            ..self
+        }
     }
 
     /// Whether it is asked for by POST.

@@ -162,6 +162,7 @@ pub struct Verified {
 /// Only when the database fails: a trail that was tampered with is an answer.
 async fn verify(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Verified>> {
     let _turn = deps
+        .turns
         .audit_check
         .acquire()
         .await

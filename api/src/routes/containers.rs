@@ -17,6 +17,7 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
+use crate::limits::FOLLOWS;
 use crate::ports::{ContainerDetails, Usage};
 use crate::route::{Area, Failure, Route, Tokens};
 use crate::wait::{self, Change, Converging};
@@ -66,7 +67,7 @@ pub(super) fn routes() -> Vec<Route> {
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
-        Route::get("container_logs", "/api/admin/container/logs", logs)
+        Route::get("container_logs", "/api/admin/container/logs", logs).holds(&FOLLOWS)
 .tokens(Tokens::Read)
             .title(Area::Containers, "Get the logs of a user's container")
             .about(live::LOG)

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use schema::ids::{Uid, UserName};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::{log_lines, params};
@@ -114,10 +114,15 @@ pub(super) async fn logs(
     Ok(Live::Now(Answer::ok("log of the container", log)))
 }
 
-/// Waits until the session or the token is dead. The admin socket has none to lose.
+/// Waits until the session or the token is dead: this process reports at once that it may be, others are asked now and then. The admin
+/// socket has none to lose.
 pub(crate) async fn death(deps: Deps, actor: Actor) {
+    let Some(uid) = actor.account() else {
+        return std::future::pending().await;
+    };
+    let mut ends = deps.session_ends.subscribe(uid);
     loop {
-        sleep(RECHECK).await;
+        let _ = timeout(RECHECK, ends.changed()).await;
         if !actor.lives(&deps).await {
             return;
         }

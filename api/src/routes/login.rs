@@ -363,7 +363,10 @@ async fn end(deps: &Dependencies, meta: &Meta, session: &Session) -> Result<(), 
     let mut tx = meta.begin(deps).await?;
     let issued_at = session.claims.issued_at.as_secs();
     session::revoke(&mut tx, &account.uid, issued_at).await?;
-    tx.commit(About::object(account.role, &account.name)).await
+    tx.commit(About::object(account.role, &account.name))
+        .await?;
+    deps.session_ends.report(&account.uid);
+    Ok(())
 }
 
 #[cfg(test)]

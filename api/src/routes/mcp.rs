@@ -12,6 +12,7 @@ use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::executors::{About, Key, Service};
 use crate::input::{Input, Nothing};
+use crate::limits::{EXECUTOR_SOCKETS, MCP_STREAMS};
 use crate::mcp::{self, Denied, Request};
 use crate::openapi::Schemas;
 use crate::reply::Reply;
@@ -70,6 +71,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Mcp, title)
             .about(ABOUT)
             .for_agents()
+            .holds(&MCP_STREAMS)
             .fails(&[ORIGIN, DISABLED, NOT_LISTED, NO_SESSION, STREAMS])
     };
     vec![
@@ -114,6 +116,7 @@ fn executor(route: Route) -> Route {
     route
         .about("A WebSocket (RFC 6455). A token that ends, and a policy that switches the service off, close it with 4403.")
         .for_extensions()
+        .holds(&EXECUTOR_SOCKETS)
         .fails(&[
             ORIGIN,
             DISABLED,

@@ -257,6 +257,7 @@ pub(super) async fn replace_own_password(
         .ok_or(ApiError::WrongPassword)?;
     tx.commit(About::object(verified.role, &verified.name))
         .await?;
+    deps.session_ends.report(&verified.uid);
     let changed = PasswordChanged {
         sessions_ended: ended,
     };
@@ -379,6 +380,7 @@ async fn revoke_sessions(
     let about = About::object(session.account.role, &session.account.name);
     tx.commit(about.detail(format!("sessions ended: {revoked}")))
         .await?;
+    deps.session_ends.report(uid);
     let answer = Answer::ok("sessions ended", Revoked { revoked });
     if input.params.issued_at == Some(current) {
         return Ok(answer.header(SET_COOKIE, clear_cookie(input.meta.secure)));

@@ -15,6 +15,7 @@ use crate::dispatch::{Actor, OrdinaryUser};
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
+use crate::limits::FOLLOWS;
 use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
 
@@ -31,7 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Account, "Get the status of my container")
             .about("Status and conditions.")
             .fails(&[Failure::NO_ACCOUNT]),
-        Route::get("own_logs", "/api/user/logs", logs)
+        Route::get("own_logs", "/api/user/logs", logs).holds(&FOLLOWS)
             .title(Area::Account, "Get the logs of my container")
             .about(live::LOG)
             .fails(live::LOG_FAILURES),

@@ -152,6 +152,7 @@ async fn create(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<C
 async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer> {
     let username = input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
+    let account = user::find(&mut tx, &username).await?;
     user::delete_superadmin(&mut tx, &username)
         .await
         .map_err(|error| named(error, &username))?;
@@ -164,6 +165,9 @@ async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) ->
     }
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
+    if let Some(account) = account {
+        deps.session_ends.report(&account.uid);
+    }
     Ok(Answer::plain(format!("superadmin {username} deleted")))
 }
 
@@ -222,6 +226,7 @@ async fn set_password(
     user::set_password(&mut tx, &account.uid, hash, keep).await?;
     tx.commit(About::object(account.role, &account.name))
         .await?;
+    deps.session_ends.report(&account.uid);
     Ok(())
 }
 

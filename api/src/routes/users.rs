@@ -245,6 +245,7 @@ async fn delete(_: Superadmin, input: Input<Deletion>, deps: Deps) -> Result<Ans
     let generation = removal_of(&mut tx, &user, deps.clock.now()).await?;
     let change = Change::of_user(Kind::User, &user, generation);
     tx.commit(change.about()).await?;
+    deps.session_ends.report(&user.uid);
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let done = format!("user {name} deleted and the directory archived; {back}");
     let under_way = format!("deletion of user {name} requested; once it is done, {back}");
@@ -316,6 +317,7 @@ async fn reset_password(
     }
     user::set_password(&mut tx, &user.uid, &hash, None).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
+    deps.session_ends.report(&user.uid);
     let message = "password reset; all sessions ended";
     Ok(Answer::ok(message, new.reset(user.name)))
 }
@@ -354,6 +356,7 @@ async fn set_disabled(
         false => directory::missing_since(&mut tx, &user.uid).await?,
     };
     tx.commit(About::object(Kind::User, &user.name)).await?;
+    deps.session_ends.report(&user.uid);
     let state = if disabled { "disabled" } else { "enabled" };
     let missing = missing.map(|since| {
         let since = since.to_rfc3339();

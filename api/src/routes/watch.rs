@@ -20,6 +20,7 @@ use crate::dispatch::{Actor, OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::executors::{Key, Service};
 use crate::input::Input;
+use crate::limits::{OWN_WATCHERS, WATCHERS};
 use crate::replica;
 use crate::reply::Event;
 use crate::route::{Area, Failure, Route, Tokens};
@@ -31,7 +32,7 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("watch", "/api/admin/watch", watch)
+        Route::get("watch", "/api/admin/watch", watch).holds(&WATCHERS)
 .tokens(Tokens::Read)
             .title(
                 Area::Operators,
@@ -48,7 +49,7 @@ pub(super) fn routes() -> Vec<Route> {
                 TOO_MANY,
                 Failure::BUSY,
             ]),
-        Route::get("own_watch", "/api/user/watch", watch_own)
+        Route::get("own_watch", "/api/user/watch", watch_own).holds(&OWN_WATCHERS)
             .title(
                 Area::Account,
                 "Watch my container, configuration, skills and executors (event stream that can be resumed)",

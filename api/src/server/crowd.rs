@@ -6,12 +6,11 @@ use tokio::sync::watch;
 
 use super::request::Peer;
 use crate::auth::client_address::Network;
+use crate::limits::{self, CONNECTIONS, Tally};
 use crate::settings::WebSettings;
-use crate::limits::{self, Tally};
 
 /// The clients of one listener.
 pub(super) struct Crowd {
-    most: usize,
     settings: watch::Receiver<Arc<WebSettings>>,
     connections: Tally<Network>,
 }
@@ -25,9 +24,8 @@ impl Crowd {
     /// At most so many connections of one client, but for the trusted proxies of these settings.
     pub(super) fn new(most: usize, settings: watch::Receiver<Arc<WebSettings>>) -> Self {
         Self {
-            most,
             settings,
-            connections: Tally::default(),
+            connections: Tally::with_most(&CONNECTIONS, most),
         }
     }
 
@@ -44,7 +42,7 @@ impl Crowd {
         {
             return Some(Place { _held: None });
         }
-        let held = self.connections.enter(&Network::from(address), self.most)?;
+        let held = self.connections.enter(&Network::from(address))?;
         Some(Place { _held: Some(held) })
     }
 }

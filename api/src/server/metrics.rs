@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::METRICS_CONNECTIONS;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
@@ -15,7 +16,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use schema::metric;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,7 +40,7 @@ pub async fn serve_metrics(
     source: Arc<dyn MetricsSource>,
     shutdown: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = METRICS_CONNECTIONS.semaphore();
     let connections = TaskTracker::new();
     loop {
         let accepted = async {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,6 +33,7 @@ pub(crate) use stall::Stall;
 pub use tls::{Tls, TlsError};
 
 use crate::dispatch::Api;
+use crate::limits::CONNECTIONS;
 use crate::settings::WebSettings;
 use crowd::Crowd;
 use layers::Stack;
@@ -60,8 +61,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 10_000,
-            per_client: 256,
+            connections: CONNECTIONS.all(),
+            per_client: CONNECTIONS.each(),
             head: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(30),
@@ -93,7 +94,7 @@ impl Server {
     /// [`Limits::shutdown`] long. Connections that are still open then are dropped.
     pub async fn run(self, mut listener: Listener, shutdown: CancellationToken) {
         let limits = self.limits;
-        let permits = Arc::new(Semaphore::new(limits.connections));
+        let permits = CONNECTIONS.semaphore_of(limits.connections);
         let crowd = Crowd::new(limits.per_client, self.settings.clone());
         let graceful = GracefulShutdown::new();
         let connections = TaskTracker::new();

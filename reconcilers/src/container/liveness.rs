@@ -73,6 +73,10 @@ struct Watched {
 impl Liveness {
     /// No agent yet.
     pub(super) fn new(agents: Arc<dyn AgentProbe>, jitter: Jitter) -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "wakeups of all agents; one that finds no place is found by the next resync"
+        )]
         let (wakeups, woken) = mpsc::channel(WAKEUPS);
         Self {
             agents,

@@ -157,6 +157,10 @@ impl Clones {
             git,
             data_dir,
             state: Mutex::default(),
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "all fetches share it; administrators start them"
+            )]
             at_once: Semaphore::new(AT_ONCE),
             clock,
             waits,
@@ -245,7 +249,12 @@ impl Clones {
         let hosts = &mut self.lock().hosts;
         hosts.retain(|_, turns| Arc::strong_count(turns) > 1);
         let turns = hosts.entry(host.to_ascii_lowercase());
-        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(PER_HOST))))
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a semaphore of each host that administrators have named"
+        )]
+        let turns = turns.or_insert_with(|| Arc::new(Semaphore::new(PER_HOST)));
+        Arc::clone(turns)
     }
 
     async fn fetch(&self, fetch: &Fetch, number: u64) -> Result<Fetched, Failure> {

@@ -212,6 +212,10 @@ impl Pulls {
         Self {
             images,
             state: Mutex::default(),
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "all pulls share it; administrators start them"
+            )]
             at_once: Semaphore::new(AT_ONCE),
             clock,
             waits,

@@ -347,6 +347,10 @@ impl DataDir for LocalDataDir {
         mut image_home: ByteStream,
     ) -> Result<Seeded, HomeError> {
         let (name, uid) = (name.clone(), uid.clone());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "one part of a listing; the reconciler takes it"
+        )]
         let (sender, parts) = mpsc::channel(1);
         let feed = async move {
             while let Some(part) = image_home.next().await {
@@ -724,6 +728,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_given_up_is_not_taken_for_a_whole_one() {
         for (ended, expected) in [(true, Ok(3)), (false, Err(io::ErrorKind::UnexpectedEof))] {
+            #[expect(clippy::disallowed_methods, reason = "in a test")]
             let (sender, parts) = mpsc::channel(2);
             let part = Bytes::from_static(b"abc");
             sender.blocking_send(Ok(Some(part))).unwrap();

@@ -44,6 +44,10 @@ pub fn size() -> Option<(u16, u16)> {
 
 /// Standard input, piece by piece. Its thread ends with the process: a read of a terminal cannot be called off.
 pub fn read_input() -> mpsc::Receiver<Vec<u8>> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "in the client, for its own keyboard"
+    )]
     let (sender, receiver) = mpsc::channel(WAITING);
     std::thread::spawn(move || {
         let mut buffer = vec![0; AT_ONCE];

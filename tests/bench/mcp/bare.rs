@@ -122,6 +122,7 @@ async fn link(links: Links, path: String, upgrade: OnUpgrade) {
     let io = TokioIo::new(upgrade.await.unwrap());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
     let (mut writer, mut reader) = socket.split();
+    #[expect(clippy::disallowed_methods, reason = "in a benchmark")]
     let (frames, mut waiting) = mpsc::channel(64);
     let link = Link {
         frames,

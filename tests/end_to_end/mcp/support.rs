@@ -272,6 +272,7 @@ pub struct Performer {
 
 impl Performer {
     pub fn start(socket: Socket) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "in a test")]
         let (asks, asked) = mpsc::unbounded_channel();
         let mut performer = Self {
             asked,

@@ -48,7 +48,7 @@ test('unacknowledged message is sent again with the same id after a resume', asy
   session.send('hi', [{ path: 'uploads/a.txt', name: 'a.txt', size: 3, picture: false }]);
   socket.end();
   await vi.advanceTimersByTimeAsync(1000);
-  expect(FakeSocket.last.url).toContain('epoch=e1&after=5');
+  expect(FakeSocket.last.url).toContain('epoch=e1&after=0');
   const again = open({ reset: false });
   expect(again.sent).toEqual(socket.sent);
   expect(again.sent[0]?.attachments).toEqual([{ path: 'uploads/a.txt', picture: false }]);

@@ -47,7 +47,7 @@ test('reset forgets entries, a resumed hello keeps them and the position', () =>
   expect(ids(resumed)).toEqual([1]);
   expect(resumed.n).toBe(6);
   const reset = play([helloFrame({ epoch: 'e2', n: 2, older: true })], view);
-  expect(reset).toMatchObject({ entries: [], older: true, n: 2, epoch: 'e2' });
+  expect(reset).toMatchObject({ entries: [], older: true, n: 0, begun: 2, epoch: 'e2' });
 });
 
 test('older page goes before what is there', () => {

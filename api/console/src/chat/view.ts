@@ -35,8 +35,8 @@ export function applyFrame(view: ChatView, frame: ServerFrame): ChatView {
     case 'hello': {
       const { epoch, reset, conversation, pictures, stop } = frame;
       const kept = reset ? { entries: [], older: frame.older, begun: frame.n } : {};
-      // The changes that follow a resumed hello count from where the page was.
-      const n = reset ? frame.n : view.n;
+      // The entries follow one by one, in the order of their numbers: a page that is cut off before asks for all of them again.
+      const n = reset ? 0 : view.n;
       return { ...view, ...kept, epoch, n, conversation, pictures, stop };
     }
     case 'entry': {

@@ -23,10 +23,18 @@ impl Keeper {
                 });
             }
             self.carry_out_effects(id, now).await;
-            if self.rooms.get(id).is_some_and(|used| used.room.is_starved()) {
+            if self
+                .rooms
+                .get(id)
+                .is_some_and(|used| used.room.is_starved())
+            {
                 // What is written takes no memory any more.
                 self.save_room(id, true, now).await;
-                if self.rooms.get(id).is_some_and(|used| used.room.is_starved()) {
+                if self
+                    .rooms
+                    .get(id)
+                    .is_some_and(|used| used.room.is_starved())
+                {
                     self.close_room(id, EndCode::Failed).await;
                 }
             }

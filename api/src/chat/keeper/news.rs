@@ -39,7 +39,8 @@ impl Keeper {
             }
             LinkNews::Sent(entry) => used.room.change(|talk| talk.leave_link(entry)),
             LinkNews::Failed(entry, cause) => {
-                used.room.change(|talk| talk.fail_message(entry, cause, now));
+                used.room
+                    .change(|talk| talk.fail_message(entry, cause, now));
             }
             LinkNews::Unsent(entry) => {
                 used.room.change(|talk| match entry {

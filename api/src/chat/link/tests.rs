@@ -3,12 +3,21 @@ use tokio::net::TcpListener;
 use tokio_tungstenite::accept_async;
 
 use super::*;
+use crate::auth::Role;
 use crate::testing::world;
 
 /// A message of the agent whose text has so many characters.
 fn message(id: &str, length: usize) -> Message {
     let payload = json!({"message_id": id, "content": "x".repeat(length)});
     Message::text(json!({"type": "message.create", "payload": payload}).to_string())
+}
+
+fn account() -> Account {
+    Account {
+        uid: Uid::from("a".repeat(32)),
+        name: "alice".parse().unwrap(),
+        role: Role::User,
+    }
 }
 
 #[tokio::test]
@@ -45,7 +54,9 @@ async fn long_frames_keep_their_order() {
         // A socket with unread bytes would be reset.
         while let Some(Ok(_)) = socket.next().await {}
     };
+    #[expect(clippy::disallowed_methods, reason = "in a test")]
     let (news, mut heard) = mpsc::channel(16);
+    #[expect(clippy::disallowed_methods, reason = "in a test")]
     let (_outgoing, mut receiver) = mpsc::channel(1);
     let (account, id) = (account(), ConversationId::new());
     let link = Link {
@@ -57,7 +68,8 @@ async fn long_frames_keep_their_order() {
     };
     let relay = async {
         let connected = connect_agent(&world.deps, &account.uid, &place, &id).await;
-        link.run(connected.unwrap(), place.clone(), &mut receiver).await
+        link.run(connected.unwrap(), place.clone(), &mut receiver)
+            .await
     };
     let ((), ended) = tokio::join!(agent, relay);
     assert!(matches!(ended, Some(None)), "{ended:?}");

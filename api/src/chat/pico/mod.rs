@@ -154,8 +154,7 @@ impl Message {
         let (text, cut) = cut_text(content.unwrap_or_default());
         let usage = payload.get("context_usage").filter(|it| it.is_object());
         Self {
-            id: text_of(payload, "message_id")
-                .filter(|id| (1..=LONGEST_ID).contains(&id.len())),
+            id: text_of(payload, "message_id").filter(|id| (1..=LONGEST_ID).contains(&id.len())),
             kind: kind_of(payload, &text),
             model: text_of(payload, "model_name").filter(|name| !name.is_empty()),
             usage: usage.map(|usage| {

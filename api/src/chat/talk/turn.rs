@@ -242,8 +242,7 @@ impl Talk {
             self.remove_entry(id);
             return;
         }
-        if let Body::Answer { streaming, .. } | Body::Thought { streaming, .. } = item.body_mut()
-        {
+        if let Body::Answer { streaming, .. } | Body::Thought { streaming, .. } = item.body_mut() {
             *streaming = false;
         }
         self.touch_entry(id, now);

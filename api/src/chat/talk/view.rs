@@ -166,9 +166,7 @@ impl Talk {
         let conversation = (self.conversation_n, Change::Conversation);
         let state = (self.state_n, Change::State);
         let changes = entries.chain([state]).filter(|(n, _)| *n > after);
-        let parts = removals
-            .chain([conversation])
-            .filter(|(n, _)| *n > missed);
+        let parts = removals.chain([conversation]).filter(|(n, _)| *n > missed);
         changes.chain(parts).min_by_key(|(n, _)| *n)
     }
 }

@@ -238,3 +238,25 @@ async fn an_empty_body_may_have_any_type() {
         .body("");
     assert_eq!(request.reply(&filter).await.status(), 200);
 }
+
+#[tokio::test]
+async fn answer_without_memory_is_refused_before_its_handler_runs() {
+    static RUNNING: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
+    async fn wait(_: OrdinaryUser, _: Input<Nothing>, _: Deps) -> Result<Reply> {
+        RUNNING.add_permits(1);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Ok(Reply::ok("read"))
+    }
+    let world = world().await;
+    let filter = world.api(vec![with_handler("chat_entries", wait)]).filter();
+    let cookie = world.cookie("alice");
+    let path = "/api/agent/chat/entries?id=x";
+    // A user has 32 MiB for answers, of which each of these takes 12.
+    let answers = [(); 4].map(|()| get(&filter, path, &cookie));
+    let answers = futures::future::join_all(answers).await;
+    let mut statuses: Vec<u16> = answers.iter().map(|it| it.status().as_u16()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 503, 503]);
+    assert_eq!(RUNNING.available_permits(), 2);
+    assert_eq!(get(&filter, path, &cookie).await.status(), StatusCode::OK);
+}

@@ -1,13 +1,15 @@
 //! The rules of executors.md, 6.2, that need sockets or their times; those that do not are in `registry::tests`.
 
+#![allow(clippy::disallowed_methods)] // Queues of tests have no owner.
+
 use std::future::poll_fn;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::limits::Incoming;
 use super::*;
+use crate::limits::Incoming;
 
 const SECOND: Duration = Duration::from_secs(1);
 

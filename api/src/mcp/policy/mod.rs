@@ -27,6 +27,7 @@ use url::Url;
 use super::Mcp;
 use super::tools::Caller;
 use crate::executors::{Connected, ConnectionId, Devices, Key, Service};
+use crate::limits::{MCP_PAGES, MCP_POLICIES};
 use crate::settings::WebSettings;
 
 pub(crate) use decision::Denied;
@@ -37,8 +38,6 @@ pub use rules::Policies;
 
 /// How long rules are kept for a user: changes of groups are only looked for while something is open.
 const KEPT: Duration = Duration::from_secs(5);
-/// Most users whose rules are kept.
-const USERS: u64 = 10_000;
 /// How long it is believed that a tab shows the same page.
 const PAGE_KEPT: Duration = Duration::from_secs(1);
 
@@ -74,14 +73,8 @@ impl Gate {
             settings,
             db,
             own,
-            known: Cache::builder()
-                .max_capacity(USERS)
-                .time_to_live(KEPT)
-                .build(),
-            pages: Cache::builder()
-                .max_capacity(USERS)
-                .time_to_live(PAGE_KEPT)
-                .build(),
+            known: MCP_POLICIES.cache().time_to_live(KEPT).build(),
+            pages: MCP_PAGES.cache().time_to_live(PAGE_KEPT).build(),
         }
     }
 

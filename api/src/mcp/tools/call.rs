@@ -176,7 +176,7 @@ impl Mcp {
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
         let key = caller.key();
         let full = || format!("{CALLS} calls are under way already; try again when some are done");
-        let mut place = self.under_way.enter(&key, CALLS).ok_or_else(full);
+        let mut place = self.under_way.enter(&key).ok_or_else(full);
         if place.is_ok() {
             let wait = until.min(Instant::now() + limits::LONGEST_WAIT);
             if let Err(over) = self.limits.call(&key, wait).await {

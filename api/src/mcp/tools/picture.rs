@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::turn::Stop;
+use crate::limits::{PICTURE_USERS, PICTURES};
 
 /// Longest edge, in pixels, if nothing else is asked for: more is of no use to models.
 pub(super) const EDGE: u32 = 1568;
@@ -29,26 +30,19 @@ const MEMORY: u64 = 128 * 1024 * 1024;
 /// there may be something packed before it.
 const HEADS: [usize; 2] = [4 * 1024, 256 * 1024];
 const MEMORY_OF_HEAD: u64 = 1024 * 1024;
-/// Pictures that are worked on at once; they take a core each.
-const AT_ONCE: usize = 2;
 /// Most bytes of a picture.
 const MOST: usize = 1_000_000;
 /// The qualities that are tried one after the other until a picture is small enough.
 const QUALITIES: [u8; 2] = [80, 60];
 /// Those that are tried before a picture that must keep its size is given up.
 const LOW_QUALITIES: [u8; 2] = [40, 20];
-/// Most users whose places are remembered, and for how long.
-const USERS: u64 = 10_000;
+/// Time for which the place of a user is remembered.
 const KEPT: Duration = Duration::from_secs(600);
 
-static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AT_ONCE)));
+static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| PICTURES.semaphore());
 /// One place for each user, so that nobody's pictures take them all.
-static OF_USERS: LazyLock<Cache<Uid, Arc<Semaphore>>> = LazyLock::new(|| {
-    Cache::builder()
-        .max_capacity(USERS)
-        .time_to_idle(KEPT)
-        .build()
-});
+static OF_USERS: LazyLock<Cache<Uid, Arc<Semaphore>>> =
+    LazyLock::new(|| PICTURE_USERS.cache().time_to_idle(KEPT).build());
 
 /// How a picture is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -116,7 +110,7 @@ pub(super) struct Picture {
 /// # Errors
 /// When it cannot be read.
 pub(super) async fn fit(user: &Uid, data: String, wanted: Wanted) -> Result<Picture, Stop> {
-    let of_user = OF_USERS.get_with_by_ref(user, || Arc::new(Semaphore::new(1)));
+    let of_user = OF_USERS.get_with_by_ref(user, || PICTURES.semaphore_of_one());
     // They are never closed.
     let of_user = of_user.acquire_owned().await;
     let place = Arc::clone(&PLACES).acquire_owned().await;
@@ -512,7 +506,7 @@ mod tests {
     #[tokio::test]
     async fn one_users_pictures_leave_a_place_to_others() {
         let (alice, bob) = (Uid::random(), Uid::random());
-        let held = OF_USERS.get_with_by_ref(&alice, || Arc::new(Semaphore::new(1)));
+        let held = OF_USERS.get_with_by_ref(&alice, || PICTURES.semaphore_of_one());
         let _held = held.acquire_owned().await;
         let wanted = Wanted::default();
         let fitted = |user| {

@@ -111,7 +111,7 @@ async fn upload(
         });
     }
     // What is read of a package takes many times its size: one at a time.
-    let turn = Arc::clone(&deps.adapter_check).acquire_owned().await;
+    let turn = Arc::clone(&deps.turns.adapter_check).acquire_owned().await;
     let turn = turn.map_err(ApiError::internal)?;
     let read = tokio::task::spawn_blocking(move || {
         // Kept to the end also when the client is gone.

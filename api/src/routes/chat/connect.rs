@@ -13,6 +13,7 @@ use crate::deps::Deps;
 use crate::dispatch::{Anyone, OrdinaryUser};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
+use crate::limits::CHAT_SOCKETS;
 use crate::replica::pipe_websocket;
 use crate::route::{Area, Failure, Route};
 use crate::routes::websocket::{Switching, accept_websocket};
@@ -20,7 +21,7 @@ use crate::routes::websocket::{Switching, accept_websocket};
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("chat_ws", "/api/agent/chat/ws", connect)
+        Route::get("chat_ws", "/api/agent/chat/ws", connect).holds(&CHAT_SOCKETS)
             .title(Area::Chat, "Talk to my agent")
             .about(
                 "A WebSocket (RFC 6455) of one conversation; its frames are those of `/api/chat.schema.json`. The first is `hello`. A page \

@@ -17,6 +17,7 @@ use crate::dispatch::OrdinaryUser;
 use crate::error::Result;
 use crate::files::Client;
 use crate::input::Input;
+use crate::limits::ZIPS;
 use crate::pieces::Pieces;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
@@ -25,6 +26,7 @@ use crate::route::{Area, Failure, Route};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("chat_export", "/api/agent/chat/export", export)
+            .holds(&ZIPS)
             .title(Area::Chat, "Export a conversation")
             .about("As Markdown, or as JSON Lines: one entry of `/api/chat.schema.json` in each.")
             .fails(&[NO_CONVERSATION, Failure::BUSY]),

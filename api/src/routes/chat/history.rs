@@ -16,6 +16,7 @@ use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
 use crate::files::{Client, refused};
 use crate::input::Input;
+use crate::limits::USER_ANSWERS;
 use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
@@ -38,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             .about("Those before the entry `before`, or the newest, oldest first; at most 4 MiB of them.")
             .takes_memory(MEMORY)
             .fails(&[NO_CONVERSATION, Failure::BUSY]),
-        Route::get("chat_file", "/api/agent/chat/file", download)
+        Route::get("chat_file", "/api/agent/chat/file", download).holds(&USER_ANSWERS)
             .title(Area::Chat, "Get a file that the agent sent")
             .about("A picture (PNG, JPEG, GIF, WebP) is shown; anything else is a download.")
             .fails(&[NO_CONVERSATION, Failure::BUSY]),

@@ -172,7 +172,10 @@ async fn create(
     let workspace = deps.files.open(&session.account).await?;
     let (made, new) = (id.clone(), meta.clone());
     let create = move || workspace.create_conversation(&made, &new);
-    deps.files.run(&session.account, create).await?.map_err(refused)?;
+    deps.files
+        .run(&session.account, create)
+        .await?
+        .map_err(refused)?;
     let conversation = Conversation::new(id, meta);
     Ok(Answer::ok("conversation created", One { conversation }))
 }

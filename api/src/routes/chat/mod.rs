@@ -4,6 +4,8 @@ mod connect;
 mod export;
 mod history;
 mod list;
+#[cfg(test)]
+mod tests;
 
 use schema::home::conversations::ConversationId;
 use serde::Deserialize;

@@ -19,6 +19,7 @@ use crate::dispatch::OrdinaryUser;
 use crate::error::{ApiError, Result};
 use crate::files::{Client, refused};
 use crate::input::Input;
+use crate::limits::USER_ANSWERS;
 use crate::pieces::Pieces;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
@@ -37,7 +38,7 @@ const TOO_MANY: Failure = Failure(
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("files_download", "/api/files/download", download)
+        Route::get("files_download", "/api/files/download", download).holds(&USER_ANSWERS)
             .title(Area::Files, "Download my files")
             .about(
                 "A file takes `Range`, `If-Range` and `If-None-Match`; of several ranges the whole file comes. A directory \
@@ -83,7 +84,10 @@ pub(in crate::routes) async fn send_entry(
     let workspace = deps.files.find(account).await?;
     let workspace = workspace.ok_or_else(|| ApiError::not_found(format!("{:?}", path.as_str())))?;
     let (opened_in, file) = (Arc::clone(&workspace), path.clone());
-    let opened = deps.files.run(account, move || opened_in.open_file(&file)).await?;
+    let opened = deps
+        .files
+        .run(account, move || opened_in.open_file(&file))
+        .await?;
     let reply = match opened {
         Ok(file) => of_file(deps, account, path.name(), file, headers)?,
         Err(FileError::NotAFile { .. }) => of_directory(deps, account, workspace, path).await?,

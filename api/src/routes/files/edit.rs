@@ -89,7 +89,9 @@ async fn read(
     let workspace = deps.files.find(&session.account).await?;
     let workspace = workspace.ok_or_else(|| ApiError::not_found(format!("{:?}", path.as_str())))?;
     let (work_path, work_space) = (path.clone(), workspace);
-    let read = deps.files.run(&session.account, move || work_space.read_text(&work_path));
+    let read = deps
+        .files
+        .run(&session.account, move || work_space.read_text(&work_path));
     let text = read.await?.map_err(refused)?;
     let file = TextFile {
         filename: path.name().to_owned(),

@@ -65,7 +65,11 @@ impl Reader {
                 let read = file.read_at(at + cached as u64, rest);
                 read.map(|read| (piece, cached + read))
             };
-            let read = self.files.run(&self.account, read).await?.map_err(ApiError::internal)?;
+            let read = self
+                .files
+                .run(&self.account, read)
+                .await?
+                .map_err(ApiError::internal)?;
             if read.1 < length {
                 return Err(ApiError::internal("the file became shorter"));
             }

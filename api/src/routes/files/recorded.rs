@@ -38,7 +38,9 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
         let workspace = deps.files.open(&account).await?;
         let subject = Arc::new(self.subject);
         let (check, checked) = (self.check, Arc::clone(&subject));
-        let checking = deps.files.run(&account, move || check(&workspace, &checked));
+        let checking = deps
+            .files
+            .run(&account, move || check(&workspace, &checked));
         checking.await?.map_err(refused)?;
         let turn = deps.files.change(&account, self.removes).await?;
         let Self {

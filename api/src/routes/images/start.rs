@@ -26,6 +26,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::input::{Input, Meta};
+use crate::limits::FOLLOWS;
 use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::params::names;
 use crate::routes::users::Skipped;
@@ -45,7 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .waits_for_task()
             .fails(&[IN_ROLLOUT, NO_USERS]),
-        Route::post("images_upgrade", "/api/admin/images/upgrade", upgrade)
+        Route::post("images_upgrade", "/api/admin/images/upgrade", upgrade).holds(&FOLLOWS)
 .tokens(Tokens::Admin)
             .title(Area::Images, "Pull an image and move users to it")
             .about(

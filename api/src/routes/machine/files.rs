@@ -79,7 +79,8 @@ async fn look(_: OnMachine, input: Input<Which>, deps: Deps) -> Result<Answer<Ki
         None if path.is_top() => Some("directory"),
         None => None,
         Some(workspace) => {
-            let work = move |_: &Client| workspace.list(&path, Order::default(), "", || true, |_| 0..0);
+            let work =
+                move |_: &Client| workspace.list(&path, Order::default(), "", || true, |_| 0..0);
             match deps.files.run_long(&account, work).await? {
                 Ok(_) => Some("directory"),
                 Err(FileError::NotFound { .. }) => None,

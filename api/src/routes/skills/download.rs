@@ -14,6 +14,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
+use crate::limits::SUPERADMIN_ANSWERS;
 use crate::pieces::Pieces;
 use crate::route::{Area, Route, Tokens};
 
@@ -21,6 +22,7 @@ use crate::route::{Area, Route, Tokens};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("skills_download", "/api/admin/skills/download", download)
+            .holds(&SUPERADMIN_ANSWERS)
             .tokens(Tokens::Read)
             .title(Area::Skills, "Download a skill as a zip file")
             .about(

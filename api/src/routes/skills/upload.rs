@@ -164,7 +164,7 @@ pub(super) async fn import<E: Into<ImportError> + Send + 'static>(
     deps: &Deps,
     work: impl FnOnce(&schema::skill_store::SkillStore) -> Result<Imported, E> + Send + 'static,
 ) -> Result<Imported> {
-    let turn = Arc::clone(&deps.skill_import).acquire_owned().await;
+    let turn = Arc::clone(&deps.turns.skill_import).acquire_owned().await;
     let turn = turn.map_err(ApiError::internal)?;
     let store = Arc::clone(&deps.skills);
     let imported = tokio::task::spawn_blocking(move || {

@@ -86,6 +86,7 @@ async fn revoke_sessions(_: Superadmin, input: Input<Who>, deps: Deps) -> Result
     let about = About::object(account.role, &account.name);
     tx.commit(about.detail(format!("sessions ended: {ended}")))
         .await?;
+    deps.session_ends.report(&account.uid);
     let message = format!("sessions of {name} ended");
     let username = account.name;
     Ok(Answer::ok(message, Ended { username, ended }))

@@ -117,6 +117,10 @@ impl Cluster {
             watched_pods: Api::namespaced(watches, namespace),
             client,
             namespace: namespace.to_owned(),
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "all writes to the cluster share it; reconcilers make them"
+            )]
             writes: Semaphore::new(WRITES),
             answered: Mutex::default(),
         }

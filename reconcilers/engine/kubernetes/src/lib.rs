@@ -137,6 +137,10 @@ impl KubernetesEngine {
     }
 
     fn in_cluster(cluster: Cluster, options: Options, owner: &str, clock: SharedClock) -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "ends of runs; a writer waits for a place"
+        )]
         let (ends, reported) = mpsc::channel(ENDS);
         let (images, called_off) = ImageSource::new(owner);
         Self {

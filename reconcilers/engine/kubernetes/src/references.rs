@@ -64,6 +64,7 @@ impl Resolved {
 impl ImageSource {
     /// References of the containers of `owner` stand for themselves. Also returns the pulls that are called off.
     pub(crate) fn new(owner: &str) -> (Self, mpsc::UnboundedReceiver<String>) {
+        #[expect(clippy::disallowed_methods, reason = "in a test")]
         let (called_off, receiver) = mpsc::unbounded_channel();
         let source = Self {
             owner: owner.to_owned(),

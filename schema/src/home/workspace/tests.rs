@@ -55,7 +55,9 @@ impl Yard {
     }
 
     fn listed(&self, order: Order, search: &str) -> Vec<String> {
-        let listing = self.work.list(&path(""), order, search, || true, |total| 0..total);
+        let listing = self
+            .work
+            .list(&path(""), order, search, || true, |total| 0..total);
         let entries = listing.unwrap().entries.into_iter();
         entries.map(|entry| entry.name).collect()
     }
@@ -147,7 +149,9 @@ fn directories_come_first_and_case_means_nothing() {
     let all = yard.listed(order, "");
     for begin in 0..9 {
         for end in begin..10 {
-            let part = yard.work.list(&path(""), order, "", || true, |_| begin..end);
+            let part = yard
+                .work
+                .list(&path(""), order, "", || true, |_| begin..end);
             let part: Vec<_> = part.unwrap().entries.into_iter().map(|e| e.name).collect();
             let (begin, end) = (begin.min(all.len()), end.min(all.len()));
             assert_eq!(part, all[begin..end]);
@@ -492,9 +496,13 @@ fn what_the_agent_has_locked_is_listed_and_refused_and_nothing_else_is_lost() {
             .list(&path("d"), Order::default(), "", || true, |all| 0..all);
         assert_eq!(listed.unwrap().total, 3);
         let forbidden = |error: FileError| matches!(error, FileError::Forbidden { .. });
-        let inside = yard
-            .work
-            .list(&path("d/locked"), Order::default(), "", || true, |all| 0..all);
+        let inside = yard.work.list(
+            &path("d/locked"),
+            Order::default(),
+            "",
+            || true,
+            |all| 0..all,
+        );
         assert!(forbidden(inside.unwrap_err()));
         assert!(forbidden(
             yard.work.open_file(&path("d/secret")).unwrap_err()

@@ -39,7 +39,10 @@ fn hostile_frames_take_bounded_memory_and_short_lines() {
         }
     }
     let (mut cursor, mut hello) = (Cursor::default(), true);
-    while let Some(frame) = scene.talk.next_frame(&mut cursor, std::mem::take(&mut hello)) {
+    while let Some(frame) = scene
+        .talk
+        .next_frame(&mut cursor, std::mem::take(&mut hello))
+    {
         let length = frame.into_json().len();
         assert!(length <= LINE + 100, "{length} bytes");
     }
@@ -65,7 +68,9 @@ fn unwritten_lines_are_bounded() {
 fn conversation_shrinks_and_keeps_what_is_on_the_way() {
     let mut scene = Scene::newest();
     for number in 0..5 {
-        scene.say(&format!("{number}{}", "x".repeat(90_000))).unwrap();
+        scene
+            .say(&format!("{number}{}", "x".repeat(90_000)))
+            .unwrap();
     }
     scene.lines();
     scene.talk.shrink_to(0);

@@ -23,6 +23,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
+use crate::limits::FOLLOWS;
 use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
@@ -32,7 +33,7 @@ use follow::{LastEvent, Request};
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::post("images_pull", "/api/admin/images/pull", pull)
+        Route::post("images_pull", "/api/admin/images/pull", pull).holds(&FOLLOWS)
 .tokens(Tokens::Admin)
             .title(Area::Images, "Pull an image (progress as an event stream)")
             .about(
