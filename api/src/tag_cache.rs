@@ -11,8 +11,6 @@ use crate::ports::RegistryError;
 
 /// How long an answer is good enough.
 const FRESH: Duration = Duration::from_secs(300);
-/// Most repositories that are remembered.
-const REPOSITORIES: u64 = 16;
 
 /// The cache. Clones share it.
 #[derive(Debug, Clone)]

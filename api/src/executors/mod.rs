@@ -16,7 +16,6 @@ pub use crate::limits::Received as Share;
 pub use changes::{Change, Changes, Since};
 pub use frame::Outcome;
 pub use hub::{About, Answer, Ask, Connected, Hub, Job, News};
-pub(crate) use registry::DEVICES;
 pub use registry::{Close, ConnectionId, Devices, Failure, Key, Lane, Protocol, Refusal, Service};
 pub(crate) use socket::{Expected, Flapping, expect, serve};
 #[cfg(test)]

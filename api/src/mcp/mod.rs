@@ -37,7 +37,7 @@ use tokio::sync::watch;
 
 use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
-use crate::executors::{DEVICES, Hub, Key};
+use crate::executors::{Hub, Key};
 use crate::limits::{
     EXECUTOR_SOCKETS, MCP_CALLS, MCP_DETACHED, MCP_ENDED, MCP_STREAMS, Place, Tally,
 };

@@ -20,8 +20,6 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Connections at once; further ones wait in the system's backlog.
-const CONNECTIONS: usize = 8;
 /// Longest time for the head of a request.
 const HEAD: Duration = Duration::from_secs(5);
 /// Longest time of a connection, which serves one request.

@@ -79,23 +79,12 @@ impl Talk {
         let mut bytes = self.kept_bytes();
         while self.items.len() > most || bytes > most_bytes {
             let crowded = self.items.len() > times * most || bytes > times * most_bytes;
-            let Some(first) = self.items.first_entry() else {
+            let Some(item) = self
+                .find_oldest(crowded)
+                .and_then(|id| self.items.remove(&id))
+            else {
                 return;
             };
-            let item = first.get();
-            let rests = item.unsaved.is_none() && !is_open(&item.entry.body);
-            let waits = item.on_the_way
-                || matches!(
-                    &item.entry.body,
-                    Body::User {
-                        status: MessageStatus::Waiting,
-                        ..
-                    }
-                );
-            if waits || !rests && !crowded || self.next_id - first.key() < 3 {
-                return;
-            }
-            let item = first.remove();
             bytes -= weigh_item(&item);
             if item.unsaved.is_some() && !item.placeholder {
                 self.unwritten.push_back(Line::Entry(item.entry));
@@ -110,6 +99,30 @@ impl Talk {
             self.lost_before = self.lost_before.max(item.n);
             self.older = true;
         }
+    }
+
+    /// Finds the oldest entry that can be forgotten; messages on their way to the agent cannot. In a crowded conversation it need not be
+    /// written.
+    fn find_oldest(&self, crowded: bool) -> Option<u64> {
+        for (id, item) in &self.items {
+            if self.next_id - id < 3 {
+                return None;
+            }
+            let waits = item.on_the_way
+                || matches!(
+                    &item.entry.body,
+                    Body::User {
+                        status: MessageStatus::Waiting,
+                        ..
+                    }
+                );
+            if waits {
+                continue;
+            }
+            let rests = item.unsaved.is_none() && !is_open(&item.entry.body);
+            return (rests || crowded).then_some(*id);
+        }
+        None
     }
 }
 
