@@ -11,9 +11,10 @@ const MOST: usize = 2 * KEPT_BYTES + UNWRITTEN + 2 * LINE;
 /// A frame that creates a message of an agent.
 fn hostile_frames(number: usize) -> Vec<Value> {
     let id = format!("m{number}-{}", "i".repeat(5000));
-    let long = "\u{1}".repeat(2_000_000);
-    let call = json!({"function": {"name": long, "arguments": long}, "extra_content": {"tool_feedback_explanation": long}});
-    let file = json!({"filename": long, "content_type": long, "url": long});
+    let long = "\u{1}".repeat(300_000);
+    let name = "\u{1}".repeat(2000);
+    let call = json!({"function": {"name": name, "arguments": name}, "extra_content": {"tool_feedback_explanation": name}});
+    let file = json!({"filename": name, "content_type": name, "url": name});
     [
         json!({"message_id": id, "content": long}),
         json!({"message_id": format!("a{number}"), "content": "", "model_name": long}),
@@ -31,7 +32,7 @@ fn hostile_frames_take_bounded_memory_and_short_lines() {
     let mut scene = Scene::newest();
     scene.say("x").unwrap();
     scene.typing("start");
-    for number in 0..4 {
+    for number in 0..2 {
         for frame in hostile_frames(number) {
             scene.hear(frame);
             let weight = scene.talk.weight();
