@@ -65,13 +65,13 @@ pub fn task<F: Future>(name: &str, task: F) -> impl Future<Output = F::Output> +
 /// A bound of time that a test may shorten by an environment variable.
 #[cfg(not(feature = "test-support"))]
 #[inline(always)]
-pub fn bound(_variable: &str, default: u32) -> u32 {
+pub fn shorten_bound(_variable: &str, default: u32) -> u32 {
     default
 }
 
 /// A bound of time that a test may shorten by an environment variable.
 #[cfg(feature = "test-support")]
-pub fn bound(variable: &str, default: u32) -> u32 {
+pub fn shorten_bound(variable: &str, default: u32) -> u32 {
     let set = std::env::var(variable).ok();
     set.and_then(|text| text.parse().ok()).unwrap_or(default)
 }

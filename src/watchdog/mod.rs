@@ -50,7 +50,7 @@ impl Watchdog {
     /// When there is no thread to be had.
     pub fn start(runtime: &Handle) -> io::Result<Self> {
         let (running, stopped) = channel::<()>();
-        let limit = fault::bound("AGENTYARD_WATCHDOG_TICKS", LIMIT);
+        let limit = fault::shorten_bound("AGENTYARD_WATCHDOG_TICKS", LIMIT);
         let mut probes = Probes::new(runtime.clone());
         let mut judge = Judge::new(limit);
         let watch = move || {

@@ -201,7 +201,7 @@ async fn take_request(
     }
 }
 
-/// Anybody who reaches the listener causes it: a line a second for each address.
+/// Warns, at most once a second for each address: every client of the listener can cause it.
 fn warn_of_stamp(warnings: &LineLimit, client: Client) {
     let Some(left_out) = warnings.take(client) else {
         return;

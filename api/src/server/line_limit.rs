@@ -11,7 +11,7 @@ use crate::auth::client_address::Network;
 
 /// Time for which one line about a client has to do.
 pub(crate) const WINDOW: Duration = Duration::from_secs(1);
-/// Most clients that are told apart at a time; further ones share one line.
+/// Most clients that are distinguished at a time; further ones share one line.
 const MOST: usize = 10_000;
 
 /// A client; `None`: one without an address, as on the admin socket.

@@ -11,24 +11,24 @@ use super::{driver, sign_in};
 /// 1,024 bits, made for this test.
 const SHORT: &str = "\
 -----BEGIN RSA PRIVATE KEY-----
-MIICXAIBAAKBgQCpleOMmKHz7iDtci/CgUqZB76Vr9LRHmx3F9V88INnvpWjGG7+
-O9JpdQHUTgrjMJZLiGwLR1S261D3EduqXSOQA0jto7/xQnqjRMhjvqqegWZ7INxJ
-wCELTJF1PJAjdEU3sUvbZhn336rC7AJRMrHWwD5vHlYYgTiwgt7TkiWpJwIDAQAB
-AoGAY/HSianqyLgu78G8JAXO0SGfUNiuhlBH3GhPibK1vw6zYcuknnDjMQOkcFsO
-T5by/NEJ3BvN8X/9157OtzjtG50GQkoaIuF7/0lUY45Pwa1qJOhJHdR0jr0aEdep
-N5TrcbOHGphREI5zZ7Of1YrNhDydKwSHkpkgSyHBw27seQECQQDZGfvF82gKyX5e
-aTdP6PBTxK7nDYQos7alMFLWaSGhBxgGMTKh7g2C+MPF6bmTXGArOSowrGUwYDKQ
-aP355hbTAkEAx/hwzbQPFEeD4jYnUw5aa0YNAUwUgeIsqadzg6qeJwAl03M4yIxc
-QssW22NmxRERjqX8ze/2i67klomGX00X3QJBALUmNSrq+vllP4hPitOmrkF3b+lj
-Ic9EhTY4qCY3+tN+M9GW44SyOZv7Ln/JkgsfnS7zt/x9HMHMwuQ0dxc5ofkCQDzV
-PnPFgATaUKujb8kbh7Q0pkYrv91XUeD2mPSIFf6lU9yEo9SWpoaHQ9fP4Ha43492
-vXZktqr9tHp7Mc6SJF0CQDOqvy5aRO197hnCBEVEifkaLKTyYZ2ruz1r6ii6XpTb
-lbOgcGZ6VjdgyGFT/pD3jb+S2TW2hwJMFTR3WIiNiJo=
+MIICXAIBAAKBgQDI0/M3y/+PsXZ/SmneK9z/CcVR6yimRQ09AZYWjEbpNfP/7GU5
+vYWuaB7KDLaFdZbrmq9xOMvUQ81pJ9aobnzTE/EPkWqy1Rj8YBsz6tg8oJ+99By1
+WuqgaktxAy53OS9cZl4iv5PzGuxzVB2Q5hBVUJ4UbFu6XmPw6JnRmqi8wQIDAQAB
+AoGAZNHq51cVbIj16T9tWKkCoFLCaba5yIcf90GFnLo9mzSH0zJVOyCHLSB+XIb3
+VpbK9mrIqvmNcnm7dJAYdqRJKza+40whjVWF1WuGSijjyCntqWdf+meFpjJSJ8ns
+R/X3waNu3ryNX33A4k+TfUmpwPA9qDIz1rzF1t0K2d1kgqUCQQDnzt2fdEBTBiU0
+rxrdyFbnpf0fRSfCRvwq+Y/46DnOtWzRNJSeSHPwx0ZKpY2dUTQvLvSb8bsXbVha
+Z44rp217AkEA3clmH7U3W2K0TO/ax2hjqrDx0d3hdn8C3w8yG+HOAb1UWBYAHATC
+k9iYeuiKoc6B8thXnLekt9Yo/Fxd3wwj8wJAah9PYLeE1z2B/PuJLi2Qc56PIiiz
+ygJbYYU8/zO5e0OdnK0YuNnskjd4m6XtDi9l15AElfv1rgT2JPUxphSRTwJBAM8w
+3p6whE5zH0zgpdmzw6gqNT6BsacpcF1BrOYvRGyLmsfPhbqnF79WkNwBccFHUk6z
+nOVjChZTk2ZuQ6Oji9ECQElJPCgcC4d32YOyzgpJvcS6pGHKd2B/zZwD2YMkRURb
+AJFGw+1UA4Jp9MmXnA/JCPiaD/Gcpbrbp0Rqr16tss0=
 -----END RSA PRIVATE KEY-----
 ";
 
 #[tokio::test]
-async fn rsa_key_of_1024_bits_signs_nobody_in() {
+async fn rsa_key_of_1024_bits_is_refused() {
     let op = Op::new().await;
     let id = JsonWebKeyId::new("short".to_owned());
     let key = CoreRsaPrivateSigningKey::from_pem(SHORT, Some(id)).unwrap();

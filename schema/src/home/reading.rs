@@ -5,7 +5,7 @@
 //! <data>/reading/suspects/<digest>    one that was being read when a process died, until it has been read to its end
 //! ```
 //!
-//! A note is a small file without `fsync`: a reset of the machine may lose it, an end of the process does not. Whoever reads
+//! A note is a small file without `fsync`: a reset of the machine may lose it, an end of the process does not. A reader of
 //! what may take long takes one first, and drops it after the file was parsed. A start counts the notes of processes that
 //! have died; a file that was under way at [`DEATHS`] deaths without a complete reading in between is set aside: renamed beside
 //! itself, so that nothing reads it by its name.
@@ -312,11 +312,23 @@ impl Homes {
         let _ = self.readings.set(readings.clone());
     }
 
-    /// Notes that a file of a user is about to be read and parsed, which may take long (from [`LONG_READING`] bytes on);
-    /// `path` is relative to the user's directory. The note is to be dropped after that.
-    pub fn note_reading(&self, user: &UserName, uid: &Uid, path: &str) -> Note {
-        let readings = self.readings.get();
-        readings.map_or_else(Note::default, |readings| readings.note(user, uid, path))
+    /// Notes of one user's files.
+    pub(super) fn notes_of(&self, user: &UserName, uid: &Uid) -> NotesOfUser {
+        let of_user = |readings: &Readings| (readings.clone(), user.clone(), uid.clone());
+        NotesOfUser(self.readings.get().map(of_user).map(Arc::new))
+    }
+}
+
+/// Notes of one user's files; none where readings are not noted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NotesOfUser(Option<Arc<(Readings, UserName, Uid)>>);
+
+impl NotesOfUser {
+    pub(super) fn note(&self, path: &str) -> Note {
+        match self.0.as_deref() {
+            Some((readings, user, uid)) => readings.note(user, uid, path),
+            None => Note::default(),
+        }
     }
 }
 

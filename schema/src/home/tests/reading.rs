@@ -1,7 +1,7 @@
 //! Files at which processes die are set aside.
 
 use super::*;
-use crate::home::reading::{READING_DIR, Readings, SetAside};
+use crate::home::reading::{Note, READING_DIR, Readings, SetAside};
 
 const CONFIG: &str = ".agent/config.json";
 
@@ -22,10 +22,15 @@ fn start(yard: &Yard) -> (Readings, Homes, Vec<SetAside>) {
     (readings, homes, set_aside)
 }
 
+fn note(homes: &Homes, path: &str) -> Note {
+    let home = homes.open_existing(&name("alice"), &uid('a')).unwrap();
+    home.unwrap().note_reading(path)
+}
+
 /// A process that dies while it reads the file: nothing is dropped, but the kernel drops the lock.
 fn die_while_reading(yard: &Yard, path: &str) -> Vec<SetAside> {
     let (readings, homes, set_aside) = start(yard);
-    let note = homes.note_reading(&name("alice"), &uid('a'), path);
+    let note = note(&homes, path);
     let dead = newest_process(yard);
     let kept = fs::read(dead.join("0")).unwrap();
     drop((note, homes, readings));
@@ -80,7 +85,7 @@ fn complete_reading_clears_the_count() {
     let yard = yard();
     die_while_reading(&yard, CONFIG);
     let (readings, homes, _) = start(&yard);
-    drop(homes.note_reading(&name("alice"), &uid('a'), CONFIG));
+    drop(note(&homes, CONFIG));
     drop((readings, homes));
     die_while_reading(&yard, CONFIG);
     assert_eq!(start(&yard).2, []);
@@ -93,7 +98,7 @@ fn clean_stop_counts_no_reading() {
     for _ in 0..3 {
         let (readings, homes, set_aside) = start(&yard);
         assert_eq!(set_aside, []);
-        let note = homes.note_reading(&name("alice"), &uid('a'), CONFIG);
+        let note = note(&homes, CONFIG);
         readings.close();
         std::mem::forget(note);
     }
@@ -104,7 +109,7 @@ fn clean_stop_counts_no_reading() {
 fn readings_of_a_living_process_are_left_alone() {
     let yard = yard();
     let (_other, homes, _) = start(&yard);
-    let _note = homes.note_reading(&name("alice"), &uid('a'), CONFIG);
+    let _note = note(&homes, CONFIG);
     for _ in 0..3 {
         assert_eq!(start(&yard).2, []);
     }
@@ -137,12 +142,13 @@ fn links_are_neither_followed_nor_renamed() {
 fn notes_are_bounded() {
     let yard = yard();
     let (_readings, homes, _) = start(&yard);
-    let note = |path: usize| homes.note_reading(&name("alice"), &uid('a'), &path.to_string());
-    let notes: Vec<_> = (0..400).map(note).collect();
+    let notes: Vec<_> = (0..400)
+        .map(|path: usize| note(&homes, &path.to_string()))
+        .collect();
     let count = || fs::read_dir(newest_process(&yard)).unwrap().count();
     assert_eq!(count(), 256);
     drop(notes);
-    let _one = note(0);
+    let _one = note(&homes, CONFIG);
     let all = fs::read_dir(yard.data.path().join(READING_DIR)).unwrap();
     let all = all.map(|entry| fs::read_dir(entry.unwrap().path()).unwrap().count());
     assert_eq!(all.sum::<usize>(), 1);
