@@ -63,9 +63,9 @@ fn one_worker_that_does_not_return_is_a_stall() {
 #[test]
 fn late_answer_starts_the_count_again() {
     let mut judge = Judge::new(60);
+    judge.judge(&sample(0, &[]));
     for round in 0..5 {
         let stuck = sample(round, &[]);
-        judge.judge(&stuck);
         let late = (0..50).filter(|_| judge.judge(&stuck) == Verdict::Late);
         assert_eq!(late.count(), 1);
         let answer = judge.judge(&sample(round + 1, &[]));

@@ -450,19 +450,17 @@ impl Api {
         identity: &Identity,
         settings: &WebSettings,
     ) -> Result<Option<schema::ids::UserName>> {
-        let check_origin = || origin::check(&head.headers, head.context.host.as_deref(), settings);
-        // A page may have been given the token: the same pages may act with it as with a cookie, and read. Programs send no origin.
-        if matches!(identity, Identity::ApiToken(_)) {
-            check_origin()?;
-            return Ok(None);
-        }
         // A page of another site may open a WebSocket with the visitor's cookie, and read from it.
         let is_read = !route.changes() && !head.headers.contains_key(UPGRADE);
         // No browser reaches the socket, and no cookie acts there or beside an MCP token.
         if is_read || matches!(identity, Identity::Socket(_) | Identity::Bearer(_)) {
             return Ok(None);
         }
-        check_origin()?;
+        origin::check(&head.headers, head.context.host.as_deref(), settings)?;
+        // A page may have been given an API token: the same ones act with it as with a cookie. Programs send no origin.
+        if matches!(identity, Identity::ApiToken(_)) {
+            return Ok(None);
+        }
         if !route.csrf() {
             return Ok(None);
         }

@@ -32,9 +32,16 @@ fn die_while_reading(yard: &Yard, path: &str) -> Vec<SetAside> {
     let (readings, homes, set_aside) = start(yard);
     let note = note(&homes, path);
     let dead = newest_process(yard);
-    let kept = fs::read(dead.join("0")).unwrap();
+    let suspects = fs::read_dir(yard.data.path().join(READING_DIR).join("suspects")).unwrap();
+    let suspects = suspects.map(|entry| entry.unwrap().path());
+    let left: Vec<_> = suspects
+        .chain([dead.join("0")])
+        .map(|path| (fs::read(&path).unwrap(), path))
+        .collect();
     drop((note, homes, readings));
-    fs::write(dead.join("0"), kept).unwrap();
+    for (content, path) in left {
+        fs::write(path, content).unwrap();
+    }
     set_aside
 }
 
