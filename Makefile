@@ -165,9 +165,14 @@ pictures: services-up
 	  AGENTYARD_TEST_LONG=1 $(NEXTEST) --profile long --offline -E 'test(/^console::(looks|chat)::/)'
 	for names in $(PICTURES); do cp target/tmp/console/$${names#*:}.png docs/console/$${names%:*}.png; done
 
-# Types, style, texts in both languages and unit tests of the console; a build of the program has installed its packages.
+# Types, style, texts in both languages and unit tests of the console, and advisories about what it is built from; a build of the
+# program has installed its packages.
 check-console:
 	cd api/console && npm run --silent check && npm test --silent
+	@cd api/console && npm audit --omit=dev --audit-level=high --fetch-retries=0 >$(CURDIR)/target/npm-audit.log 2>&1 \
+	  || { grep -q 'audit endpoint returned an error' $(CURDIR)/target/npm-audit.log \
+	    && echo "the advisories of npm cannot be read from here; packages of the console were not checked"; } \
+	  || { cat $(CURDIR)/target/npm-audit.log; exit 1; }
 
 # The chart without a cluster: lint, value sets against the schemas of Kubernetes, refused values, outdated texts.
 check-chart: tools

@@ -8,4 +8,5 @@ pub mod console;
 pub mod logging;
 pub mod prepare;
 pub mod settings;
+pub mod watchdog;
 pub mod wiring;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use schema::home::workspace::{FileError, Workspace};
 use schema::home::{Archive, Homes};
 use schema::ids::Uid;
+use schema::under_way::track_call;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -110,10 +111,10 @@ fn begin<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    tokio::task::spawn_blocking(move || {
+    tokio::task::spawn_blocking(track_call("files of a user", move || {
         let _held = held;
         work()
-    })
+    }))
 }
 
 async fn call<T: Send + 'static>(

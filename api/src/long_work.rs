@@ -1,5 +1,6 @@
 //! Reading what strangers wrote, which holds up no async thread when it is long.
 
+use schema::under_way::track_call;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -28,13 +29,12 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 ) -> Option<T> {
     // It is never closed.
     let place = PLACES.acquire().await;
-    spawn_blocking(move || {
+    let work = track_call("parsing of long input", move || {
         // Nobody stops what has begun, also when nobody waits for it any more.
         let _place = place;
         work()
-    })
-    .await
-    .ok()
+    });
+    spawn_blocking(work).await.ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 use futures::Stream;
+use schema::under_way::track_call;
 use tokio::sync::mpsc;
 
 use crate::deps::Dependencies;
@@ -26,15 +27,16 @@ impl Pieces {
         work: impl FnOnce(&mut Self) -> io::Result<()> + Send + 'static,
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         let (sender, receiver) = PIECES.queue();
-        deps.tasks.spawn_blocking(move || {
-            let mut out = Self {
-                piece: Vec::with_capacity(PIECE),
-                sender: sender.clone(),
-            };
-            if let Err(error) = work(&mut out).and_then(|()| out.flush()) {
-                let _ = sender.blocking_send(Err(error));
-            }
-        });
+        deps.tasks
+            .spawn_blocking(track_call("an answer that is written", move || {
+                let mut out = Self {
+                    piece: Vec::with_capacity(PIECE),
+                    sender: sender.clone(),
+                };
+                if let Err(error) = work(&mut out).and_then(|()| out.flush()) {
+                    let _ = sender.blocking_send(Err(error));
+                }
+            }));
         futures::stream::unfold(receiver, |mut receiver| async move {
             let piece = receiver.recv().await?;
             Some((piece, receiver))

@@ -466,6 +466,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::WatchLost
         | Reason::WatchRestored
         | Reason::TaskEnded
+        | Reason::FileSetAside
         | Reason::StorageLow
         | Reason::BackupFailed
         | Reason::GroupsLeftOut

@@ -300,6 +300,8 @@ reasons! {
     /// A task of the service ended by itself or crashed, and the process with it.
     TaskEnded => AUTOMATIC, "Report the log; the supervisor of the process restarts the service.",
         "the service is restarted by its supervisor";
+    /// A file of the user was being read when the service ended twice, and was renamed.
+    FileSetAside => AUTOMATIC, "Report the log of the service. The file lies beside its former place, under the name in the message; rename it back to have it read again.", "";
     /// The storage of the data directory or of the database is nearly full.
     StorageLow => AUTOMATIC, "Free space on the storage of the data directory and the database.", "";
     /// The newest scheduled backup has failed, or none was made for too long.

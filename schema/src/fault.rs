@@ -6,7 +6,8 @@
 //! of each point it passes, so that a test can check that it knows them all.
 //!
 //! `AGENTYARD_PANIC=<name>` with `AGENTYARD_PANIC_WHILE=<file>` makes that point panic while the file
-//! exists; the name may also be that of a supervised task ([`task`]). Never part of a release.
+//! exists; the name may also be that of a supervised task ([`task`]). `AGENTYARD_HANG` and `AGENTYARD_HANG_WHILE` make a
+//! point hold its thread in the same way. Never part of a release.
 
 /// A point between two steps of something that must survive being killed there.
 #[cfg(not(any(test, feature = "test-support")))]
@@ -61,6 +62,20 @@ pub fn task<F: Future>(name: &str, task: F) -> impl Future<Output = F::Output> +
     }
 }
 
+/// A bound of time that a test may shorten by an environment variable.
+#[cfg(not(feature = "test-support"))]
+#[inline(always)]
+pub fn shorten_bound(_variable: &str, default: u32) -> u32 {
+    default
+}
+
+/// A bound of time that a test may shorten by an environment variable.
+#[cfg(feature = "test-support")]
+pub fn shorten_bound(variable: &str, default: u32) -> u32 {
+    let set = std::env::var(variable).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
 #[cfg(feature = "test-support")]
 mod by_environment {
     use std::fs::{File, OpenOptions};
@@ -95,8 +110,28 @@ mod by_environment {
     /// The variable that names the file while which exists it panics.
     const WHILE_VARIABLE: &str = "AGENTYARD_PANIC_WHILE";
 
+    /// The variable that names the point that holds its thread.
+    const HANG_VARIABLE: &str = "AGENTYARD_HANG";
+    /// The variable that names the file while which exists it holds it.
+    const HANG_WHILE_VARIABLE: &str = "AGENTYARD_HANG_WHILE";
+
     static PANICS: OnceLock<Option<String>> = OnceLock::new();
     static WHILE: OnceLock<Option<std::ffi::OsString>> = OnceLock::new();
+    static HANGS: OnceLock<Option<(String, std::ffi::OsString)>> = OnceLock::new();
+
+    fn hang(name: &str) {
+        let hangs = HANGS.get_or_init(|| {
+            let point = std::env::var(HANG_VARIABLE).ok()?;
+            Some((point, std::env::var_os(HANG_WHILE_VARIABLE)?))
+        });
+        if let Some((point, file)) = hangs
+            && point == name
+        {
+            while Path::new(file).exists() {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+    }
 
     pub(super) fn may_panic(name: &str) -> bool {
         let requested = PANICS.get_or_init(|| std::env::var(PANIC_VARIABLE).ok());
@@ -117,6 +152,7 @@ mod by_environment {
         if may_panic(name) {
             panic_if_requested();
         }
+        hang(name);
         let target = TARGET.get_or_init(|| parse(&std::env::var(VARIABLE).ok()?));
         let Some((requested, nth)) = target else {
             return;

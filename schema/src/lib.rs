@@ -51,6 +51,7 @@ pub mod skill_set;
 pub mod skill_store;
 pub mod statement;
 pub mod transfer;
+pub mod under_way;
 pub mod usage;
 pub mod user;
 pub mod visible;

@@ -12,6 +12,7 @@ use schema::clock::{Clock, SystemClock};
 use schema::db::{Backend, Db};
 use schema::error::DbError;
 use schema::secrets::{MASTER_KEY_FILE, MasterKey};
+use schema::under_way::track_call;
 use tokio::task::{JoinError, spawn_blocking};
 
 use self::postgres::ToolError;
@@ -121,8 +122,8 @@ impl Installation {
             },
             release: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let made = spawn_blocking(move || making.finish(&origin, || SystemClock.now(), &mut watch));
-        let made = made.await??;
+        let finish = move || making.finish(&origin, || SystemClock.now(), &mut watch);
+        let made = spawn_blocking(track_call("a backup", finish)).await??;
         drop(scratch);
         Ok(made)
     }

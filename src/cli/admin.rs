@@ -11,7 +11,8 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 
 use super::context::Credential;
-use super::output::cell::{at, text};
+use super::output::cell::{at, cleaned, text};
+use super::output::clean::clean;
 use super::server::Server;
 use super::{Failure, Result, failed};
 
@@ -181,7 +182,10 @@ impl Server {
             .await
             .map_err(|error| match error.is_timeout() {
                 true => self.gone(&error),
-                false => Failure::Unavailable(format!("the answer broke off: {}", root(&error))),
+                false => {
+                    let why = clean(&root(&error).to_string());
+                    Failure::Unavailable(format!("the answer broke off: {why}"))
+                }
             })
     }
 
@@ -197,7 +201,8 @@ impl Server {
         }
         let why = match error.is_timeout() {
             true => "it accepts connections but does not answer".to_owned(),
-            false => root.to_string(),
+            // It may quote the server's certificate.
+            false => clean(&root.to_string()),
         };
         if let Some(remote) = &self.remote {
             let remedy = match root.is::<rustls::Error>() || why.contains("certificate") {
@@ -257,12 +262,12 @@ fn judge_value(status: u16, value: Value) -> Result<Value> {
 }
 
 /// Why the server refused: each problem on a line, else its sentence; who is in the way, and what could be had
-/// instead.
+/// instead. A line break in what the server says makes no line: it could pass for one of ours.
 fn refusal(answer: &Value) -> String {
     let mut lines = Vec::new();
     let problems = at(answer, "problems").as_array();
     for problem in problems.into_iter().flatten() {
-        let (file, pointer) = (text(problem, "file"), text(problem, "pointer"));
+        let (file, pointer) = (cleaned(problem, "file"), cleaned(problem, "pointer"));
         if !file.is_empty() && lines.is_empty() {
             lines.push("the package is not valid".to_owned());
         }
@@ -270,7 +275,7 @@ fn refusal(answer: &Value) -> String {
             "" => file,
             pointer => format!("{file}#{pointer}"),
         };
-        let line = format!("{place} {}", text(problem, "message"));
+        let line = format!("{place} {}", cleaned(problem, "message"));
         lines.push(line.trim_start().to_owned());
     }
     let listed = problems.map_or(0, Vec::len) as u64;
@@ -279,13 +284,13 @@ fn refusal(answer: &Value) -> String {
         lines.push(format!("and {more} more"));
     }
     if lines.is_empty() {
-        lines.push(match text(answer, "error").as_str() {
+        lines.push(match cleaned(answer, "error").as_str() {
             "" => "the server refused".to_owned(),
             error => error.to_owned(),
         });
     }
     for (key, title) in [("users", "users"), ("alternatives", "other images")] {
-        let names = text(answer, key);
+        let names = cleaned(answer, key);
         if !names.is_empty() {
             lines.push(format!("{title}: {names}"));
         }
@@ -320,6 +325,15 @@ mod tests {
         );
         assert_eq!(refused(r#"{"error":"no"}"#), "no");
         assert!(refused("no JSON").contains("422 without JSON"));
+    }
+
+    #[test]
+    fn line_breaks_of_a_server_make_no_lines() {
+        let error = r#"{"error":"no\nerror: gone\u001b[2J\u202e","users":["a\r\nb"]}"#;
+        let expected = "no\\nerror: gone\\u{1b}[2J\\u{202e}\nusers: a\\r\\nb";
+        assert_eq!(refused(error), expected);
+        let problems = r#"{"error":"","problems":[{"file":"a\nb","message":"c\nd"}]}"#;
+        assert_eq!(refused(problems), "the package is not valid\na\\nb c\\nd");
     }
 
     #[test]

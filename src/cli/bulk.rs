@@ -187,7 +187,7 @@ async fn list_failures(
         .map(|result| {
             let object = text(result, "object");
             let name = object.split_once('/').map_or("", |(_, name)| name);
-            (name.to_owned(), text(result, "message"))
+            (name.to_owned(), cleaned(result, "message"))
         })
         .collect();
     match failures.is_empty() {

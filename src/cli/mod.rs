@@ -59,12 +59,14 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
 
 use self::context::ContextArgs;
 use self::output::clean::clean_lines;
 use crate::logging;
 use crate::prepare::PrepareError;
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
+use crate::watchdog::Watchdog;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -72,6 +74,7 @@ Exit codes:
   1    failed; not found; differences (diff); broken audit trail (audit verify)
   2    invalid usage
   69   no server, or something it needs is unavailable
+  70   the server stopped responding and ended itself (serve)
   78   invalid setting or stored data; nothing was changed
   124  timeout (wait)
   130  interrupted by Ctrl-C
@@ -296,7 +299,7 @@ fn try_run(cli: Cli) -> Result {
             context::refuse("serve", &common, &server)?;
             let settings = Settings::resolve(&common, &init, &serve)?;
             let log = logging::start(settings.log_format);
-            block_on(serve::serve(settings, log))
+            serve_watched(serve::serve(settings, log))
         }
         Command::Init { init } => {
             context::refuse("init", &common, &server)?;
@@ -350,12 +353,28 @@ fn try_run(cli: Cli) -> Result {
 }
 
 fn block_on(work: impl Future<Output = Result>) -> Result {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    run_to_end(runtime()?, work)
+}
+
+/// The same with a watchdog.
+fn serve_watched(work: impl Future<Output = Result>) -> Result {
+    let runtime = runtime()?;
+    let watchdog = Watchdog::start(runtime.handle());
+    let _watchdog =
+        watchdog.map_err(|error| failed(format!("cannot start the watchdog: {error}")))?;
+    run_to_end(runtime, work)
+}
+
+fn runtime() -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         // File work is bounded: each blocking thread costs memory.
         .max_blocking_threads(64)
         .build()
-        .map_err(|error| Failure::Failed(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| failed(format!("cannot start the runtime: {error}")))
+}
+
+fn run_to_end(runtime: Runtime, work: impl Future<Output = Result>) -> Result {
     let result = runtime.block_on(work);
     // A blocking call that hangs must not keep the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));

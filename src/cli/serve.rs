@@ -59,7 +59,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
         .map_err(failed)?;
     prepare::say(&format!("address: {}", service.address));
     let stop = on_signal(shutdown.clone());
-    let health = service.health;
+    let (health, readings) = (service.health, service.readings);
     let report = async |ended: &SupervisorError| health.task_ended(ended).await;
     let supervised = service.supervisor.wait_and_tell(SHUTDOWN, report);
     tokio::pin!(supervised);
@@ -73,6 +73,8 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     prepared.db.close().await;
     match result {
         Ok(()) => {
+            // What is still being read then was not what ended the process.
+            readings.close();
             info!("stopped");
             Ok(())
         }

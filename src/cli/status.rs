@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::kinds::{KindInfo, RECONCILERS};
 use super::output::cell::{Cell, at, cleaned, counted, number};
-use super::output::clean::clean_lines;
+use super::output::clean::{clean, clean_lines};
 use super::output::screen;
 use super::output::table::Table;
 use super::output::time::{moment, relative};
@@ -101,7 +101,7 @@ fn warnings(overview: &Value) -> String {
     let all = at(overview, "warnings").as_array().into_iter().flatten();
     let texts = all.filter_map(Value::as_str);
     texts
-        .map(|text| clean_lines(&format!("warning: {text}")) + "\n")
+        .map(|text| format!("warning: {}\n", clean(text)))
         .collect()
 }
 

@@ -12,6 +12,7 @@ mod listeners;
 mod metrics;
 mod notify;
 mod ports;
+mod readings;
 mod reload;
 pub(crate) mod storage;
 
@@ -60,7 +61,7 @@ use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::db::{Backend, Db};
-use schema::home::Homes;
+use schema::home::{Homes, Readings};
 use schema::replica::ReplicaTable;
 use schema::skill_repository::{Checkouts, GIT_SCRATCH};
 use schema::skill_store::SkillStore;
@@ -97,6 +98,8 @@ pub struct Service {
     pub health: Arc<Health>,
     /// Address of the metrics, if they are served.
     pub metrics: Option<SocketAddr>,
+    /// Notes of users' files that are being read.
+    pub readings: Readings,
 }
 
 /// What a process holds before it touches its data.
@@ -136,6 +139,7 @@ pub async fn build(
         hangup,
     } = held;
     let clock: SharedClock = Arc::new(SystemClock);
+    let readings = readings::begin(settings, prepared, &clock).await?;
     let mut supervisor = Supervisor::new(shutdown.clone());
     attend(&mut supervisor, &compute);
     let tasks = TaskTracker::new();
@@ -152,12 +156,11 @@ pub async fn build(
         Arc::clone(&prepared.master_key),
         Arc::clone(&clock),
     ));
+    let data_dir = LocalDataDir::open(&settings.data_dir, &prepared.instance_id)?;
+    data_dir.note_readings(&readings);
     let world = World {
         agents: Arc::new(HttpProbe::default()),
-        data_dir: Arc::new(LocalDataDir::open(
-            &settings.data_dir,
-            &prepared.instance_id,
-        )?),
+        data_dir: Arc::new(data_dir),
         git: Arc::new(GitProgram::new(
             settings.data_dir.join(GIT_SCRATCH),
             git::Limits::default(),
@@ -243,6 +246,7 @@ pub async fn build(
         tracing::warn!(error, "cannot remove what an interrupted import has left");
     }
     let homes = Arc::new(Homes::open(&settings.data_dir, &prepared.instance_id)?);
+    homes.note_readings(&readings);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let for_tasks = (tasks.clone(), shutdown.clone());
     let replicas = join_replicas(&listeners, prepared, &clock, for_tasks).await?;
@@ -393,6 +397,7 @@ pub async fn build(
         handles,
         health,
         metrics,
+        readings,
     })
 }
 

@@ -84,4 +84,5 @@ mod storage;
 mod tls;
 mod unprivileged;
 mod watch;
+mod watchdog;
 mod workspaces;

@@ -15,6 +15,7 @@ use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Block, Params, Version};
 use rand::TryRng;
 use rand::distr::{Alphanumeric, SampleString};
 use rand::rngs::{SysError, SysRng};
+use schema::under_way::track_call;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -326,14 +327,14 @@ impl HashSlot {
             computed,
         } = self;
         computed.fetch_add(1, Ordering::Relaxed);
-        tokio::task::spawn_blocking(move || {
+        let verify = track_call("a password", move || {
             // The permit goes with the computation: a client that hangs up does not free the core.
             let _permit = permit;
             let fits = memory.verify(&password, stored.as_deref().unwrap_or(&dummy));
             fits && stored.is_some() && password.expose_secret().len() <= MAX_BYTES
-        })
-        .await
-        .map_err(ApiError::internal)
+        });
+        let fits = tokio::task::spawn_blocking(verify).await;
+        fits.map_err(ApiError::internal)
     }
 
     /// Hashes a password to a PHC string with a fresh salt.
@@ -343,10 +344,10 @@ impl HashSlot {
     pub async fn hash(self, password: SecretString) -> Result<String> {
         let (permit, memory) = (self.permit, self.memory);
         self.computed.fetch_add(1, Ordering::Relaxed);
-        let hash = tokio::task::spawn_blocking(move || {
+        let hash = tokio::task::spawn_blocking(track_call("a password", move || {
             let _permit = permit;
             memory.hash(&password)
-        });
+        }));
         Ok(hash.await.map_err(ApiError::internal)??)
     }
 }

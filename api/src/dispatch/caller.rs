@@ -55,6 +55,17 @@ pub enum Identity {
 }
 
 impl Identity {
+    /// Kind of the caller, for reports.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Nobody => "anonymous",
+            Self::Session(_) => "session",
+            Self::Socket(_) => "admin socket",
+            Self::Bearer(_) => "MCP token",
+            Self::ApiToken(_) => "API token",
+        }
+    }
+
     /// For logs; bounded, since account names are.
     pub(super) fn label(&self) -> Option<String> {
         match self {

@@ -19,6 +19,7 @@ use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use schema::db::Refusal;
+use schema::under_way::{self, Entry};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use warp::Filter;
@@ -46,7 +47,7 @@ use crate::mcp;
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route, Tokens};
 use crate::routes::{HEALTH, LIVENESS, READINESS, USERNAME, find_account};
-use crate::server::{RequestContext, Surface};
+use crate::server::{RequestContext, Surface, known_method};
 use crate::settings::{AuthMode, WebSettings};
 use router::{Found, Router, merge_slashes};
 
@@ -85,6 +86,8 @@ struct Head {
     context: RequestContext,
     /// What its connection becomes if the answer is 101.
     upgrade: Option<OnUpgrade>,
+    /// Its place among what is under way.
+    entry: Entry,
 }
 
 impl Api {
@@ -129,6 +132,7 @@ impl Api {
                     let api = api.clone();
                     let context: Option<RequestContext> = context;
                     let head = Head {
+                        entry: under_way::begin_request(known_method(&method)),
                         method,
                         path: merge_slashes(path.as_str()).into_owned(),
                         query,
@@ -167,6 +171,7 @@ impl Api {
         };
         if let Some((console, place)) = self.place(&head) {
             trail.route = Some(place.pattern());
+            head.entry.set_route(place.pattern());
             let page = self.answer_page(console, place, &head, &settings).await;
             let mut response = page.unwrap_or_else(|error| self.render(Err(error), None));
             if head.method == Method::HEAD {
@@ -310,6 +315,7 @@ impl Api {
             allow: node.allow(),
         })?;
         trail.route = Some(route.path);
+        head.entry.set_route(route.path);
         trail.page = route.for_browsers && page::is_wanted(&head.headers);
 
         let identity = match self.identify(head, route, trail).await {
@@ -320,6 +326,7 @@ impl Api {
             identified => identified?,
         };
         trail.caller = identity.label();
+        head.entry.set_state(identity.kind());
         let mut answer = self.answers.share(&identity, trail.client);
         answer.cover(least_answer(&identity).max(route.memory))?;
         *memory = Some(answer);
@@ -446,16 +453,15 @@ impl Api {
     ) -> Result<Option<schema::ids::UserName>> {
         // A page of another site may open a WebSocket with the visitor's cookie, and read from it.
         let is_read = !route.changes() && !head.headers.contains_key(UPGRADE);
-        // No browser reaches the socket, and no cookie acts there or beside a token of either kind.
-        if is_read
-            || matches!(
-                identity,
-                Identity::Socket(_) | Identity::Bearer(_) | Identity::ApiToken(_)
-            )
-        {
+        // No browser reaches the socket, and no cookie acts there or beside an MCP token.
+        if is_read || matches!(identity, Identity::Socket(_) | Identity::Bearer(_)) {
             return Ok(None);
         }
         origin::check(&head.headers, head.context.host.as_deref(), settings)?;
+        // A page may have been given an API token: the same ones act with it as with a cookie. Programs send no origin.
+        if matches!(identity, Identity::ApiToken(_)) {
+            return Ok(None);
+        }
         if !route.csrf() {
             return Ok(None);
         }

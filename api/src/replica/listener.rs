@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,7 +23,7 @@ use super::serve::{answer_call, open_stream};
 use super::stamp::{Covered, digest};
 use crate::deps::Deps;
 use crate::limits::{REPLICA_BODIES, REPLICA_CONNECTIONS};
-use crate::server::Stall;
+use crate::server::{Client, LeftOut, LineLimit, Stall, WINDOW, show_client};
 
 /// Path of all requests.
 pub(super) const PATH: &str = "/replica";
@@ -53,18 +53,28 @@ pub async fn serve_replicas(listener: TcpListener, deps: Deps) {
     let bodies = REPLICA_BODIES.semaphore_of(REPLICA_BODIES.all() / 1024);
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
+    let warnings = LineLimit::default();
+    let summaries = summarise(&warnings);
+    tokio::pin!(summaries);
     loop {
         let accepted = async {
             let permit = permits.clone().acquire_owned().await.ok()?;
             Some((permit, listener.accept().await))
         };
-        let Some(Some((permit, accepted))) = deps.shutdown.run_until_cancelled(accepted).await
-        else {
+        let accepted = tokio::select! {
+            biased;
+            () = deps.shutdown.cancelled() => break,
+            () = &mut summaries => break,
+            accepted = accepted => accepted,
+        };
+        let Some((permit, accepted)) = accepted else {
             break;
         };
         match accepted {
-            Ok((stream, _)) => {
-                let serve = serve_one(stream, deps.clone(), bodies.clone());
+            Ok((stream, peer)) => {
+                let client = Some(peer.ip().to_canonical());
+                let shared = (deps.clone(), bodies.clone(), warnings.clone());
+                let serve = serve_one(stream, client, shared);
                 let cut = cut.clone();
                 connections.spawn(async move {
                     let _ = cut.run_until_cancelled(serve).await;
@@ -72,7 +82,9 @@ pub async fn serve_replicas(listener: TcpListener, deps: Deps) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection of another replica could not be accepted");
+                if let Some(left_out) = warnings.take(None) {
+                    tracing::warn!(%error, left_out, "a connection of another replica could not be accepted");
+                }
                 sleep(Duration::from_millis(100)).await;
             }
         }
@@ -82,14 +94,47 @@ pub async fn serve_replicas(listener: TcpListener, deps: Deps) {
     let _ = timeout(LAST, connections.wait()).await;
     cut.cancel();
     connections.wait().await;
+    flush(&warnings, Duration::ZERO);
 }
 
-async fn serve_one(stream: TcpStream, deps: Deps, bodies: Arc<Semaphore>) {
+/// Writes each second how many warnings were left out.
+async fn summarise(warnings: &LineLimit) {
+    let mut ticks = interval(WINDOW);
+    loop {
+        ticks.tick().await;
+        flush(warnings, WINDOW);
+    }
+}
+
+fn flush(warnings: &LineLimit, age: Duration) {
+    let LeftOut { clients, others } = warnings.take_left_out(age);
+    for (client, left_out) in clients {
+        let client = show_client(client);
+        tracing::warn!(
+            client,
+            left_out,
+            "more requests of this client had no valid stamp"
+        );
+    }
+    if others > 0 {
+        tracing::warn!(
+            left_out = others,
+            "requests of other clients had no valid stamp"
+        );
+    }
+}
+
+async fn serve_one(
+    stream: TcpStream,
+    client: Client,
+    (deps, bodies, warnings): (Deps, Arc<Semaphore>, LineLimit),
+) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (deps, bodies) = (deps.clone(), bodies.clone());
+        let (deps, bodies, warnings) = (deps.clone(), bodies.clone(), warnings.clone());
         let answered = async move {
-            let answered = timeout(WHOLE, take_request(&deps, &bodies, request)).await;
+            let warn = || warn_of_stamp(&warnings, client);
+            let answered = timeout(WHOLE, take_request(&deps, &bodies, request, warn)).await;
             let late = StatusCode::GATEWAY_TIMEOUT;
             Ok::<_, Infallible>(answered.unwrap_or_else(|_| refusal(late)))
         };
@@ -118,6 +163,7 @@ async fn take_request(
     deps: &Deps,
     bodies: &Semaphore,
     mut request: Request<Incoming>,
+    warn: impl FnOnce(),
 ) -> Response<Full<Bytes>> {
     let upgrade = hyper::upgrade::on(&mut request);
     let (head, body) = request.into_parts();
@@ -126,9 +172,7 @@ async fn take_request(
     }
     // Before anything of the body is read.
     let Some((call, expected)) = check_stamp(deps, &head.method, &head.headers) else {
-        tracing::warn!(
-            "a request to the listener for replicas had no valid stamp; check that the clocks agree"
-        );
+        warn();
         return refusal(StatusCode::UNAUTHORIZED);
     };
     let Some(call) = Call::decode(call) else {
@@ -152,6 +196,18 @@ async fn take_request(
         Method::GET => open_stream(deps, call, upgrade).await,
         _ => answer_call(deps, call, body).await,
     }
+}
+
+/// Warns, at most once a second for each address: every client of the listener can cause it.
+fn warn_of_stamp(warnings: &LineLimit, client: Client) {
+    let Some(left_out) = warnings.take(client) else {
+        return;
+    };
+    tracing::warn!(
+        client = show_client(client),
+        left_out,
+        "a request to the listener for replicas had no valid stamp; check that the clocks agree"
+    );
 }
 
 /// The call, and the digest of the body that belongs to it; `None` without a valid stamp.

@@ -112,14 +112,17 @@ pub(super) fn answer(
     Box::pin(work.instrument(span))
 }
 
-/// Counts a request by the pattern of its route. Clients can make up methods and paths.
-fn count_request(method: &Method, status: StatusCode, begun: Instant, trail: Option<&Trail>) {
+/// Name of a method, `-` for one that its client has made up.
+pub(crate) fn known_method(method: &Method) -> &'static str {
     const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
     let known = METHODS.into_iter().find(|known| *known == method.as_str());
-    let (method, route) = (
-        known.unwrap_or("-"),
-        trail.and_then(|trail| trail.route).unwrap_or("-"),
-    );
+    known.unwrap_or("-")
+}
+
+/// Counts a request by the pattern of its route. Clients can make up methods and paths.
+fn count_request(method: &Method, status: StatusCode, begun: Instant, trail: Option<&Trail>) {
+    let method = known_method(method);
+    let route = trail.and_then(|trail| trail.route).unwrap_or("-");
     let class = match status.as_u16() / 100 {
         1 => "1xx",
         2 => "2xx",

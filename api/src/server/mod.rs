@@ -7,6 +7,7 @@ mod access_log;
 mod connection;
 mod crowd;
 mod layers;
+mod line_limit;
 mod linger;
 mod listener;
 mod metrics;
@@ -26,6 +27,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use layers::known_method;
+pub(crate) use line_limit::{Client, LeftOut, LineLimit, WINDOW, show_client};
 pub use listener::{ListenError, Listener};
 pub use metrics::{MetricsSource, serve_metrics};
 pub use request::{Peer, RequestContext, RequestId, Surface};

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::panic::resume_unwind;
 
+use schema::under_way::track_call;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -14,10 +15,13 @@ static TURNS: Semaphore = Semaphore::const_new(4);
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     // It is never closed.
     let turn = TURNS.acquire().await;
-    let done = spawn_blocking(move || {
-        let _turn = turn;
-        work()
-    });
+    let done = spawn_blocking(track_call(
+        "planning or parsing of a reconciler",
+        move || {
+            let _turn = turn;
+            work()
+        },
+    ));
     match done.await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {

@@ -11,6 +11,7 @@ use futures::FutureExt;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Epoch, Generation, Timestamp, Uid};
 use schema::metric;
+use schema::under_way::{self, Entry};
 use tokio::time::{Instant, timeout};
 
 use super::blocking::blocking;
@@ -32,6 +33,8 @@ const CONFLICTS: u32 = 10;
 
 /// How far a pass got. It outlives the pass, so that a panic or a timeout can be reported.
 struct Progress {
+    /// Its place among what is under way.
+    entry: Entry,
     generation: Option<Generation>,
     /// Name of the object.
     name: Option<Arc<str>>,
@@ -44,8 +47,10 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(name: Option<Arc<str>>) -> Self {
+    fn new(name: Option<Arc<str>>, entry: Entry) -> Self {
+        entry.set_step("Observe");
         Self {
+            entry,
             generation: None,
             name,
             way: 0,
@@ -53,6 +58,13 @@ impl Progress {
             waits_for: None,
             step: "Observe".to_owned(),
         }
+    }
+}
+
+impl Progress {
+    fn begin(&mut self, step: String) {
+        self.entry.set_step(&step);
+        self.step = step;
     }
 }
 
@@ -91,7 +103,8 @@ impl<R: Reconciler> Core<R> {
             self.queue.done(&job.key, Verdict::Again, None);
             return;
         };
-        let mut progress = Progress::new(self.memories.name(&job.key));
+        let entry = under_way::begin_reconciliation(R::NAME, job.key.to_string());
+        let mut progress = Progress::new(self.memories.name(&job.key), entry);
         if let Some(name) = &progress.name {
             record_object::<R>(name);
         }
@@ -177,7 +190,7 @@ impl<R: Reconciler> Core<R> {
         let generation = R::generation(&snapshot);
         progress.generation = Some(generation);
         progress.way = R::progress(&snapshot);
-        "Plan".clone_into(&mut progress.step);
+        progress.begin("Plan".to_owned());
         tracing::Span::current().record("generation", generation.0);
         let name = R::name(&snapshot).filter(|name| progress.name.as_deref() != Some(name));
         if let Some(name) = name {
@@ -200,7 +213,7 @@ impl<R: Reconciler> Core<R> {
         progress.conditions = Some(conditions);
         progress.waits_for = Some(waits_for);
         for action in &actions {
-            progress.step = variant_name(action);
+            progress.begin(variant_name(action));
             if self.leadership.epoch() != Some(epoch) || self.shutdown.is_cancelled() {
                 return Ok(Outcome::Interrupted);
             }

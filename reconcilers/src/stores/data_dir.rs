@@ -14,13 +14,15 @@ use schema::condition::Reason;
 use schema::home::workspace::{Emptied, FileError};
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes,
-    Measurement, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook, Walked,
+    LONG_READING, Measurement, NewFile, Owner, PreviousSkill, Readings, SeedLimits, Seeded,
+    SeenSkills, SkillsLook, Walked,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill_repository::{Checkouts, NewCheckout, Offer};
 use schema::skill_store::{
     SkillStore, SkillStoreError, Skipped, TreeDigest, TreeLimits, TreeStamp,
 };
+use schema::under_way::track_call;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -215,6 +217,11 @@ pub trait DataDir: Send + Sync + 'static {
     async fn remove_probe(&self) -> io::Result<()>;
 }
 
+/// Reports whether parsing a file may take long. What a YAML alias stands for may be much, however short the file is.
+fn may_take_long(bytes: &[u8]) -> bool {
+    bytes.len() as u64 >= LONG_READING || bytes.contains(&b'*')
+}
+
 /// The user's directory went while its files were worked on.
 fn home_gone() -> HomeError {
     HomeError::Changed {
@@ -264,6 +271,11 @@ impl LocalDataDir {
         })
     }
 
+    /// Notes readings of users' files.
+    pub fn note_readings(&self, readings: &Readings) {
+        self.homes.note_readings(readings);
+    }
+
     /// The same with walks through workspaces that go on for so long at a time.
     #[must_use]
     pub fn with_pieces_of_walks(mut self, piece: Duration) -> Self {
@@ -277,7 +289,8 @@ impl LocalDataDir {
         work: impl FnOnce(&Homes) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
         let homes = Arc::clone(&self.homes);
-        let result = tokio::task::spawn_blocking(move || work(&homes)).await;
+        let work = track_call("files of users for a reconciler", move || work(&homes));
+        let result = tokio::task::spawn_blocking(work).await;
         result.unwrap_or_else(|error| {
             Err(HomeError::Io {
                 action: "working on",
@@ -417,10 +430,19 @@ impl DataDir for LocalDataDir {
         let (name, uid) = (name.clone(), uid.clone());
         let [config, security] = paths.map(|path| format!("{AGENT_DIR}/{path}"));
         self.with_homes(move |homes| match homes.open_existing(&name, &uid)? {
-            Some(home) => Ok([
-                home.read_stamped(config, limit)?,
-                home.read_stamped(security, limit)?,
-            ]),
+            Some(home) => {
+                let read = |path: &str| {
+                    let found = home.read_stamped(path, limit)?;
+                    let found = found.map(|mut file| {
+                        if may_take_long(&file.bytes) {
+                            file.note = home.note_reading(path);
+                        }
+                        file
+                    });
+                    Ok::<_, HomeError>(found)
+                };
+                Ok([read(&config)?, read(&security)?])
+            }
             None => Ok([None, None]),
         })
         .await

@@ -10,6 +10,7 @@
 
 pub mod odd;
 pub mod provider;
+mod short_keys;
 pub mod tls;
 
 use std::collections::BTreeSet;

@@ -103,7 +103,7 @@ impl Homes {
             ensure_part(&home, Path::new(part), owner, &path.join(part))?;
             fault::point("home.ensure.after_part");
         }
-        Ok(UserHome::new(home, path))
+        Ok(UserHome::new(home, path, self.notes_of(name, uid)))
     }
 
     /// Opens a user's directory when it is there; `None` when it is not.
@@ -115,7 +115,10 @@ impl Homes {
             return Ok(None);
         }
         Ok(match self.found_unlocked(name)? {
-            Found::Directory(home) => Some(UserHome::new(home, self.path_of(name))),
+            Found::Directory(home) => {
+                let notes = self.notes_of(name, uid);
+                Some(UserHome::new(home, self.path_of(name), notes))
+            }
             Found::Nothing | Found::Locked | Found::Other => None,
         })
     }

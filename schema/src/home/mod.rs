@@ -38,6 +38,7 @@ mod hard_links;
 mod look;
 mod marker;
 mod measure;
+mod reading;
 mod removal;
 pub(crate) mod remove;
 mod rename;
@@ -55,6 +56,7 @@ pub(crate) mod walk;
 pub mod workspace;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub use archive::{ArchiveBatch, ArchiveOutcome, Skipped, archive_names};
 pub use archive_contents::{ArchiveContents, TopEntry};
@@ -65,6 +67,7 @@ pub use error::HomeError;
 pub use files::{FoundFile, NewFile, Stamp};
 pub use look::{HomeId, HomeLook};
 pub use measure::{Measured, Measurement, Walked};
+pub use reading::{LONG_READING, Note, READING_DIR, Readings, SetAside};
 pub use removal::Archive;
 pub use restore::{RestoreError, Restored};
 pub use seed::{SeedLimits, Seeded};
@@ -81,6 +84,8 @@ pub const WORKSPACE_DIR: &str = ".agent/workspace";
 pub struct Homes {
     users: root::Root,
     archive: root::Root,
+    /// Where readings are noted, once that is known.
+    readings: OnceLock<Readings>,
 }
 
 /// A user and group id, as the engine will run the container with.
@@ -112,6 +117,7 @@ impl Homes {
         Ok(Self {
             users: root::Root::open(&data_dir, "users", instance_id)?,
             archive: root::Root::open(&data_dir, "archive", instance_id)?,
+            readings: OnceLock::new(),
         })
     }
 

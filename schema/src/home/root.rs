@@ -167,7 +167,7 @@ fn open_existing(data_dir: &Path, name: &Path) -> Result<Option<OwnedFd>, HomeEr
     }
 }
 
-fn check_private(fd: &OwnedFd, path: &Path) -> Result<(), HomeError> {
+pub(super) fn check_private(fd: &OwnedFd, path: &Path) -> Result<(), HomeError> {
     let stat = rustix::fs::fstat(fd).map_err(HomeError::io("reading", path))?;
     private::objection(&stat).map_or(Ok(()), |reason| {
         Err(HomeError::RefusedRoot {

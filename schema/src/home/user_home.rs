@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::beneath;
 use super::error::HomeError;
 use super::files::READ;
+use super::reading::{Note, NotesOfUser};
 use super::temporary::TemporaryFile;
 use crate::fault;
 use crate::ids::Timestamp;
@@ -22,17 +23,24 @@ use crate::ids::Timestamp;
 pub struct UserHome {
     dir: OwnedFd,
     path: PathBuf,
+    notes: NotesOfUser,
 }
 
 impl UserHome {
-    pub(super) fn new(dir: OwnedFd, path: PathBuf) -> Self {
-        Self { dir, path }
+    pub(super) fn new(dir: OwnedFd, path: PathBuf, notes: NotesOfUser) -> Self {
+        Self { dir, path, notes }
+    }
+
+    /// Notes that a file of the user is about to be read and parsed, which may take long: from [`LONG_READING`](super::LONG_READING)
+    /// bytes on. `path` is relative to this directory. The note is to be dropped after that.
+    pub fn note_reading(&self, path: &str) -> Note {
+        self.notes.note(path)
     }
 
     /// Another handle on the same directory.
     pub(super) fn try_clone(&self) -> rustix::io::Result<Self> {
         let dir = rustix::io::fcntl_dupfd_cloexec(&self.dir, 0)?;
-        Ok(Self::new(dir, self.path.clone()))
+        Ok(Self::new(dir, self.path.clone(), self.notes.clone()))
     }
 
     /// The directory itself, for callers that resolve beneath it on their own.

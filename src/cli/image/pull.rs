@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::cli::output::cell::{number, text};
+use crate::cli::output::cell::{cleaned, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
@@ -97,7 +97,7 @@ impl View {
         let text = |key: &str| text(event, key);
         match text("status").as_str() {
             "done" => return Some(End::Done(text("digest"))),
-            "error" => return Some(End::Failed(text("error"))),
+            "error" => return Some(End::Failed(cleaned(event, "error"))),
             _ => {}
         }
         let percent = number(event, "percent");

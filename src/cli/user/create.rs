@@ -15,7 +15,8 @@ use crate::cli::bulk::{follow_task, report_failures};
 use crate::cli::kinds::GROUPS;
 use crate::cli::local::blocking;
 use crate::cli::new_password::PasswordArgs;
-use crate::cli::output::cell::{counted, text};
+use crate::cli::output::cell::{cleaned, counted, text};
+use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::pages::Pages;
 use crate::cli::server::Server;
@@ -283,7 +284,11 @@ impl Creation<'_> {
             let name = text(result, "username");
             if result["success"] != true {
                 self.failed = true;
-                screen::note(&format!("error: user/{name}: {}", text(result, "error")));
+                screen::note(&format!(
+                    "error: user/{}: {}",
+                    clean(&name),
+                    cleaned(result, "error")
+                ));
                 continue;
             }
             self.created += 1;

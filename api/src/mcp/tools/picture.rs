@@ -12,6 +12,7 @@ use image::imageops::FilterType;
 use image::{DynamicImage, GenericImageView, ImageFormat, ImageReader, Limits};
 use moka::sync::Cache;
 use schema::ids::Uid;
+use schema::under_way::track_call;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -114,12 +115,12 @@ pub(super) async fn fit(user: &Uid, data: String, wanted: Wanted) -> Result<Pict
     // They are never closed.
     let of_user = of_user.acquire_owned().await;
     let place = Arc::clone(&PLACES).acquire_owned().await;
-    let done = tokio::task::spawn_blocking(move || {
+    let work = track_call("a picture", move || {
         // Nobody stops what has begun, also when nobody waits for it any more.
         let _places = (of_user, place);
         make(data, &wanted)
-    })
-    .await;
+    });
+    let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| Err(unreadable()))
 }
 

@@ -9,6 +9,7 @@ use schema::config::history::SavedBy;
 use schema::db::Tx;
 use schema::ids::Uid;
 use schema::rollout::held::{self, Affected};
+use schema::under_way::track_call;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::ToSchema;
@@ -113,12 +114,12 @@ async fn upload(
     // What is read of a package takes many times its size: one at a time.
     let turn = Arc::clone(&deps.turns.adapter_check).acquire_owned().await;
     let turn = turn.map_err(ApiError::internal)?;
-    let read = tokio::task::spawn_blocking(move || {
+    let read = track_call("an adapter package", move || {
         // Kept to the end also when the client is gone.
         let _turn = turn;
         Adapter::from_zip(&file)
-    })
-    .await;
+    });
+    let read = tokio::task::spawn_blocking(read).await;
     let adapter = read.map_err(ApiError::internal)?.map_err(refused)?;
     let version = adapter.index.adapter_version.to_string();
     let mut tx = input.meta.begin(&deps).await?;

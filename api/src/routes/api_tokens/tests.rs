@@ -102,6 +102,22 @@ async fn tokens_administer_no_tokens_and_are_no_mcp_tokens() {
 }
 
 #[tokio::test]
+async fn change_with_a_token_and_foreign_origin_is_refused() {
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    let admin = token(&yard, &root, "ci", "admin").await;
+    for (origin, status) in [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("chrome-extension://abc", 200),
+    ] {
+        let change = bearing(yard.post(GROUP, &[("name", "team")]), &admin);
+        let change = change.header("origin", origin).send().await;
+        assert_eq!(change.status, status, "{origin}: {change:?}");
+    }
+}
+
+#[tokio::test]
 async fn token_beside_a_session_cookie_is_ignored() {
     let yard = yard().await;
     let root = yard.sign_in("root").await;

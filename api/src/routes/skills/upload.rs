@@ -8,6 +8,7 @@ use schema::ids::{Kind, SkillName};
 use schema::reader::Connection;
 use schema::skill::{self, NewVersion, Origin, TreeDigest};
 use schema::skill_store::{ImportError, Imported};
+use schema::under_way::track_call;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -167,11 +168,12 @@ pub(super) async fn import<E: Into<ImportError> + Send + 'static>(
     let turn = Arc::clone(&deps.turns.skill_import).acquire_owned().await;
     let turn = turn.map_err(ApiError::internal)?;
     let store = Arc::clone(&deps.skills);
-    let imported = tokio::task::spawn_blocking(move || {
+    let work = track_call("import of a skill", move || {
         // Kept to the end also when the client is gone.
         let _turn = turn;
         work(&store).map_err(Into::into)
     });
+    let imported = tokio::task::spawn_blocking(work);
     imported.await.map_err(ApiError::internal)?.map_err(refused)
 }
 

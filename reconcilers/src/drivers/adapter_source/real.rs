@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use schema::adapter::Adapter;
 use schema::config::is_loopback;
+use schema::under_way::track_call;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -156,7 +157,8 @@ impl PackageSource for HttpSource {
         let Some((bytes, validators)) = got.map_err(|_| SourceError::Timeout)?? else {
             return Ok(Answer::NotModified);
         };
-        let read = spawn_blocking(move || Adapter::from_zip(&bytes)).await;
+        let read = track_call("an adapter package", move || Adapter::from_zip(&bytes));
+        let read = spawn_blocking(read).await;
         Ok(Answer::Package {
             package: read.map_err(SourceError::Read)?.map(Box::new),
             validators,

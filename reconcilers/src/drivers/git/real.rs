@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::Certificate;
 use schema::skill_repository::Scheme;
+use schema::under_way::track_call;
 use secrecy::ExposeSecret;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
@@ -402,7 +403,8 @@ impl Call<'_> {
         let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
         let writer = {
             let shared = Arc::clone(&shared);
-            spawn_blocking(move || write::write(objects, &into, &blobs, &shared))
+            let write = move || write::write(objects, &into, &blobs, &shared);
+            spawn_blocking(track_call("files of a repository", write))
         };
         let look = || {
             let written = shared.written.load(Ordering::Relaxed);

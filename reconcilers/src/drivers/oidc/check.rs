@@ -39,12 +39,14 @@ pub(super) async fn check(
             return steps;
         }
     };
-    let keys = provider.keys();
+    let keys = provider.keys.count_signing();
     let needed = provider.description.endpoints();
     let found = match keys {
         _ if let Err(error) = needed => Err(error),
         0 => Err(ProviderError::Token(
-            "the provider has no key that ID tokens can be signed with".to_owned(),
+            provider.keys.describe_short(None).unwrap_or_else(|| {
+                "the provider has no key that ID tokens can be signed with".to_owned()
+            }),
         )),
         keys => Ok(format!("issuer {}, signing keys: {keys}", settings.issuer)),
     };

@@ -1,6 +1,5 @@
 //! A provider as it describes itself (OpenID Connect Discovery 1.0 §3), as far as a sign-in needs it.
 
-use openidconnect::core::CoreJsonWebKey;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -157,26 +156,4 @@ impl Description {
             _ => Err(ProviderError::Lacks(lacking.join("; "))),
         }
     }
-}
-
-/// The members of a public key that are numbers (RFC 7518 §6).
-const NUMBERS: [&str; 4] = ["n", "e", "x", "y"];
-
-/// The keys in a set of keys (RFC 7517 §5). Those of unknown kinds are left out, and numbers may be in plain base64, too.
-pub(super) fn read_keys(document: &Map<String, Value>) -> Vec<CoreJsonWebKey> {
-    let keys = document.get("keys").and_then(Value::as_array);
-    let keys = keys.into_iter().flatten();
-    let read = |key: &Value| {
-        let mut key = key.as_object()?.clone();
-        for name in NUMBERS {
-            if let Some(Value::String(digits)) = key.get_mut(name) {
-                *digits = digits
-                    .trim_end_matches('=')
-                    .replace('+', "-")
-                    .replace('/', "_");
-            }
-        }
-        serde_json::from_value(Value::Object(key)).ok()
-    };
-    keys.filter_map(read).collect()
 }

@@ -20,6 +20,7 @@ use super::ProviderSettings;
 use super::claims::subject_of;
 use super::error::ProviderError;
 use super::json::Unique;
+use super::keys::{Keys, is_rsa};
 use super::provider::Provider;
 use super::token::Tokens;
 use crate::drivers::shown;
@@ -70,7 +71,7 @@ struct Signed<'a> {
 }
 
 /// Verifies the signature of a token (RFC 7515 §5.2) with the keys of the provider.
-fn verify_signature<'a>(keys: &'a [CoreJsonWebKey], token: &'a str) -> Result<Signed<'a>, Refusal> {
+fn verify_signature<'a>(keys: &'a Keys, token: &'a str) -> Result<Signed<'a>, Refusal> {
     let parts: Vec<&str> = token.split('.').collect();
     let [header, payload, signature] = parts[..] else {
         return Err(last("it has not the three parts of a signed token"));
@@ -112,7 +113,7 @@ fn verify_signature<'a>(keys: &'a [CoreJsonWebKey], token: &'a str) -> Result<Si
     };
     let signed = &token.as_bytes()[..header.len() + 1 + payload.len()];
     let mut failed = SignatureVerificationError::NoMatchingKey;
-    for key in keys.iter().filter(fits).take(MOST_KEYS) {
+    for key in keys.all.iter().filter(fits).take(MOST_KEYS) {
         match key.verify_signature(&algorithm, signed, &bytes) {
             Ok(()) => {
                 return Ok(Signed {
@@ -125,6 +126,11 @@ fn verify_signature<'a>(keys: &'a [CoreJsonWebKey], token: &'a str) -> Result<Si
             }
             Err(error) => failed = error,
         }
+    }
+    if is_rsa(&algorithm)
+        && let Some(why) = keys.describe_short(named.map(String::as_str))
+    {
+        return Err(Refusal::Key(why));
     }
     match failed {
         SignatureVerificationError::NoMatchingKey

@@ -14,6 +14,7 @@ mod groups;
 mod http;
 mod id_token;
 mod json;
+mod keys;
 mod provider;
 mod real;
 mod token;

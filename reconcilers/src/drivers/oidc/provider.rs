@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
 use http::HeaderValue;
-use openidconnect::core::{CoreAuthPrompt, CoreClient, CoreJsonWebKey, CoreResponseType};
+use openidconnect::core::{CoreAuthPrompt, CoreClient, CoreResponseType};
 use openidconnect::{
-    AuthUrl, AuthenticationFlow, ClientId, CsrfToken, IssuerUrl, JsonWebKey, JsonWebKeySet,
-    JsonWebKeyUse, Nonce, PkceCodeChallenge, RedirectUrl, Scope,
+    AuthUrl, AuthenticationFlow, ClientId, CsrfToken, IssuerUrl, JsonWebKeySet, Nonce,
+    PkceCodeChallenge, RedirectUrl, Scope,
 };
 use schema::live::{PendingSignIn, ProvidedIdentity};
 use serde_json::{Map, Value};
@@ -16,10 +16,11 @@ use url::Url;
 
 use super::ProviderSettings;
 use super::claims;
-use super::description::{Description, WHAT, place, read_keys};
+use super::description::{Description, WHAT, place};
 use super::error::ProviderError;
 use super::http::{Http, TIMEOUT};
 use super::json::read_object;
+use super::keys::Keys;
 use super::token::Tokens;
 use crate::drivers::shown;
 
@@ -30,7 +31,7 @@ const GROUPS: Duration = Duration::from_millis(1500);
 pub(super) struct Provider {
     pub(super) http: Http,
     pub(super) description: Description,
-    pub(super) keys: Vec<CoreJsonWebKey>,
+    pub(super) keys: Keys,
     /// The way to send the client's secret that it took last, by its place among all.
     pub(super) taken: AtomicU8,
 }
@@ -57,9 +58,9 @@ impl Provider {
         let keys = match description.keys() {
             Some(url) => {
                 let answer = http.get(url, None).await?;
-                read_keys(&answer.object("the request for its keys")?)
+                Keys::read(&answer.object("the request for its keys")?)
             }
-            None => Vec::new(),
+            None => Keys::default(),
         };
         Ok(Self {
             http,
@@ -67,13 +68,6 @@ impl Provider {
             keys,
             taken: AtomicU8::new(0),
         })
-    }
-
-    /// How many keys ID tokens can be signed with.
-    pub(super) fn keys(&self) -> usize {
-        let keys = self.keys.iter();
-        keys.filter(|key| key.key_use().is_none_or(JsonWebKeyUse::allows_signature))
-            .count()
     }
 
     /// Whether the provider would let somebody sign in at this address, as far as it says so before.

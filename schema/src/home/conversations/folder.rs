@@ -21,6 +21,7 @@ use crate::home::user_home::UserHome;
 use crate::home::workspace::{
     FileError, OpenFile, PathError, Received, WorkspacePath, open_regular,
 };
+use crate::home::{LONG_READING, WORKSPACE_DIR};
 use crate::ids::Timestamp;
 
 /// Longest file of entries, in bytes.
@@ -51,6 +52,7 @@ pub struct HeldFolder {
 /// The open file of a conversation's entries, as long as it was when it was opened.
 #[derive(Debug)]
 pub struct EntriesFile {
+    home: UserHome,
     file: File,
     length: u64,
     path: WorkspacePath,
@@ -68,6 +70,11 @@ impl EntriesFile {
         see: impl FnMut(Place, &str) -> Verdict,
     ) -> Result<Scan, FileError> {
         let begin = self.length.saturating_sub(most_bytes.min(LONGEST));
+        // A file at which the process dies twice is set aside.
+        let _note = (self.length >= LONG_READING).then(|| {
+            let path = format!("{WORKSPACE_DIR}/{}", self.path);
+            self.home.note_reading(&path)
+        });
         let scan = for_each_line_backwards(&self.file, begin, self.length, see);
         let mut scan = scan.map_err(FileError::of("reading", &self.path))?;
         scan.ended_early |= begin > 0;
@@ -148,8 +155,12 @@ impl Folder {
     /// [`FileError::Link`], [`FileError::NotAFile`] (also for a file with several names); otherwise [`FileError`].
     pub fn entries(&self) -> Result<Option<EntriesFile>, FileError> {
         let path = self.path_of(ENTRIES);
-        let opened = self.open_entries(READ, &path)?;
-        Ok(opened.map(|(file, stat)| EntriesFile {
+        let Some((file, stat)) = self.open_entries(READ, &path)? else {
+            return Ok(None);
+        };
+        let home = self.home.try_clone();
+        Ok(Some(EntriesFile {
+            home: home.map_err(FileError::of("opening", &path))?,
             file,
             length: length(&stat),
             path,

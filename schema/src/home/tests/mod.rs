@@ -4,6 +4,7 @@ mod files;
 mod large;
 mod look;
 mod measure;
+mod reading;
 mod removal;
 mod rename;
 mod restore;

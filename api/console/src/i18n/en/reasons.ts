@@ -197,6 +197,10 @@ export const reasons: ReasonTexts = {
     'A part of the server ended',
     'The server is restarted by its supervisor. Please report its log.',
   ],
+  FileSetAside: [
+    'A file was set aside',
+    'The server ended twice while it read this file. It lies beside its former place, under the name in the message.',
+  ],
   StorageLow: ['The storage is nearly full', 'Free space for the data directory and the database.'],
   BackupFailed: [
     'The newest backup failed',
