@@ -108,8 +108,10 @@ pub(super) fn read_sealed(from: &File, line: &Line) -> io::Result<Result<Vec<u8>
     if from.take(most).read_to_end(&mut sealed).is_err() {
         return Ok(Err("it cannot be read in the backup"));
     }
-    Ok(match line.sha256 == Some(hex::encode(Sha256::digest(&sealed))) {
-        true => Ok(sealed),
-        false => Err("its content is not that of the manifest"),
-    })
+    Ok(
+        match line.sha256 == Some(hex::encode(Sha256::digest(&sealed))) {
+            true => Ok(sealed),
+            false => Err("its content is not that of the manifest"),
+        },
+    )
 }

@@ -137,7 +137,9 @@ impl Copying<'_> {
         let Some(known) = self.before.get(&key_of(path)) else {
             return Ok(None);
         };
-        if (known.stamp, known.sealed) != (stamp, sealed) || stat.st_ctime >= self.before_is_older_than {
+        if (known.stamp, known.sealed) != (stamp, sealed)
+            || stat.st_ctime >= self.before_is_older_than
+        {
             return Ok(None);
         }
         let linked = match link_beneath(before.dir(), path, None, to, name) {

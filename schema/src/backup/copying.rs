@@ -13,10 +13,10 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::content::{self, CopyError, Digest, Exactly};
-use super::make::{Progress, Target, tar_header};
 use super::keys::Keys;
 use super::lines::LineWriter;
 use super::link::FileId;
+use super::make::{Progress, Target, tar_header};
 use super::manifest::{
     EntryKind, LINES, LeftOut, Line, NOT_LISTED_TO_ITS_END, NOT_READABLE, Section, escape,
 };

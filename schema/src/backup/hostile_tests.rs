@@ -71,7 +71,10 @@ fn surroundings(root: &Path) -> Vec<String> {
                 false => Vec::new(),
             };
             let (ino, nlink) = (meta.ino(), meta.nlink());
-            all.push(format!("{path:?} {:o} {ino} {nlink} {content:?}", meta.mode()));
+            all.push(format!(
+                "{path:?} {:o} {ino} {nlink} {content:?}",
+                meta.mode()
+            ));
             if meta.is_dir() {
                 open.push(path);
             }
@@ -89,40 +92,182 @@ fn cases(outside: &Path) -> Vec<Case> {
     let absolute = secret.to_str().unwrap();
     let l = "users/alice/l";
     vec![
-        ("parent", vec![file("users/../../outside/x")], vec!["users/../../outside/x"]),
+        (
+            "parent",
+            vec![file("users/../../outside/x")],
+            vec!["users/../../outside/x"],
+        ),
         ("top", vec![file("../outside/x")], vec!["../outside/x"]),
-        ("escaped", vec![file("%2e%2e/outside/x")], vec!["../outside/x"]),
+        (
+            "escaped",
+            vec![file("%2e%2e/outside/x")],
+            vec!["../outside/x"],
+        ),
         ("absolute", vec![file(absolute)], vec!["outside/secret"]),
-        ("absolute directory", vec![line(outside.to_str().unwrap(), "dir", json!({}))], vec!["outside"]),
-        ("empty", vec![file("")], vec![": refused"]),
-        ("nul", vec![file("users/alice/a%00b")], vec!["users/alice/a%00b"]),
+        (
+            "absolute directory",
+            vec![line(outside.to_str().unwrap(), "dir", json!({}))],
+            vec!["outside"],
+        ),
+        ("empty", vec![file("")], vec![]),
+        (
+            "nul",
+            vec![file("users/alice/a%00b")],
+            vec!["users/alice/a%00b"],
+        ),
         ("key", vec![file("master.key")], vec!["master.key"]),
-        ("log of a database", vec![file("agentyard.db-wal")], vec!["agentyard.db-wal"]),
-        ("root as a link", vec![link("users", outside)], vec!["users: "]),
-        ("link as a parent", vec![link(l, outside), file("users/alice/l/x")], vec!["users/alice/l/x"]),
-        ("link as a directory", vec![link(l, outside), line(l, "dir", json!({}))], vec!["users/alice/l: "]),
-        ("file as a parent", vec![file("users/alice/f"), file("users/alice/f/x")], vec!["users/alice/f/x"]),
-        ("link over a link", vec![link(l, outside), link(l, Path::new("/"))], vec!["users/alice/l: "]),
-        ("file over a link", vec![link(l, &secret), file(l)], vec!["users/alice/l: "]),
-        ("hard link through a link", vec![link(l, outside), same("users/alice/h", "users/alice/l/secret")], vec!["users/alice/h"]),
-        ("hard link onto a link", vec![link(l, &secret), same("users/alice/h", l)], vec!["users/alice/h"]),
-        ("hard link outside", vec![same("users/alice/h", "../outside/secret")], vec!["users/alice/h"]),
-        ("hard link outside, absolute", vec![same("users/alice/h", absolute)], vec!["users/alice/h"]),
-        ("hard link onto a directory", vec![same("users/alice/h", "users/alice/.agent")], vec!["users/alice/h"]),
-        ("hard link onto a later line", vec![same("users/alice/h", "users/alice/f"), file("users/alice/f")], vec!["users/alice/h"]),
-        ("hard link into another home", vec![file("users/bob/f"), same("users/alice/h", "users/bob/f")], vec!["users/alice/h"]),
-        ("fifo", vec![file("users/alice/fifo")], vec!["users/alice/fifo"]),
-        ("directory as a file", vec![file("users/alice/.agent/workspace")], vec!["users/alice/.agent/workspace"]),
-        ("listed twice", vec![file("users/alice/f"), file("users/alice/f")], vec!["users/alice/f"]),
-        ("no target", vec![line(l, "link", json!({}))], vec!["users/alice/l: "]),
-        ("giant hole", vec![line("users/alice/hole", "file", json!({"size": 1_u64 << 43, "sha256": "00"}))], vec!["users/alice/hole"]),
-        ("another size", vec![line("users/alice/f", "file", json!({"size": u64::MAX, "sparse": true}))], vec!["users/alice/f"]),
-        ("no owner", vec![line("users/alice/d", "dir", json!({"uid": u32::MAX}))], vec!["users/alice/d"]),
-        ("changed bytes", vec![line("users/alice/f", "file", json!({"size": 7, "sha256": "00"}))], vec!["users/alice/f"]),
-        ("sealed elsewhere", vec![{ let mut line = file("users/alice/f"); line["sealed"] = json!(true); line }], vec!["users/alice/f"]),
+        (
+            "log of a database",
+            vec![file("agentyard.db-wal")],
+            vec!["agentyard.db-wal"],
+        ),
+        (
+            "root as a link",
+            vec![link("users", outside)],
+            vec!["users: "],
+        ),
+        (
+            "link as a parent",
+            vec![link(l, outside), file("users/alice/l/x")],
+            vec!["users/alice/l/x"],
+        ),
+        (
+            "link as a directory",
+            vec![link(l, outside), line(l, "dir", json!({}))],
+            vec!["users/alice/l: "],
+        ),
+        (
+            "file as a parent",
+            vec![file("users/alice/f"), file("users/alice/f/x")],
+            vec!["users/alice/f/x"],
+        ),
+        (
+            "link over a link",
+            vec![link(l, outside), link(l, Path::new("/"))],
+            vec!["users/alice/l: "],
+        ),
+        (
+            "file over a link",
+            vec![link(l, &secret), file(l)],
+            vec!["users/alice/l: "],
+        ),
+        (
+            "hard link through a link",
+            vec![
+                link(l, outside),
+                same("users/alice/h", "users/alice/l/secret"),
+            ],
+            vec!["users/alice/h"],
+        ),
+        (
+            "hard link onto a link",
+            vec![link(l, &secret), same("users/alice/h", l)],
+            vec!["users/alice/h"],
+        ),
+        (
+            "hard link outside",
+            vec![same("users/alice/h", "../outside/secret")],
+            vec!["users/alice/h"],
+        ),
+        (
+            "hard link outside, absolute",
+            vec![same("users/alice/h", absolute)],
+            vec!["users/alice/h"],
+        ),
+        (
+            "hard link onto a directory",
+            vec![same("users/alice/h", "users/alice/.agent")],
+            vec!["users/alice/h"],
+        ),
+        (
+            "hard link onto a later line",
+            vec![
+                same("users/alice/h", "users/alice/f"),
+                file("users/alice/f"),
+            ],
+            vec!["users/alice/h"],
+        ),
+        (
+            "hard link into another home",
+            vec![file("users/bob/f"), same("users/alice/h", "users/bob/f")],
+            vec!["users/alice/h"],
+        ),
+        (
+            "fifo",
+            vec![file("users/alice/fifo")],
+            vec!["users/alice/fifo"],
+        ),
+        (
+            "directory as a file",
+            vec![file("users/alice/.agent/workspace")],
+            vec!["users/alice/.agent/workspace"],
+        ),
+        (
+            "listed twice",
+            vec![file("users/alice/f"), file("users/alice/f")],
+            vec!["users/alice/f"],
+        ),
+        (
+            "no target",
+            vec![line(l, "link", json!({}))],
+            vec!["users/alice/l: "],
+        ),
+        (
+            "giant hole",
+            vec![line(
+                "users/alice/hole",
+                "file",
+                json!({"size": 1_u64 << 43, "sha256": "00"}),
+            )],
+            vec!["users/alice/hole"],
+        ),
+        (
+            "another size",
+            vec![line(
+                "users/alice/f",
+                "file",
+                json!({"size": u64::MAX, "sparse": true}),
+            )],
+            vec!["users/alice/f"],
+        ),
+        (
+            "no owner",
+            vec![line("users/alice/d", "dir", json!({"uid": u32::MAX}))],
+            vec!["users/alice/d"],
+        ),
+        (
+            "changed bytes",
+            vec![line(
+                "users/alice/f",
+                "file",
+                json!({"size": 7, "sha256": "00"}),
+            )],
+            vec!["users/alice/f"],
+        ),
+        (
+            "sealed elsewhere",
+            vec![{
+                let mut line = file("users/alice/f");
+                line["sealed"] = json!(true);
+                line
+            }],
+            vec!["users/alice/f"],
+        ),
         // What is odd and does no harm.
-        ("odd times and modes", vec![line("users/alice/d", "dir", json!({"mtime": [i64::MAX, i64::MAX], "mode": "7777777777777"}))], vec![]),
-        ("bits", vec![line("users/alice/d", "dir", json!({"mode": "7755"}))], vec![]),
+        (
+            "odd times and modes",
+            vec![line(
+                "users/alice/d",
+                "dir",
+                json!({"mtime": [i64::MAX, i64::MAX], "mode": "7777777777777"}),
+            )],
+            vec![],
+        ),
+        (
+            "bits",
+            vec![line("users/alice/d", "dir", json!({"mode": "7755"}))],
+            vec![],
+        ),
     ]
 }
 
@@ -146,7 +291,14 @@ fn tampered_lines_change_nothing_outside_the_target() {
     planted("master.key", "planted");
     planted("agentyard.db-wal", "planted");
     symlink(outside.join("secret"), folder.join("users/alice/h")).unwrap();
-    rustix::fs::mknodat(CWD, folder.join("users/alice/fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    rustix::fs::mknodat(
+        CWD,
+        folder.join("users/alice/fifo"),
+        FileType::Fifo,
+        Mode::RWXU,
+        0,
+    )
+    .unwrap();
     let hole = std::fs::File::create(folder.join("users/alice/hole")).unwrap();
     hole.set_len(1 << 43).unwrap();
     let (head, lines) = (
@@ -160,7 +312,11 @@ fn tampered_lines_change_nothing_outside_the_target() {
         std::fs::write(folder.join(LINES), &lines).unwrap();
         tamper(&folder, |_, lines| lines.extend(added));
         let backup = Backup::open(&folder).unwrap();
-        assert_eq!(backup.trust(Some(&fixture.keys)).unwrap(), Trust::Changed, "{name}");
+        assert_eq!(
+            backup.trust(Some(&fixture.keys)).unwrap(),
+            Trust::Changed,
+            "{name}"
+        );
         std::fs::create_dir(&target).unwrap();
         let placed = backup.place(
             &Selection::all(),
@@ -200,7 +356,11 @@ fn tampered_head_is_refused_or_harmless() {
     let was = std::fs::read(folder.join(HEAD)).unwrap();
     let lines = std::fs::read(folder.join(LINES)).unwrap();
     let refused: [(&str, Value, &str); 7] = [
-        ("/database/file", json!("../outside/secret"), "unknown kind or name"),
+        (
+            "/database/file",
+            json!("../outside/secret"),
+            "unknown kind or name",
+        ),
         ("/database/kind", json!("mysql"), "unknown kind or name"),
         ("/service_user", json!([u32::MAX, 0]), "no user"),
         ("/format", json!(u32::MAX), "newer release"),
@@ -214,7 +374,13 @@ fn tampered_head_is_refused_or_harmless() {
         let to = tempfile::tempdir().unwrap();
         let placed = Backup::open(&folder).and_then(|backup| {
             let (owners, sealed) = (Owners::Caller, SealedFiles::LeaveOut);
-            backup.place(&Selection::all(), &open(to.path()), owners, sealed, &mut |_| true)
+            backup.place(
+                &Selection::all(),
+                &open(to.path()),
+                owners,
+                sealed,
+                &mut |_| true,
+            )
         });
         let error = placed.unwrap_err().to_string();
         assert!(error.contains(said), "{at}: {error}");

@@ -34,7 +34,10 @@ pub(super) fn link_beneath(
         return Err(Errno::INVAL);
     }
     let own = Path::new(path.file_name().ok_or(Errno::INVAL)?);
-    let parent = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    let parent = match path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
         Some(parent) => Some(beneath::open_dir(from, parent)?),
         None => None,
     };

@@ -14,9 +14,7 @@ use super::copying::Copying;
 use super::directory::Directory;
 use super::keys::{Keys, ManifestDigests};
 use super::lines::LineWriter;
-use super::manifest::{
-    DatabaseHead, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, MAC,
-};
+use super::manifest::{DatabaseHead, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, MAC};
 use super::read::{Backup, Trust};
 use super::settings_files::SettingsFiles;
 use super::{BackupError, ROOTS, Watch};

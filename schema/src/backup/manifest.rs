@@ -270,8 +270,9 @@ pub(super) fn damaged(place: &Path, detail: String) -> BackupError {
 
 /// Parses and checks the head.
 pub(super) fn parse_head(text: &[u8], place: &Path) -> Result<Head, BackupError> {
-    let not_understood =
-        |detail: &dyn std::fmt::Display| damaged(place, format!("its {HEAD} is not understood: {detail}"));
+    let not_understood = |detail: &dyn std::fmt::Display| {
+        damaged(place, format!("its {HEAD} is not understood: {detail}"))
+    };
     /// The version alone: the rest of a later format may be anything.
     #[derive(Deserialize)]
     struct Version {

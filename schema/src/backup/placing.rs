@@ -63,7 +63,9 @@ impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
         let errno = Errno::from_io_error(&error);
         match errno {
-            Some(Errno::EXIST) => Self::Line("refused: something was restored to this path already"),
+            Some(Errno::EXIST) => {
+                Self::Line("refused: something was restored to this path already")
+            }
             Some(Errno::LOOP | Errno::NOTDIR) => {
                 Self::Line("refused: a directory of its path is a link or a file in the backup")
             }
@@ -221,13 +223,7 @@ impl<'a> Placing<'a> {
         }
     }
 
-    fn copy(
-        &mut self,
-        from: &File,
-        line: &Line,
-        to: &OwnedFd,
-        name: &Path,
-    ) -> io::Result<Checked> {
+    fn copy(&mut self, from: &File, line: &Line, to: &OwnedFd, name: &Path) -> io::Result<Checked> {
         let (progress, watch) = (&mut self.progress, &mut self.watch);
         copy_checked(from, line, to, name, &mut |read| {
             progress.bytes = progress.bytes.saturating_add(read);

@@ -72,7 +72,11 @@ fn settings_files_are_sealed_and_opened_again() {
 
     // They are shared as other files are.
     let second = fixture.back_up(20);
-    let id = |backup: &Backup| std::fs::metadata(backup.path().join(paths[0])).unwrap().ino();
+    let id = |backup: &Backup| {
+        std::fs::metadata(backup.path().join(paths[0]))
+            .unwrap()
+            .ino()
+    };
     assert_eq!(id(&backup), id(&second));
     assert_eq!(verify(&fixture, &second), []);
 }
@@ -94,7 +98,10 @@ fn sealed_files_are_verified_with_and_without_the_key() {
     assert!(others[0].detail.contains("another key"), "{others:?}");
     // The sealed file of another path.
     let at = |path: &str| backup.path().join(path);
-    let (own, foreign) = ("users/alice/.agent/config.json", "archive/bob-1/.agent/config.json");
+    let (own, foreign) = (
+        "users/alice/.agent/config.json",
+        "archive/bob-1/.agent/config.json",
+    );
     std::fs::copy(at(foreign), at(own)).unwrap();
     assert_eq!(differences(None)[0].path, own);
 }
@@ -121,5 +128,8 @@ fn backup_of_an_earlier_release_is_restored() {
     let backup = Backup::open(backup.path()).unwrap();
     let to = fixture.root.path().join("copy");
     assert_eq!(restore(&backup, &to).damaged, 0);
-    assert!(to.join(Path::new("users/alice/.agent/workspace/notes.txt")).exists());
+    assert!(
+        to.join(Path::new("users/alice/.agent/workspace/notes.txt"))
+            .exists()
+    );
 }

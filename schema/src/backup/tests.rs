@@ -419,10 +419,7 @@ fn stream_holds_a_backup() {
         .unwrap();
     let backup = Backup::open(&unpacked).unwrap();
     assert_eq!(backup.head, made.head);
-    assert_eq!(
-        backup.trust(Some(&fixture.keys)).unwrap(),
-        Trust::Authentic
-    );
+    assert_eq!(backup.trust(Some(&fixture.keys)).unwrap(), Trust::Authentic);
     assert_eq!(verify(&fixture, &backup), []);
 }
 

@@ -79,7 +79,13 @@ impl Backup {
             Err(BackupError::NotABackup { detail, .. }) => differs(database, detail),
             Err(error) => return Err(error),
         }
-        let placed = self.place(&Selection::all(), top, Owners::Caller, SealedFiles::Keep, watch)?;
+        let placed = self.place(
+            &Selection::all(),
+            top,
+            Owners::Caller,
+            SealedFiles::Keep,
+            watch,
+        )?;
         for damaged in &placed.damaged_names {
             let (path, why) = damaged.rsplit_once(": ").unwrap_or((damaged, "damaged"));
             differs(path, why.to_owned());

@@ -88,8 +88,7 @@ pub async fn backup(settings: impl FnOnce() -> Result<Settings>, args: BackupArg
         ) => {
             let key = match key_file {
                 Some(file) => Some(
-                    MasterKey::load_file(&file)
-                        .map_err(|error| Failure::Refused(chain(&error)))?,
+                    MasterKey::load_file(&file).map_err(|error| Failure::Refused(chain(&error)))?,
                 ),
                 // A copy of a backup is verified elsewhere, too.
                 None => settings()
@@ -278,7 +277,9 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>, keys: Option<Keys>) -> 
         );
         screen::print(&text)?;
         return screen::print(&match restore::describe_doubt(&backup, trust) {
-            None => "this installation made it: its manifest has a MAC of the master key\n".to_owned(),
+            None => {
+                "this installation made it: its manifest has a MAC of the master key\n".to_owned()
+            }
             Some(doubt) => format!("not proven: {doubt}; `restore` needs --trust\n"),
         });
     }
