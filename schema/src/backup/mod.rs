@@ -21,6 +21,7 @@
 //!
 //! All functions block; callers on async threads use `spawn_blocking`.
 
+mod allowed;
 mod checked;
 mod content;
 mod copied_file;
@@ -48,6 +49,7 @@ use std::path::{Path, PathBuf};
 
 use crate::home::HomeError;
 
+pub use allowed::{Allowed, Permission, check_allowed};
 pub use directory::{Directory, Kept};
 pub use keys::Keys;
 pub use lines::parse_manifest;
