@@ -524,6 +524,8 @@ impl Settings {
         )?;
         let mut backup_directories = file.serve.backup_directories;
         backup_directories.extend(serve.backup_directories.iter().cloned());
+        // An empty variable of the environment names none.
+        backup_directories.retain(|directory| !directory.as_os_str().is_empty());
         for directory in &backup_directories {
             check_allowed(directory).map_err(|rule| SettingsError::Value {
                 name: "backup-directory",

@@ -87,23 +87,30 @@ pub(super) async fn mount(settings: &Settings) -> Finding {
     checked.unwrap_or_else(|error| Finding::failed(error.to_string(), "try again"))
 }
 
-pub(super) fn mount_of(data_dir: &Path) -> Finding {
-    let shown = data_dir.display();
+fn mount_of(data_dir: &Path) -> Finding {
     match rustix::fs::statvfs(data_dir) {
-        Ok(found) if found.f_flag.contains(StatVfsMountFlags::NOSUID) => Finding::ok(format!(
+        Ok(found) => judge_mount(
+            data_dir,
+            found.f_flag.contains(StatVfsMountFlags::NOSUID),
+        ),
+        Err(error) => Finding::failed(
+            format!("the mount of {} cannot be read: {error}", data_dir.display()),
+            "correct --data-dir",
+        ),
+    }
+}
+
+pub(super) fn judge_mount(data_dir: &Path, is_nosuid: bool) -> Finding {
+    let shown = data_dir.display();
+    match is_nosuid {
+        true => Finding::ok(format!(
             "set-uid files that agents make below {shown} have no effect on this machine"
         )),
-        Ok(_) => Finding::warning(
+        false => Finding::warning(
             format!(
                 "{shown} is not on a nosuid mount: a set-uid file that an agent makes there runs as the agent's user for everyone who may enter the directory"
             ),
-            format!(
-                "mount the file system of {shown} with the option nosuid, and keep the directory at mode 0700"
-            ),
-        ),
-        Err(error) => Finding::failed(
-            format!("the mount of {shown} cannot be read: {error}"),
-            "correct --data-dir",
+            format!("mount the file system of {shown} with the option nosuid, and keep the directory at mode 0700"),
         ),
     }
 }
