@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::ports::BackupState;
 use reconcilers::runtime::leader::Leadership;
-use reconcilers::shared::view::View;
+use reconcilers::shared::view::EngineView;
 use schema::audit::{About, Author, Writer};
 use schema::backup::{Allowed, BackupError, Directory, Kept, LeftOut, Permission};
 use schema::clock::SharedClock;
@@ -183,7 +183,7 @@ pub struct Schedule {
     /// Their state.
     pub backups: Arc<Backups>,
     /// Knows where the engine keeps files.
-    pub view: Arc<View>,
+    pub view: Arc<EngineView>,
     /// Ends a backup under way.
     pub shutdown: CancellationToken,
 }
@@ -397,7 +397,7 @@ mod tests {
             ..Backups::default()
         };
         let now = Timestamp::from_secs(0);
-        let mut warn = |directory: &str| {
+        let warn = |directory: &str| {
             backups.follow(Some((directory.into(), Duration::from_secs(1))), now);
             backups.warning()
         };

@@ -89,12 +89,12 @@ pub(super) async fn mount(settings: &Settings) -> Finding {
 
 fn mount_of(data_dir: &Path) -> Finding {
     match rustix::fs::statvfs(data_dir) {
-        Ok(found) => judge_mount(
-            data_dir,
-            found.f_flag.contains(StatVfsMountFlags::NOSUID),
-        ),
+        Ok(found) => judge_mount(data_dir, found.f_flag.contains(StatVfsMountFlags::NOSUID)),
         Err(error) => Finding::failed(
-            format!("the mount of {} cannot be read: {error}", data_dir.display()),
+            format!(
+                "the mount of {} cannot be read: {error}",
+                data_dir.display()
+            ),
             "correct --data-dir",
         ),
     }
@@ -110,7 +110,9 @@ pub(super) fn judge_mount(data_dir: &Path, is_nosuid: bool) -> Finding {
             format!(
                 "{shown} is not on a nosuid mount: a set-uid file that an agent makes there runs as the agent's user for everyone who may enter the directory"
             ),
-            format!("mount the file system of {shown} with the option nosuid, and keep the directory at mode 0700"),
+            format!(
+                "mount the file system of {shown} with the option nosuid, and keep the directory at mode 0700"
+            ),
         ),
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn backup(service: Option<&Service>) -> Finding {
     }
     let state = at(&service.overview, "backup");
     let why = text(state, "why");
-    match (state.is_null(), why) {
+    match (state.is_null(), &*why) {
         (true, _) => Finding::ok("there is no schedule (backup.directory is not set)"),
         (false, "") => Finding::ok("scheduled"),
         (false, why) => Finding::failed(why, "`agentyard events --since 1h` shows more"),
