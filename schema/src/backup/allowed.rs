@@ -149,7 +149,11 @@ fn is_below(path: &Path, named: &Path) -> bool {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use sqlx::Connection as _;
+
     use super::*;
+    use crate::db::{Backend, Db};
+    use crate::meta;
 
     fn allowed(named: &[&Path]) -> Allowed {
         Allowed {
@@ -180,6 +184,29 @@ mod tests {
                 && refused.contains("`backup-directory: /x`"),
             "{refused}"
         );
+    }
+
+    #[tokio::test]
+    async fn directory_of_an_earlier_release_is_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("agentyard.db");
+        let before = async |statements: &'static str| {
+            let db = Db::open(Backend::Sqlite(path.clone())).await.unwrap();
+            let mut connection = db.read().await.unwrap();
+            let known = meta::get(&mut connection, "backup_directory_before").await;
+            drop(connection);
+            db.close().await;
+            let url = crate::db::sqlite_url(&path, "rw");
+            let mut raw = sqlx::AnyConnection::connect(&url).await.unwrap();
+            sqlx::raw_sql(statements).execute(&mut raw).await.unwrap();
+            raw.close().await.unwrap();
+            known.unwrap()
+        };
+        // As before the migration.
+        let earlier = "DELETE FROM _sqlx_migrations WHERE version = 28; \
+            INSERT INTO config_values (key, value) VALUES ('backup.directory', '\"/mnt/backup\"')";
+        assert_eq!(before(earlier).await, None);
+        assert_eq!(before("").await.as_deref(), Some("\"/mnt/backup\""));
     }
 
     #[test]

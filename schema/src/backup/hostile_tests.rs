@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::tests::{Fixture, keys_in, open};
 use super::*;
 
-/// Changes a backup as whoever can write to it, and knows no key.
+/// Changes a backup as a writer to its directory does, who has no key.
 fn tamper(folder: &Path, change: impl FnOnce(&mut Value, &mut Vec<Value>)) {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let mut head: Value = serde_json::from_str(&read(HEAD)).unwrap();

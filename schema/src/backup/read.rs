@@ -34,7 +34,7 @@ const LONGEST_MAC: u64 = 100;
 /// Result of checking the MAC of a manifest: only the holder of the master key can make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// This installation made the manifest, and nobody has changed it.
+    /// This installation made the manifest, and it was not changed.
     Authentic,
     /// There is no MAC: an earlier release made the backup, or the MAC was removed.
     NoMac,

@@ -3,7 +3,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 use super::tables::{check_values, read_tables, refuse_foreign};
 use crate::db::{Backend, Db, sqlite_url};
 
-/// A database of this release after these statements of somebody who can write to its file.
+/// A database of this release after these statements of a writer to its file.
 async fn tampered(statements: &str) -> (tempfile::TempDir, Backend, AnyConnection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agentyard.db");

@@ -121,7 +121,7 @@ pub(super) fn describe_doubt(backup: &Backup, trust: Trust) -> Option<String> {
             "its manifest names another master key, {needed}: another installation made it, and anything in it may have been changed"
         ),
         Trust::NoKey => format!(
-            "without the master key {needed} nobody can say whether it was changed since it was made"
+            "without the master key {needed} it is not known whether it was changed since it was made"
         ),
         Trust::Changed => "its manifest was changed since it was made".to_owned(),
     })
