@@ -28,6 +28,8 @@ mod copied_file;
 mod copying;
 mod directory;
 #[cfg(test)]
+mod directory_tests;
+#[cfg(test)]
 mod hostile_tests;
 mod keys;
 mod lines;

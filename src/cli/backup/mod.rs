@@ -3,6 +3,7 @@
 pub mod migrate;
 mod report;
 pub mod restore;
+mod trust;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -276,7 +277,7 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>, keys: Option<Keys>) -> 
             backup.head.key.fingerprint
         );
         screen::print(&text)?;
-        return screen::print(&match restore::describe_doubt(&backup, trust) {
+        return screen::print(&match trust::describe_doubt(&backup, trust) {
             None => {
                 "this installation made it: its manifest has a MAC of the master key\n".to_owned()
             }

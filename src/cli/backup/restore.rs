@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use schema::audit::{About, Author, Writer};
-use schema::backup::{Backup, Keys, Owners, Placed, Progress, SealedFiles, Selection, Trust};
+use schema::backup::{Backup, Keys, Owners, Placed, Progress, SealedFiles, Selection};
 use schema::clock::SystemClock;
 use schema::db::{Backend, Db};
 use schema::error::chain;
@@ -19,6 +19,7 @@ use schema::usage;
 
 use super::backup_failed;
 use super::report::{self, Reporter};
+use super::trust::{check_trust, load_key};
 use crate::backup::postgres;
 use crate::cli::archive::restore as archived;
 use crate::cli::local::{Local, blocking, db_failed, home_failed};
@@ -80,86 +81,10 @@ pub async fn restore(settings: impl FnOnce() -> Result<Settings>, args: RestoreA
                 Some(file) => Some(Keys::new(&load_key(&backup, Some(file), trusts)?)),
                 None => None,
             };
-            check_trust(&backup, keys.as_ref(), trusts).await?;
+            check_trust(&backup, keys.as_ref(), trusts)?;
             place_files(backup, keys, user.zip(path), to).await
         }
         _ => restore_all(&settings()?, backup, key_file, trusts).await,
-    }
-}
-
-/// Refuses a backup that nothing proves to be of the installation whose key this is, unless the caller trusts it.
-async fn check_trust(backup: &Backup, keys: Option<&Keys>, trusts: bool) -> Result {
-    let trust = backup.trust(keys).map_err(backup_failed)?;
-    let shown = backup.path().display();
-    match (describe_doubt(backup, trust), trusts) {
-        (None, _) => Ok(()),
-        (Some(doubt), true) => {
-            screen::note(&format!("warning: {shown}: {doubt}"));
-            Ok(())
-        }
-        (Some(doubt), false) => Err(Failure::Refused(format!(
-            "{shown}: {doubt}. Users, passwords, settings and files may not be those that were backed up; nothing was restored. Use another backup, {}or add --trust if \
-             only you could write where it was kept",
-            match trust {
-                Trust::NoKey => "give the master key with --key-file, ",
-                _ => "",
-            }
-        ))),
-    }
-}
-
-/// Reason for which a manifest is not known to be this installation's.
-pub(super) fn describe_doubt(backup: &Backup, trust: Trust) -> Option<String> {
-    let needed = &backup.head.key.fingerprint;
-    Some(match trust {
-        Trust::Authentic => return None,
-        Trust::NoMac => {
-            "its manifest has no MAC: an earlier release made it, or the MAC was removed, and anything in it may have been changed"
-                .to_owned()
-        }
-        Trust::OtherKey => format!(
-            "its manifest names another master key, {needed}: another installation made it, and anything in it may have been changed"
-        ),
-        Trust::NoKey => format!(
-            "without the master key {needed} it is not known whether it was changed since it was made"
-        ),
-        Trust::Changed => "its manifest was changed since it was made".to_owned(),
-    })
-}
-
-/// Parts that can be restored without the key.
-fn without_key(backup: &Backup, problem: &str) -> Failure {
-    let (place, fingerprint) = (backup.path().display(), &backup.head.key.fingerprint);
-    Failure::Refused(format!(
-        "{problem}. Passwords of providers, channels, cookies and repositories are sealed under the key {fingerprint} in the database, and \
-         the service does not start without it; nothing was restored. Without the key, the files of users \
-         and archives can still be restored, but for the sealed settings files of agents: `agentyard restore {place} --to DIR --trust`, or those of one user \
-         with --user NAME --path PATH"
-    ))
-}
-
-/// Loads the key of a backup. With `trusts` it may be another one than the manifest names.
-fn load_key(backup: &Backup, file: Option<&Path>, trusts: bool) -> Result<MasterKey> {
-    let Some(file) = file else {
-        let from = &backup.head.key.file;
-        return Err(without_key(
-            backup,
-            &format!(
-                "backups do not contain the master key; give its file with --key-file (originally {from})"
-            ),
-        ));
-    };
-    let key = MasterKey::load_file(file).map_err(|error| without_key(backup, &chain(&error)))?;
-    match backup.is_key(&key) || trusts {
-        true => Ok(key),
-        false => Err(without_key(
-            backup,
-            &format!(
-                "{} contains another master key, {}",
-                file.display(),
-                key.fingerprint()
-            ),
-        )),
     }
 }
 
@@ -185,7 +110,7 @@ async fn restore_all(
     // The service would not start with a database of another key.
     let key = load_key(&backup, key_file, false)?;
     let keys = Keys::new(&key);
-    check_trust(&backup, Some(&keys), trusts).await?;
+    check_trust(&backup, Some(&keys), trusts)?;
     let data_dir = settings.data_dir.clone();
     let database = settings.database.clone();
     if let Backend::Postgres(url) = &database {
@@ -398,7 +323,7 @@ async fn bring_back(settings: &Settings, backup: Backup, user: &str, back: Back<
     let key = MasterKey::load(&settings.data_dir);
     let key = key.map_err(|error| Failure::Refused(error.to_string()))?;
     let keys = Keys::new(&key);
-    check_trust(&backup, Some(&keys), back.trusts).await?;
+    check_trust(&backup, Some(&keys), back.trusts)?;
     let is_own = backup.is_key(&key);
     let writer = Writer::new(local.db.clone(), &key, Arc::new(SystemClock));
     let account = archived::target(&local, &name).await?;
