@@ -49,7 +49,7 @@ pub enum BringBackError {
     Damaged(String),
     /// The file is sealed under a master key that is not this installation's.
     #[error(
-        "it is sealed in the backup under another master key; restore it with `agentyard restore … --to DIR --key-file FILE`"
+        "it is sealed in the backup under another master key; restore it with `agentyard restore BACKUP --to DIR --key-file FILE`"
     )]
     Sealed,
 }
