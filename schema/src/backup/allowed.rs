@@ -14,7 +14,7 @@ const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Directory of containers' files beside that of the engine.
 const CONTAINERD: &str = "/var/lib/containerd";
 /// Magic number of overlay file systems, as `statfs` reports it.
-const OVERLAY: i64 = 0x794c_7630;
+const OVERLAY: rustix::fs::FsWord = 0x794c_7630;
 
 /// Directories that flags of the server name, and the one that was set before there was such a flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Allowed {
         }
         let space =
             rustix::fs::fstatfs(&directory.fd).map_err(BackupError::io("inspecting", path))?;
-        if i64::from(space.f_type) == OVERLAY {
+        if space.f_type == OVERLAY {
             return Err(refused(
                 "it is on an overlay file system, the files of a container; mount a directory of a disk there".to_owned(),
             ));
