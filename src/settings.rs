@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use schema::backup::check_allowed;
 use schema::db::Backend;
 use serde::Deserialize;
 
@@ -120,6 +121,14 @@ pub struct ServeArgs {
     /// Private key (PEM) for HTTPS; requires --tls-cert
     #[arg(long, env = "AGENTYARD_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// Directory in which backup.directory may lie (repeatable; separated by semicolons in the environment) [default: none]
+    #[arg(
+        long = "backup-directory",
+        env = "AGENTYARD_BACKUP_DIRECTORY",
+        value_name = "DIR",
+        value_delimiter = ';'
+    )]
+    pub backup_directories: Vec<PathBuf>,
     /// Time between full passes; for tests and diagnosis
     #[arg(long, env = "AGENTYARD_RESYNC", value_name = "DURATION", hide = true, value_parser = humantime::parse_duration)]
     pub resync: Option<Duration>,
@@ -430,6 +439,8 @@ pub struct Settings {
     pub engine: EngineSettings,
     /// Certificate and key for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Directories in which scheduled backups may be kept.
+    pub backup_directories: Vec<PathBuf>,
     /// Time between full passes, if not the reconcilers' own.
     pub resync: Option<Duration>,
     /// Time between full comparisons of one container, if not the usual.
@@ -511,6 +522,16 @@ impl Settings {
             serve.replica_address.clone().or(file.serve.replica_address),
             &database,
         )?;
+        let mut backup_directories = file.serve.backup_directories;
+        backup_directories.extend(serve.backup_directories.iter().cloned());
+        // An empty variable of the environment names none.
+        backup_directories.retain(|directory| !directory.as_os_str().is_empty());
+        for directory in &backup_directories {
+            check_allowed(directory).map_err(|rule| SettingsError::Value {
+                name: "backup-directory",
+                rule,
+            })?;
+        }
         let mut set = file.init.set;
         set.extend(init.set.iter().cloned());
         Ok(Self {
@@ -544,6 +565,7 @@ impl Settings {
                 .unwrap_or_default(),
             replicas,
             tls,
+            backup_directories,
             resync: serve.resync.or(file.serve.resync),
             verify: serve.verify.or(file.serve.verify),
             sample: serve.sample.or(file.serve.sample),
@@ -686,6 +708,7 @@ mod tests {
             set: [image.tag=1]\nadapter: echo\nadmin-password-file: /h\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
             tls-cert: /f\ntls-key: /g\n\
             resync: 5s\nverify: 6s\nsample: 7s\nmetrics-listen: 127.0.0.1:3\n\
+            backup-directory: [/mnt/a, /mnt/b]\n\
             replica-listen: 127.0.0.1:4\nreplica-address: http://a:4\n";
         let flags: Vec<_> = File::command()
             .get_arguments()
@@ -720,6 +743,8 @@ mod tests {
         assert_eq!(settings.log_format, LogFormat::Json);
         assert_eq!(settings.tls, Some(("/f".into(), "/g".into())));
         assert_eq!(settings.verify, Some(Duration::from_secs(6)));
+        let directories = ["/mnt/a", "/mnt/b"].map(PathBuf::from);
+        assert_eq!(settings.backup_directories, directories);
     }
 
     #[test]
@@ -778,6 +803,12 @@ mod tests {
                 "engine-data-dir: this is for Docker only",
             ),
             ("replica-listen: 10.0.0.7:8082", "PostgreSQL"),
+            (
+                "backup-directory: backup",
+                "backup-directory: backup must be",
+            ),
+            ("backup-directory: /", "all directories"),
+            ("backup-directory: /proc/1/root", "belongs to the system"),
             ("replica-address: http://10.0.0.7:8082", "--replica-listen"),
             (
                 "database-url: postgres://u:secret@h/d\nreplica-listen: 0.0.0.0:8082",

@@ -3,6 +3,7 @@
 //! The binary implements these traits on the drivers and on the runtime. Handlers never see a
 //! driver, and never write through a port.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -184,6 +185,17 @@ pub trait Health: Send + Sync + 'static {
     /// Scheduled backups, as last seen; `None` while there is no schedule.
     fn backup(&self) -> Option<BackupState> {
         None
+    }
+    /// Warning about the directory of scheduled backups, with its remedy.
+    fn backup_warning(&self) -> Option<String> {
+        None
+    }
+    /// Decides by flags of the server whether backups may be kept in a directory.
+    ///
+    /// # Errors
+    /// The rule and the remedy.
+    fn permit_backups(&self, _directory: &Path) -> Result<(), String> {
+        Ok(())
     }
 }
 

@@ -32,7 +32,7 @@ use crate::statement::{execute, scalar};
 #[cfg(feature = "test-support")]
 pub mod fixture;
 
-static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
+pub(crate) static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
 const READERS: u32 = 4;
 /// A commit is on the disk before it is answered.

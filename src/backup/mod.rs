@@ -4,9 +4,11 @@ pub mod postgres;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use schema::adapter;
 use schema::backup::{
-    BackupError, DatabaseHead, Directory, KeyHead, Made, Making, Origin, Progress,
+    BackupError, DatabaseHead, Directory, Keys, Made, Making, Origin, Progress, SettingsFiles,
 };
 use schema::clock::{Clock, SystemClock};
 use schema::db::{Backend, Db};
@@ -30,8 +32,8 @@ pub struct Installation {
     pub db: Db,
     /// Identity of the installation.
     pub instance: String,
-    /// Public name of the master key.
-    pub fingerprint: String,
+    /// Keys of its backups.
+    pub keys: Arc<Keys>,
 }
 
 /// Where a backup goes.
@@ -69,7 +71,7 @@ impl Installation {
             data_dir: data_dir.to_owned(),
             db: db.clone(),
             instance: instance.to_owned(),
-            fingerprint: key.fingerprint(),
+            keys: Arc::new(Keys::new(key)),
         }
     }
 
@@ -84,7 +86,10 @@ impl Installation {
         mut watch: impl FnMut(&Progress) -> bool + Send + 'static,
     ) -> Result<Made, CreateError> {
         let now = SystemClock.now();
-        let instance = self.instance.clone();
+        let (instance, keys) = (self.instance.clone(), Arc::clone(&self.keys));
+        let mut connection = self.db.read().await?;
+        let named = adapter::store::settings_files(&mut connection).await?;
+        drop(connection);
         // Holds what a stream needs on a disk, for as long as it is written.
         let scratch = match &destination {
             Destination::Folder(_) => None,
@@ -94,7 +99,9 @@ impl Installation {
         let making = spawn_blocking(move || match (destination, place) {
             (Destination::Stream(out), Some(place)) => Ok(Making::in_stream(out, &place, now)),
             (Destination::Stream(out), None) => Ok(Making::in_stream(out, Path::new("."), now)),
-            (Destination::Folder(directory), _) => Making::in_folder(directory, &instance, now),
+            (Destination::Folder(directory), _) => {
+                Making::in_folder(directory, &instance, &keys, now)
+            }
         });
         let making = making.await??;
         let backend = self.db.backend();
@@ -116,10 +123,9 @@ impl Installation {
                 schema,
                 file: file.to_owned(),
             },
-            key: KeyHead {
-                fingerprint: self.fingerprint.clone(),
-                file: self.data_dir.join(MASTER_KEY_FILE).display().to_string(),
-            },
+            key_file: self.data_dir.join(MASTER_KEY_FILE).display().to_string(),
+            keys: Arc::clone(&self.keys),
+            settings: SettingsFiles::new(named),
             release: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let finish = move || making.finish(&origin, || SystemClock.now(), &mut watch);

@@ -1,19 +1,22 @@
 //! Backups by a schedule: the leader makes them as `backup.*` says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::ports::BackupState;
 use reconcilers::runtime::leader::Leadership;
+use reconcilers::shared::view::EngineView;
 use schema::audit::{About, Author, Writer};
-use schema::backup::{BackupError, Directory, Kept, LeftOut};
+use schema::backup::{Allowed, BackupError, Directory, Kept, LeftOut, Permission};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::{Config, keys};
+use schema::db::Db;
 use schema::error::{DbError, chain};
 use schema::event;
 use schema::ids::Timestamp;
+use schema::meta;
 use schema::secrets::MasterKey;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -33,7 +36,14 @@ pub const PART: &str = "backup";
 
 /// State of the scheduled backups, for status, readiness and metrics; `None` while there is no schedule.
 #[derive(Debug, Default)]
-pub struct Backups(Mutex<Option<Known>>);
+pub struct Backups {
+    known: Mutex<Option<Known>>,
+    /// Directories that may be used.
+    allowed: Allowed,
+}
+
+/// Fact of an installation: the directory of backups, as JSON, that was set before there was a flag for it.
+const BEFORE: &str = "backup_directory_before";
 
 /// State of a schedule.
 #[derive(Debug, Clone)]
@@ -47,8 +57,46 @@ struct Known {
 }
 
 impl Backups {
+    /// Reads which directories may be used besides those that flags name.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn read(named: &[PathBuf], db: &Db) -> Result<Self, DbError> {
+        let mut connection = db.read().await?;
+        let before = meta::get(&mut connection, BEFORE).await?;
+        let before: Option<String> = before.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Self {
+            known: Mutex::default(),
+            allowed: Allowed {
+                named: named.to_vec(),
+                before: before.map(PathBuf::from),
+            },
+        })
+    }
+
+    /// Decides whether backups may be kept in a directory.
+    ///
+    /// # Errors
+    /// The rule and the remedy.
+    pub fn permit(&self, directory: &Path) -> Result<(), String> {
+        self.allowed.permit(directory).map(drop)
+    }
+
+    /// Warning about a directory that no flag names.
+    pub fn warning(&self) -> Option<String> {
+        let directory = self.known().as_ref()?.directory.clone();
+        let shown = directory.display();
+        match self.allowed.permit(&directory) {
+            Ok(Permission::Before) => Some(format!(
+                "backup.directory {shown} was set before directories of backups had to be allowed, and is used without; add the line `backup-directory: {shown}` to the server's \
+                 settings file, or start it with --backup-directory {shown}"
+            )),
+            Ok(Permission::Named) | Err(_) => None,
+        }
+    }
+
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state now.
@@ -134,6 +182,8 @@ pub struct Schedule {
     pub leadership: Leadership,
     /// Their state.
     pub backups: Arc<Backups>,
+    /// Knows where the engine keeps files.
+    pub view: Arc<EngineView>,
     /// Ends a backup under way.
     pub shutdown: CancellationToken,
 }
@@ -192,9 +242,12 @@ impl Schedule {
             self.installation.data_dir.clone(),
             self.installation.instance.clone(),
         );
+        let allowed = self.backups.allowed.clone();
+        let engine_root = self.view.root_dir();
         move || {
             let open = || {
                 let directory = Directory::open_for(&path, &data_dir)?;
+                allowed.check(&directory, engine_root.as_deref())?;
                 let mut kept = directory.list()?;
                 kept.retain(|kept| kept.head.instance == instance);
                 Ok::<_, BackupError>((directory, kept))
@@ -333,6 +386,29 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directory_of_before_goes_on_with_a_warning() {
+        let backups = Backups {
+            allowed: Allowed {
+                named: vec!["/mnt/named".into()],
+                before: Some("/mnt/before".into()),
+            },
+            ..Backups::default()
+        };
+        let now = Timestamp::from_secs(0);
+        let warn = |directory: &str| {
+            backups.follow(Some((directory.into(), Duration::from_secs(1))), now);
+            backups.warning()
+        };
+        assert_eq!(warn("/mnt/named/daily"), None);
+        let warning = warn("/mnt/before").unwrap();
+        assert!(
+            warning.contains("add the line `backup-directory: /mnt/before`"),
+            "{warning}"
+        );
+        assert!(backups.permit(Path::new("/mnt/new")).is_err());
+    }
 
     #[test]
     fn failed_or_missing_backup_is_a_fault() {

@@ -5,6 +5,7 @@
 //! was only short is an event all the same where it is counted (the loss of the engine's events).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -657,6 +658,17 @@ impl HealthPort for Health {
 
     fn backup(&self) -> Option<BackupState> {
         self.backups.as_ref()?.state()
+    }
+
+    fn backup_warning(&self) -> Option<String> {
+        self.backups.as_ref()?.warning()
+    }
+
+    fn permit_backups(&self, directory: &Path) -> Result<(), String> {
+        match &self.backups {
+            Some(backups) => backups.permit(directory),
+            None => Ok(()),
+        }
     }
 }
 

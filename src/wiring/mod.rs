@@ -215,7 +215,8 @@ pub async fn build(
         handles.clone(),
         Gauge::new(places(settings, prepared)),
     );
-    let backups = Arc::new(backup::Backups::default());
+    let backups = backup::Backups::read(&settings.backup_directories, &prepared.db).await?;
+    let backups = Arc::new(backups);
     let health = health.with_provider(Arc::clone(&provider));
     let health = Arc::new(health.with_backups(Arc::clone(&backups)));
     let schedule = backup::Schedule {
@@ -229,6 +230,7 @@ pub async fn build(
         clock: Arc::clone(&clock),
         leadership: leadership.clone(),
         backups,
+        view: Arc::clone(&view),
         shutdown: shutdown.clone(),
     };
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;

@@ -138,7 +138,12 @@ async fn backup_beside_writers_is_restored_and_served() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
-    ends(&command, &["backup", "verify", from], 0).await;
+    let verified = ends(&command, &["backup", "verify", from], 0).await;
+    assert!(
+        verified.stdout.contains("this installation made it"),
+        "{}",
+        verified.stdout
+    );
     let actions = admin
         .get("/api/admin/audit?action=backup")
         .await
@@ -194,6 +199,11 @@ async fn file_of_a_user_comes_back_from_a_backup() {
     until("the home is made", seconds(30), async || workspace.is_dir()).await;
     std::fs::create_dir(workspace.join("project")).unwrap();
     std::fs::write(workspace.join("project/notes"), "remember").unwrap();
+    let config = data.join("users/user0/.agent/config.json");
+    until("settings are written", seconds(30), async || {
+        config.exists()
+    })
+    .await;
     let backups = stage.path().join("backups");
     let command = stage.command();
     ends(&command, &["backup", backups.to_str().unwrap()], 0).await;
@@ -246,7 +256,10 @@ async fn file_of_a_user_comes_back_from_a_backup() {
     );
     restore("../user1", &[], 2).await;
     let elsewhere = stage.path().join("elsewhere");
-    restore("project", &["--to", elsewhere.to_str().unwrap()], 0).await;
+    let key_file = data.join("master.key");
+    let with_key = ["--to", elsewhere.to_str().unwrap(), "--key-file"];
+    let with_key = [&with_key[..], &[key_file.to_str().unwrap()]].concat();
+    restore("project", &with_key, 0).await;
     assert_eq!(
         std::fs::read(elsewhere.join("project/notes")).unwrap(),
         b"remember"
@@ -264,14 +277,19 @@ async fn file_of_a_user_comes_back_from_a_backup() {
             .is_none()
     );
 
-    // Without the key, the files of all.
+    // Without the key, the files of all but sealed ones, and only of a backup that the caller trusts.
     let all = stage.path().join("all");
-    ends(
-        &command,
-        &["restore", from, "--to", all.to_str().unwrap()],
-        0,
-    )
-    .await;
+    let words = ["restore", from, "--to", all.to_str().unwrap()];
+    let refused = ends(&command, &words, 78).await;
+    assert!(refused.stderr.contains("--trust"), "{}", refused.stderr);
+    assert!(!all.exists());
+    let words = [&words[..], &["--trust"]].concat();
+    let restored = ends(&command, &words, 0).await;
+    assert!(
+        restored.stderr.contains("warning: ") && restored.stderr.contains("it is sealed"),
+        "{}",
+        restored.stderr
+    );
     assert!(
         all.join("users/user0/.agent/workspace/project/notes")
             .exists()
@@ -329,19 +347,26 @@ async fn scheduled_backup_is_made_and_its_failure_is_told() {
     )
     .await;
 
+    // Only a directory that a flag names, or one below it.
     let patch = [("config", r#"{"backup.directory":"/nowhere/backups"}"#)];
+    let refused = admin.post("/api/config", &patch).await.expect(422);
+    let rule = "add the line `backup-directory: /nowhere/backups`";
+    assert!(refused.to_string().contains(rule), "{refused}");
+    let gone = backups.join("gone");
+    let patch = format!(r#"{{"backup.directory":"{}"}}"#, gone.display());
+    let patch = [("config", &*patch)];
     admin.post("/api/config", &patch).await.expect(200);
     let (status, line) = admin.readiness_line("backup: degraded", seconds(60)).await;
     assert_eq!(status, 200);
     assert!(
-        line.contains("agentyard backup DIR") && !line.contains("/nowhere"),
+        line.contains("agentyard backup DIR") && !line.contains("/gone"),
         "{line}"
     );
     assert!(
         state().await["why"]
             .as_str()
             .unwrap()
-            .contains("/nowhere/backups")
+            .contains("/backups/gone")
     );
     admin
         .event("service/agentyard", "BackupFailed", seconds(30))

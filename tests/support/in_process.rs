@@ -90,6 +90,11 @@ impl InProcess {
             metrics_listen: "127.0.0.1:0".parse().ok(),
             verify: Some(NEVER),
             sample: Some(NEVER),
+            backup_directories: dir
+                .parent()
+                .map(|above| above.join("backups"))
+                .into_iter()
+                .collect(),
             ..ServeArgs::default()
         };
         let settings = Settings::resolve(&common, &init, &serve).unwrap();

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod history;
 mod switch;
 
+use std::path::Path;
 use std::time::Duration;
 
 use http::header::{ETAG, HeaderName};
@@ -599,6 +600,16 @@ async fn draft(
         && let Some(rule) = find_cpu_problem(deps, cores)
     {
         let key = keys::container::CPU_LIMIT.row.key;
+        return Err(refused(vec![Problem {
+            key: key.to_owned(),
+            code: ProblemCode::InvalidValue,
+            message: format!("{key}: {rule}"),
+        }]));
+    }
+    if let Some(Some(directory)) = changes.get(&keys::backup::DIRECTORY)
+        && let Err(rule) = deps.health.permit_backups(Path::new(&directory))
+    {
+        let key = keys::backup::DIRECTORY.row.key;
         return Err(refused(vec![Problem {
             key: key.to_owned(),
             code: ProblemCode::InvalidValue,

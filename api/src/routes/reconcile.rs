@@ -163,6 +163,7 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
     warnings.extend(proxies.warnings(deps.clock.steady(), &deps.settings()));
     warnings.extend(quota_users.as_ref().map(format_quota_warning));
     warnings.extend(agent_model::warning(&adapter, &Config::from_stored(values)));
+    warnings.extend(deps.health.backup_warning());
     let health = deps.health.parts();
     Ok(Observed {
         leader: deps.leadership.leader(),

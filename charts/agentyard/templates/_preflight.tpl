@@ -86,8 +86,13 @@
 {{- $problems = append $problems (printf "settings: %s contains a semicolon, which separates settings; set it with `agentyard config set` after the installation" $key) -}}
 {{- end -}}
 {{- end -}}
+{{- range $v.backupDirectories -}}
+{{- if regexMatch "^/(proc|sys|dev)(/|$)|/\\.\\.?(/|$)" . -}}
+{{- $problems = append $problems (printf "backupDirectories: %s belongs to the system or leaves its directory; name the path of a mounted volume" .) -}}
+{{- end -}}
+{{- end -}}
 {{- range $v.extraEnv -}}
-{{- if regexMatch "^(AGENTYARD_(DATA_DIR|LISTEN|METRICS_LISTEN|DOCKER_HOST|ENGINE|ENGINE_OPTIONS|AGENT_LISTEN|REPLICA_LISTEN|REPLICA_ADDRESS|POD_NAME|ADMIN_SOCKET|ADAPTER|LOG_FORMAT|SET|DATABASE_URL|ADMIN_PASSWORD_FILE|TLS_CERT|TLS_KEY)|SECRET_SETTINGS|POD_IP|HOME)$" (default "" .name) -}}
+{{- if regexMatch "^(AGENTYARD_(DATA_DIR|LISTEN|METRICS_LISTEN|DOCKER_HOST|ENGINE|ENGINE_OPTIONS|AGENT_LISTEN|REPLICA_LISTEN|REPLICA_ADDRESS|POD_NAME|ADMIN_SOCKET|ADAPTER|LOG_FORMAT|SET|DATABASE_URL|ADMIN_PASSWORD_FILE|BACKUP_DIRECTORY|TLS_CERT|TLS_KEY)|SECRET_SETTINGS|POD_IP|HOME)$" (default "" .name) -}}
 {{- $problems = append $problems (printf "extraEnv: %s is set by another value of this chart; use that one" .name) -}}
 {{- end -}}
 {{- end -}}

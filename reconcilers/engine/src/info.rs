@@ -1,5 +1,7 @@
 //! Version and host facts of an engine.
 
+use std::path::PathBuf;
+
 use schema::live::ContainerSettings;
 
 /// Version and host facts of an engine.
@@ -13,6 +15,8 @@ pub struct EngineInfo {
     pub cpus: u32,
     /// Memory of the engine's host in bytes.
     pub memory_bytes: u64,
+    /// Directory of its host in which it keeps images and files of containers; `None` when it does not say.
+    pub root_dir: Option<PathBuf>,
     /// Limits that take effect there.
     pub limits: Limits,
 }

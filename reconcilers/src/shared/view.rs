@@ -16,6 +16,7 @@ mod following;
 mod monitor;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{
@@ -85,6 +86,7 @@ struct State {
     limits: Limits,
     /// Processors of its host; 0 before they are known.
     cpus: u32,
+    root_dir: Option<PathBuf>,
     version: String,
     watching: Watching,
 }
@@ -130,6 +132,7 @@ impl EngineView {
                 network: None,
                 limits: Limits::ALL,
                 cpus: 0,
+                root_dir: None,
                 version: String::new(),
                 watching: Watching::default(),
             }),
@@ -191,6 +194,11 @@ impl EngineView {
     /// The number of processors of the engine's host, as last reported; `None` when that is not known.
     pub fn cpus(&self) -> Option<u32> {
         Some(self.state().cpus).filter(|cpus| *cpus > 0)
+    }
+
+    /// Directory of the engine's host in which it keeps files of containers; `None` when that is not known.
+    pub fn root_dir(&self) -> Option<PathBuf> {
+        self.state().root_dir.clone()
     }
 
     /// Which limits the engine's host can enforce, as last reported.
@@ -354,6 +362,7 @@ impl EngineView {
             let mut state = self.state();
             state.limits = info.limits;
             state.cpus = info.cpus;
+            state.root_dir = info.root_dir;
             state.version = info.version;
         }
         let containers = engine

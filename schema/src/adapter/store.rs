@@ -6,6 +6,10 @@
 mod cache;
 mod model;
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 pub use cache::{ActiveAdapter, AdapterCache};
 pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
 
@@ -35,6 +39,8 @@ statements! {
     KNOWN = "SELECT a.digest, a.version, a.source, a.added_at, CASE WHEN a.digest = s.active THEN 1 ELSE 0 END AS active, \
              CASE WHEN a.digest = s.previous THEN 1 ELSE 0 END AS previous \
              FROM adapters a CROSS JOIN adapter_state s ORDER BY a.added_at DESC, a.digest";
+    /// The files of all packages that are known: three at most.
+    FILES = "SELECT files FROM adapters";
     /// Keeps a package. One that is there already keeps its files, and is no longer the base when somebody
     /// brought it.
     PUT = "INSERT INTO adapters (digest, version, source, files, added_at) VALUES ($1, $2, $3, $4, $5) \
@@ -111,6 +117,29 @@ pub async fn active(connection: &mut Connection) -> Result<(i64, Adapter), DbErr
 /// All packages that are known, newest first.
 pub async fn known(connection: &mut Connection) -> Result<Vec<KnownAdapter>, DbError> {
     fetch_all!(connection, KNOWN)
+}
+
+/// Names that the known packages give to agents' settings files, relative to the directory of an agent.
+pub async fn settings_files(connection: &mut Connection) -> Result<Vec<String>, DbError> {
+    let packages: Vec<(String,)> = fetch_all!(connection, FILES)?;
+    let read = tokio::task::spawn_blocking(move || {
+        let packages = packages.iter();
+        packages
+            .flat_map(|(files,)| name_settings_files(files))
+            .collect()
+    });
+    read.await
+        .map_err(|error| DbError::Corrupt(format!("adapters: {error}")))
+}
+
+fn name_settings_files(package: &str) -> Vec<String> {
+    let files: BTreeMap<String, String> = serde_json::from_str(package).unwrap_or_default();
+    let index = files.get("index.json").map(String::as_str);
+    let index: Value = serde_json::from_str(index.unwrap_or_default()).unwrap_or_default();
+    ["/agent/config_file", "/agent/security_file"]
+        .into_iter()
+        .filter_map(|place| index.pointer(place)?.as_str().map(str::to_owned))
+        .collect()
 }
 
 /// Takes the switch for the rest of the transaction: whoever decides by what is in effect takes it first.

@@ -1,19 +1,24 @@
 //! Copying one file into a backup: its content, or a link to the copy in the backup before.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 use super::BackupError;
 use super::content::{self, CopyError, Digest, Exactly};
 use super::copying::{Copying, First, Skip, key_of, line_of, stamp_of, unread};
-use super::make::{Target, tar_header};
+use super::keys::SEALED_OVERHEAD;
+use super::link::{id_of, inspect, link_beneath};
+use super::make::{Target, create, tar_header};
 use super::manifest::{EntryKind, Line, NOT_READ_TO_ITS_END, escape};
+use super::settings_files::LARGEST_SEALED;
 use crate::home::beneath;
 use crate::ids::Timestamp;
 
@@ -40,7 +45,9 @@ impl Copying<'_> {
             return Err(unread(Errno::NOENT));
         }
         let original = File::from(original);
-        let several = stat.st_nlink > 1;
+        let sealed = self.settings.contains(path);
+        // A settings file is sealed for its path, so it never shares the copy of another name.
+        let several = stat.st_nlink > 1 && !sealed;
         let id = (stat.st_dev, stat.st_ino);
         if several && let Some(line) = self.other_name(id, to, name, path)? {
             return Ok(self.write(&line)?);
@@ -49,22 +56,30 @@ impl Copying<'_> {
             return Err(Skip::Entry("one of too many files with several names"));
         }
         let stamp = stamp_of(&stat);
-        let shared = self.share(&stat, stamp, to, name, path)?;
+        let shared = self.share(&stat, (stamp, sealed), to, name, path)?;
         let (size, digest, sparse) = match shared {
             Some(shared) => shared,
+            None if sealed => self.copy_sealed(&original, &stat, to, name, path)?,
             None => self.copy(&original, &stat, to, name, path)?,
         };
         let line = Line {
             size,
             sha256: Some(hex::encode(digest)),
             sparse,
+            sealed,
             stamp: Some(hex::encode(stamp)),
             ..line_of(path, EntryKind::File, &stat)
         };
         self.bytes = self.bytes.saturating_add(size);
         if several && self.names.len() < MOST_NAMES {
-            let (path, line) = (path.to_owned(), line.clone());
-            self.names.insert(id, First { path, line });
+            let copy = to.map(|to| inspect(to, name)).transpose();
+            let copy = copy.map_err(BackupError::io("inspecting", path))?;
+            let first = First {
+                path: path.to_owned(),
+                line: line.clone(),
+                copy: copy.as_ref().map(id_of),
+            };
+            self.names.insert(id, first);
         }
         Ok(self.write(&line)?)
     }
@@ -82,12 +97,11 @@ impl Copying<'_> {
         };
         match (&mut *self.target, to) {
             (Target::Folder { top, .. }, Some(to)) => {
-                let linked = rustix::fs::linkat(&*top, &first.path, to, name, AtFlags::empty());
-                match linked {
+                match link_beneath(top, &first.path, first.copy, to, name) {
                     Err(Errno::EXIST) => return Err(Skip::Entry("listed twice")),
                     // As many names as a file may have: this one is the next.
                     Err(_) => return Ok(None),
-                    Ok(()) => {}
+                    Ok(_) => {}
                 }
             }
             (Target::Stream { tar, .. }, _) => {
@@ -109,7 +123,7 @@ impl Copying<'_> {
     fn share(
         &mut self,
         stat: &Stat,
-        stamp: [u8; 16],
+        (stamp, sealed): ([u8; 16], bool),
         to: Option<&OwnedFd>,
         name: &Path,
         path: &Path,
@@ -123,26 +137,26 @@ impl Copying<'_> {
         let Some(known) = self.before.get(&key_of(path)) else {
             return Ok(None);
         };
-        if known.stamp != stamp || stat.st_ctime >= self.before_is_older_than {
+        if (known.stamp, known.sealed) != (stamp, sealed)
+            || stat.st_ctime >= self.before_is_older_than
+        {
             return Ok(None);
         }
-        match rustix::fs::linkat(before.dir(), path, to, name, AtFlags::empty()) {
-            Ok(()) => {}
+        let linked = match link_beneath(before.dir(), path, None, to, name) {
             Err(Errno::EXIST) => return Err(Skip::Entry("listed twice")),
             Err(_) => return Ok(None),
-        }
-        let linked = rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_whole = linked.is_ok_and(|linked| {
-            FileType::from_raw_mode(linked.st_mode) == FileType::RegularFile
-                && linked.st_size == stat.st_size
-        });
+            Ok(linked) => linked,
+        };
+        let overhead = if sealed { SEALED_OVERHEAD } else { 0 };
+        let size = content::size_of(stat).saturating_add(overhead);
+        let is_whole = content::size_of(&linked) == size && known.size == size;
         if !is_whole {
             let removed = rustix::fs::unlinkat(to, name, AtFlags::empty());
             removed.map_err(BackupError::io("replacing", path))?;
             return Ok(None);
         }
         self.shared += 1;
-        Ok(Some((content::size_of(stat), known.digest, known.sparse)))
+        Ok(Some((size, known.digest, known.sparse)))
     }
 
     fn copy(
@@ -207,5 +221,46 @@ impl Copying<'_> {
             }
             (Target::Folder { .. }, None) => Err(unread(Errno::NOENT)),
         }
+    }
+    /// Copies a settings file of an agent, sealed.
+    fn copy_sealed(
+        &mut self,
+        original: &File,
+        stat: &Stat,
+        to: Option<&OwnedFd>,
+        name: &Path,
+        path: &Path,
+    ) -> Result<(u64, Digest, bool), Skip> {
+        let length = content::size_of(stat);
+        if length > LARGEST_SEALED {
+            return Err(Skip::Entry("larger than a settings file may be"));
+        }
+        let mut plain = Zeroizing::new(Vec::new());
+        let read = original.take(length).read_to_end(&mut plain);
+        read.map_err(|_| Skip::Entry(NOT_READ_TO_ITS_END))?;
+        let failed = || BackupError::io("writing", path);
+        let sealed = self.keys.seal(&escape(path), &plain);
+        let sealed = sealed.map_err(io::Error::other).map_err(failed())?;
+        let size = sealed.len() as u64;
+        match (&mut *self.target, to) {
+            (Target::Stream { tar, .. }, _) => {
+                let at = Timestamp::from_secs(stat.st_mtime);
+                let mut header = tar_header(tar::EntryType::Regular, size, at);
+                tar.append_data(&mut header, path, &*sealed)
+                    .map_err(failed())?;
+            }
+            (Target::Folder { .. }, Some(to)) => {
+                let copy = match create(to, name) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        return Err(Skip::Entry("listed twice"));
+                    }
+                    copy => copy.map_err(failed())?,
+                };
+                copy.write_all_at(&sealed, 0).map_err(failed())?;
+            }
+            (Target::Folder { .. }, None) => return Err(unread(Errno::NOENT)),
+        }
+        self.progress.bytes = self.progress.bytes.saturating_add(length);
+        Ok((size, Sha256::digest(&sealed).into(), false))
     }
 }

@@ -13,11 +13,14 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::content::{self, CopyError, Digest, Exactly};
+use super::keys::Keys;
+use super::lines::LineWriter;
+use super::link::FileId;
 use super::make::{Progress, Target, tar_header};
 use super::manifest::{
-    EntryKind, LINES, LeftOut, Line, LineWriter, NOT_LISTED_TO_ITS_END, NOT_READABLE, Section,
-    escape,
+    EntryKind, LINES, LeftOut, Line, NOT_LISTED_TO_ITS_END, NOT_READABLE, Section, escape,
 };
+use super::settings_files::SettingsFiles;
 use super::{BackupError, Watch};
 use crate::home::beneath;
 use crate::ids::Timestamp;
@@ -37,17 +40,23 @@ const COARSE_SECONDS: i64 = 2;
 pub(super) struct Before {
     pub(super) stamp: [u8; 16],
     pub(super) digest: Digest,
+    pub(super) size: u64,
     pub(super) sparse: bool,
+    pub(super) sealed: bool,
 }
 
 /// A file that has other names.
 pub(super) struct First {
     pub(super) path: PathBuf,
     pub(super) line: Line,
+    /// Its copy; `None` in a stream.
+    pub(super) copy: Option<FileId>,
 }
 
 pub(super) struct Copying<'a> {
     pub(super) target: &'a mut Target,
+    pub(super) keys: &'a Keys,
+    pub(super) settings: &'a SettingsFiles,
     pub(super) lines: LineWriter,
     pub(super) sections: Vec<Section>,
     pub(super) left_out: LeftOut,
@@ -207,7 +216,11 @@ impl Copying<'_> {
         else {
             return;
         };
-        self.before_is_older_than = before.head.started_at.as_secs() - COARSE_SECONDS;
+        self.before_is_older_than = before
+            .head
+            .started_at
+            .as_secs()
+            .saturating_sub(COARSE_SECONDS);
         // Files that cannot be read in the backup before are copied again.
         for line in before
             .lines_of(path)
@@ -220,7 +233,9 @@ impl Copying<'_> {
                 let mut before = Before {
                     stamp: [0; 16],
                     digest: [0; 32],
+                    size: line.size,
                     sparse: line.sparse,
+                    sealed: line.sealed,
                 };
                 hex::decode_to_slice(line.stamp.as_ref()?, &mut before.stamp).ok()?;
                 hex::decode_to_slice(line.sha256.as_ref()?, &mut before.digest).ok()?;
@@ -396,6 +411,7 @@ pub(super) fn line_of(path: &Path, kind: EntryKind, stat: &Stat) -> Line {
         size: 0,
         sha256: None,
         sparse: false,
+        sealed: false,
         same_as: None,
         target: None,
         stamp: None,

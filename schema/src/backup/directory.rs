@@ -259,7 +259,7 @@ fn refuse_inside(path: &Path, data_dir: &Path) -> Result<(), BackupError> {
     }
 }
 
-fn is_same(a: &Path, b: &Path) -> bool {
+pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
     matches!((id(a), id(b)), (Ok(a), Ok(b)) if a == b)

@@ -5,13 +5,18 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags};
+use sha2::{Digest as _, Sha256};
 
 use super::copying::Copying;
 use super::directory::Directory;
-use super::manifest::{DatabaseHead, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, LineWriter};
-use super::read::Backup;
+use super::keys::{Keys, ManifestDigests};
+use super::lines::LineWriter;
+use super::manifest::{DatabaseHead, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, MAC};
+use super::read::{Backup, Trust};
+use super::settings_files::SettingsFiles;
 use super::{BackupError, ROOTS, Watch};
 use crate::home::beneath;
 use crate::ids::Timestamp;
@@ -36,8 +41,12 @@ pub struct Origin {
     pub instance: String,
     /// The database and its copy.
     pub database: DatabaseHead,
-    /// The master key.
-    pub key: KeyHead,
+    /// Where the master key is.
+    pub key_file: String,
+    /// Keys that are derived from it.
+    pub keys: Arc<Keys>,
+    /// Files of agents that are sealed.
+    pub settings: SettingsFiles,
     /// Release that makes the backup.
     pub release: String,
 }
@@ -75,13 +84,15 @@ pub struct Making {
 }
 
 impl Making {
-    /// Begins a backup in a folder of `directory`, which shares unchanged files with the newest one of `instance` there.
+    /// Begins a backup in a folder of `directory`, which shares unchanged files with the newest one of `instance` there if its manifest
+    /// has a MAC of these keys: what another manifest says of files is not believed.
     ///
     /// # Errors
     /// [`BackupError::Busy`], [`BackupError::Io`].
     pub fn in_folder(
         directory: Directory,
         instance: &str,
+        keys: &Keys,
         now: Timestamp,
     ) -> Result<Self, BackupError> {
         directory.lock()?;
@@ -90,7 +101,10 @@ impl Making {
         kept.retain(|kept| kept.head.instance == instance && kept.head.started_at <= now);
         let before = kept.pop();
         let before = before.and_then(|kept| Backup::open(&directory.path().join(kept.name)).ok());
-        let before = before.filter(|before| before.check_lines().is_ok());
+        let before = before.filter(|before| {
+            let trust = before.trust(Some(keys));
+            matches!(trust, Ok(Trust::Authentic)) && before.check_lines().is_ok()
+        });
         let before = before.map(Box::new);
         let (top, partial, name) = directory.make_partial(now)?;
         Ok(Self {
@@ -158,6 +172,8 @@ impl Making {
         let data = data.map_err(BackupError::io("opening", &origin.data_dir))?;
         let mut copying = Copying {
             target: &mut self.target,
+            keys: &origin.keys,
+            settings: &origin.settings,
             lines: LineWriter::new(lines),
             sections: Vec::new(),
             left_out: LeftOut::default(),
@@ -182,7 +198,7 @@ impl Making {
             ..
         } = copying;
         let entries = lines.lines;
-        let (lines, lines_sha256) = lines
+        let (lines, digest_of_lines) = lines
             .end()
             .map_err(BackupError::io("writing", place.join(LINES)))?;
         let head = Head {
@@ -190,7 +206,10 @@ impl Making {
             agentyard: origin.release.clone(),
             instance: origin.instance.clone(),
             database: origin.database.clone(),
-            key: origin.key.clone(),
+            key: KeyHead {
+                fingerprint: origin.keys.fingerprint().to_owned(),
+                file: origin.key_file.clone(),
+            },
             service_user: (
                 rustix::process::geteuid().as_raw(),
                 rustix::process::getegid().as_raw(),
@@ -201,18 +220,26 @@ impl Making {
             bytes,
             shared,
             left_out,
-            lines_sha256,
+            lines_sha256: hex::encode(digest_of_lines),
             sections,
         };
         let path = self
-            .publish(&head, lines)
+            .publish(&head, lines, digest_of_lines, &origin.keys)
             .map_err(BackupError::io("completing", place))?;
         Ok(Made { path, head })
     }
 
-    /// Writes the head, and gives the backup its name.
-    fn publish(&mut self, head: &Head, mut lines: File) -> io::Result<Option<PathBuf>> {
+    /// Writes MAC and head, and gives the backup its name.
+    fn publish(
+        &mut self,
+        head: &Head,
+        mut lines: File,
+        digest_of_lines: [u8; 32],
+        keys: &Keys,
+    ) -> io::Result<Option<PathBuf>> {
         let text = serde_json::to_vec_pretty(head)?;
+        let digests = ManifestDigests::new(Sha256::digest(&text).into(), digest_of_lines);
+        let mac = keys.mac(&digests);
         let path = match &mut self.target {
             Target::Folder {
                 directory,
@@ -221,6 +248,7 @@ impl Making {
                 name,
                 ..
             } => {
+                create(top, Path::new(MAC))?.write_all(mac.as_bytes())?;
                 // One syncfs is as safe as an fsync per file and does not take minutes.
                 rustix::fs::syncfs(&*top)?;
                 crate::fault::point("backup.before_head");
@@ -243,9 +271,11 @@ impl Making {
                 let length = lines.metadata()?.len();
                 let mut header = tar_header(tar::EntryType::Regular, length, self.started_at);
                 tar.append_data(&mut header, LINES, &mut lines)?;
-                let mut header =
-                    tar_header(tar::EntryType::Regular, text.len() as u64, self.started_at);
-                tar.append_data(&mut header, HEAD, &*text)?;
+                for (name, bytes) in [(MAC, mac.as_bytes()), (HEAD, &text)] {
+                    let length = bytes.len() as u64;
+                    let mut header = tar_header(tar::EntryType::Regular, length, self.started_at);
+                    tar.append_data(&mut header, name, bytes)?;
+                }
                 tar.finish()?;
                 tar.get_mut().flush()?;
                 None

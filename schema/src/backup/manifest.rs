@@ -1,34 +1,42 @@
 //! The manifest: a small head (`manifest.json`, written last) and a line for each entry (`manifest.jsonl`).
 //!
 //! The lines are in post-order: a directory follows what is in it, so that one pass restores owners, modes and times. The lines
-//! of a section (a home, an archive, a root) lie together, and the head says where.
+//! of a section (a home, an archive, a root) lie together, and the head says where. `manifest.mac` authenticates both.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use percent_encoding::{
     AsciiSet, CONTROLS, percent_decode_str, percent_encode, utf8_percent_encode,
 };
+use rustix::fs::{Timespec, Timestamps};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::BackupError;
 use crate::ids::Timestamp;
 
 /// The format that this release writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+///
+/// Since 2 settings files of agents are sealed, and the manifest has a MAC.
+pub const FORMAT: u32 = 2;
 /// Name of the head.
 pub const HEAD: &str = "manifest.json";
 /// Name of the file with the lines.
 pub const LINES: &str = "manifest.jsonl";
+/// Name of the file with the MAC of head and lines.
+pub const MAC: &str = "manifest.mac";
 /// Longest head that is read.
 const LONGEST_HEAD: u64 = 64 << 20;
 /// Longest line that is read: two escaped paths and what is said of them.
-const LONGEST_LINE: u64 = 64 << 10;
+pub(super) const LONGEST_LINE: u64 = 64 << 10;
+/// Longest text of the head, but the path of the key.
+const LONGEST_TEXT: usize = 200;
+/// Longest path of the key in the head.
+const LONGEST_KEY_PATH: usize = 4096;
 /// So many entries that were left out are named.
 const MOST_NAMED: usize = 100;
 /// Most characters of such a name.
@@ -132,12 +140,13 @@ impl LeftOut {
     /// Number of entries that could not be read, as on a failing disk: a backup that was made before may have them.
     pub fn unread(&self) -> u64 {
         let counts = UNREAD.iter().filter_map(|reason| self.counts.get(*reason));
-        counts.sum()
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Number of entries that were left out.
     pub fn total(&self) -> u64 {
-        self.counts.values().sum()
+        let counts = self.counts.values();
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
@@ -177,6 +186,9 @@ pub struct Line {
     /// The digest covers the length, and each block of 64 KiB that is not all zeros after its offset.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
+    /// A settings file of an agent, sealed under the master key for its path. Size and digest are those of what lies in the backup.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
     /// Another name of the same file, listed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
@@ -206,6 +218,18 @@ impl Line {
     pub fn mode_bits(&self) -> u32 {
         u32::from_str_radix(&self.mode, 8).unwrap_or(0o600) & 0o7777
     }
+
+    /// Its times, which a file system takes.
+    pub(super) fn times(&self) -> Timestamps {
+        let at = Timespec {
+            tv_sec: self.mtime.0,
+            tv_nsec: self.mtime.1.clamp(0, 999_999_999),
+        };
+        Timestamps {
+            last_access: at,
+            last_modification: at,
+        }
+    }
 }
 
 /// Writes a path as text that names exactly these bytes.
@@ -229,125 +253,73 @@ pub fn unescape(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Writes lines.
-pub(super) struct LineWriter {
-    out: BufWriter<File>,
-    hash: Sha256,
-    offset: u64,
-    pub(super) lines: u64,
-}
-
-impl LineWriter {
-    pub(super) fn new(file: File) -> Self {
-        Self {
-            out: BufWriter::with_capacity(1 << 16, file),
-            hash: Sha256::new(),
-            offset: 0,
-            lines: 0,
-        }
-    }
-
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    pub(super) fn write(&mut self, line: &Line) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
-        self.hash.update(&text);
-        self.offset += text.len() as u64;
-        self.lines += 1;
-        self.out.write_all(&text)
-    }
-
-    /// The file, written, and the digest of the lines.
-    pub(super) fn end(self) -> io::Result<(File, String)> {
-        let file = self
-            .out
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        Ok((file, hex::encode(self.hash.finalize())))
-    }
-}
-
-/// Reads the head.
-pub(super) fn read_head(file: File, place: &Path) -> Result<Head, BackupError> {
-    let damaged = |detail: String| BackupError::NotABackup {
-        path: place.to_owned(),
-        detail,
-    };
+/// Reads the bytes of the head.
+pub(super) fn read_head(file: File, place: &Path) -> Result<Vec<u8>, BackupError> {
     let mut text = Vec::new();
     let read = file.take(LONGEST_HEAD).read_to_end(&mut text);
-    read.map_err(|error| damaged(format!("its {HEAD} cannot be read: {error}")))?;
+    read.map_err(|error| damaged(place, format!("its {HEAD} cannot be read: {error}")))?;
+    Ok(text)
+}
+
+pub(super) fn damaged(place: &Path, detail: String) -> BackupError {
+    BackupError::NotABackup {
+        path: place.to_owned(),
+        detail,
+    }
+}
+
+/// Parses and checks the head.
+pub(super) fn parse_head(text: &[u8], place: &Path) -> Result<Head, BackupError> {
+    let not_understood = |detail: &dyn std::fmt::Display| {
+        damaged(place, format!("its {HEAD} is not understood: {detail}"))
+    };
     /// The version alone: the rest of a later format may be anything.
     #[derive(Deserialize)]
     struct Version {
         format: u32,
     }
-    let version: Version = serde_json::from_slice(&text)
-        .map_err(|error| damaged(format!("its {HEAD} is not understood: {error}")))?;
+    let version: Version = serde_json::from_slice(text).map_err(|error| not_understood(&error))?;
     if version.format > FORMAT {
-        return Err(damaged(format!(
-            "its format {} is of a newer release; use that release",
-            version.format
-        )));
+        return Err(damaged(
+            place,
+            format!(
+                "its format {} is of a newer release; use that release",
+                version.format
+            ),
+        ));
     }
-    serde_json::from_slice(&text)
-        .map_err(|error| damaged(format!("its {HEAD} is not understood: {error}")))
-}
-
-/// The lines of a section, or all.
-pub struct Lines {
-    from: BufReader<File>,
-    left: u64,
-    place: PathBuf,
-}
-
-impl Lines {
-    pub(super) fn new(mut file: File, place: &Path, offset: u64, lines: u64) -> io::Result<Self> {
-        file.seek(SeekFrom::Start(offset))?;
-        Ok(Self {
-            from: BufReader::with_capacity(1 << 16, file),
-            left: lines,
-            place: place.to_owned(),
-        })
+    let head: Head = serde_json::from_slice(text).map_err(|error| not_understood(&error))?;
+    match head.find_problem() {
+        None => Ok(head),
+        Some(problem) => Err(not_understood(&problem)),
     }
 }
 
-impl Iterator for Lines {
-    type Item = Result<Line, BackupError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let mut text = Vec::new();
-        let read = (&mut self.from)
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut text);
-        let line = read
-            .map_err(|error| error.to_string())
-            .and_then(|_| serde_json::from_slice(&text).map_err(|error| error.to_string()));
-        if line.is_err() {
-            self.left = 0;
+impl Head {
+    /// Value that no release writes.
+    fn find_problem(&self) -> Option<&'static str> {
+        let is_plain =
+            |text: &str, most: usize| text.len() <= most && !text.chars().any(char::is_control);
+        let texts = [&self.agentyard, &self.instance, &self.key.fingerprint];
+        let database = (&*self.database.kind, &*self.database.file);
+        match () {
+            () if !matches!(
+                database,
+                ("sqlite", "database.sqlite") | ("postgresql", "database.pgdump")
+            ) =>
+            {
+                Some("its database is of an unknown kind or name")
+            }
+            () if !texts.into_iter().all(|text| is_plain(text, LONGEST_TEXT))
+                || !is_plain(&self.key.file, LONGEST_KEY_PATH) =>
+            {
+                Some("a text is too long or has control characters")
+            }
+            () if self.service_user.0 == u32::MAX || self.service_user.1 == u32::MAX => {
+                Some("its service_user is no user")
+            }
+            () => None,
         }
-        Some(line.map_err(|detail| BackupError::NotABackup {
-            path: self.place.clone(),
-            detail: format!("its {LINES} is damaged: {detail}"),
-        }))
-    }
-}
-
-/// The digest of a file.
-pub(super) fn digest_of_lines(file: File) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut from = BufReader::with_capacity(1 << 16, file);
-    loop {
-        let block = from.fill_buf()?;
-        if block.is_empty() {
-            return Ok(hex::encode(hash.finalize()));
-        }
-        hash.update(block);
-        let length = block.len();
-        from.consume(length);
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! <DIR>/20261127T195003Z/manifest.json      head, written last: a folder without it is no backup
 //! <DIR>/20261127T195003Z/manifest.jsonl     a line for each entry, with its digest
+//! <DIR>/20261127T195003Z/manifest.mac       MAC of both, by a key that is derived from the master key
 //! <DIR>/20261127T195003Z/database.sqlite    or database.pgdump
 //! <DIR>/20261127T195003Z/users/…            files of users, under their names, with mode 0600
 //! <DIR>/20261127T195003Z/archive/…  skills/…
@@ -11,18 +12,36 @@
 //!
 //! Users' files are hostile: directories are opened by handles and without following links, what is read is bounded by the size
 //! that a file had when it was opened, and links, owners and modes are in the manifest only. A file that did not change since the
-//! backup before is a hard link to the copy in that one, never to the live file. The master key is not in a backup.
+//! backup before is a hard link to the copy in that one, never to the live file. The master key is not in a backup; settings files
+//! of agents, which hold secrets, are sealed under a key that is derived from it.
+//!
+//! A backup may lie where others write. A restore makes entries below its target only, whatever the manifest says: directories
+//! are opened beneath a handle, hard links lead to files that the same restore has made. Contents are as good as the manifest,
+//! which [`Backup::trust`] checks.
 //!
 //! All functions block; callers on async threads use `spawn_blocking`.
 
+mod allowed;
+mod checked;
 mod content;
 mod copied_file;
 mod copying;
 mod directory;
+#[cfg(test)]
+mod directory_tests;
+#[cfg(test)]
+mod hostile_tests;
+mod keys;
+mod lines;
+mod link;
 mod make;
 mod manifest;
 mod place;
+mod placing;
 mod read;
+#[cfg(test)]
+mod sealing_tests;
+mod settings_files;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -32,14 +51,18 @@ use std::path::{Path, PathBuf};
 
 use crate::home::HomeError;
 
+pub use allowed::{Allowed, Permission, check_allowed};
 pub use directory::{Directory, Kept};
+pub use keys::Keys;
+pub use lines::parse_manifest;
 pub use make::{Made, Making, Origin, Progress};
 pub use manifest::{
-    DatabaseHead, EntryKind, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, Line, Section, escape,
-    unescape,
+    DatabaseHead, EntryKind, FORMAT, HEAD, Head, KeyHead, LINES, LeftOut, Line, MAC, Section,
+    escape, unescape,
 };
-pub use place::{Owners, Placed, Selection};
-pub use read::Backup;
+pub use place::{Owners, Placed, SealedFiles, Selection};
+pub use read::{Backup, Trust};
+pub use settings_files::SettingsFiles;
 pub use verify::Difference;
 
 /// Directories of the data directory that are backed up; each may be missing.

@@ -1,14 +1,19 @@
 //! Reading a backup.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
 
 use super::BackupError;
 use super::directory::open_head;
-use super::manifest::{self, Head, LINES, Lines, escape};
+use super::keys::{Keys, ManifestDigests};
+use super::lines::{self, Lines};
+use super::manifest::{self, Head, LINES, MAC, escape};
 use crate::home::beneath;
 use crate::secrets::MasterKey;
 
@@ -17,8 +22,28 @@ use crate::secrets::MasterKey;
 pub struct Backup {
     dir: OwnedFd,
     path: PathBuf,
+    /// SHA-256 of the bytes of the head.
+    digest: [u8; 32],
     /// Its head.
     pub head: Head,
+}
+
+/// Longest file of a MAC that is read.
+const LONGEST_MAC: u64 = 100;
+
+/// Result of checking the MAC of a manifest: only the holder of the master key can make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// This installation made the manifest, and it was not changed.
+    Authentic,
+    /// There is no MAC: an earlier release made the backup, or the MAC was removed.
+    NoMac,
+    /// The manifest names another master key.
+    OtherKey,
+    /// There is no key to check it with.
+    NoKey,
+    /// The MAC is not that of the manifest: one of them was changed.
+    Changed,
 }
 
 impl Backup {
@@ -41,9 +66,16 @@ impl Backup {
                 std::io::Error::from(errno)
             ))
         })?;
-        let head = manifest::read_head(head, path)?;
+        let text = manifest::read_head(head, path)?;
+        let head = manifest::parse_head(&text, path)?;
         let path = std::path::absolute(path).map_err(BackupError::io("finding", path))?;
-        Ok(Self { dir, path, head })
+        let digest = Sha256::digest(&text).into();
+        Ok(Self {
+            dir,
+            path,
+            digest,
+            head,
+        })
     }
 
     /// Where it is.
@@ -65,7 +97,7 @@ impl Backup {
     /// # Errors
     /// [`BackupError::NotABackup`] when it was changed.
     pub fn check_lines(&self) -> Result<(), BackupError> {
-        let read = || manifest::digest_of_lines(self.open_file(Path::new(LINES))?);
+        let read = || lines::digest_of_lines(self.open_file(Path::new(LINES))?);
         let digest = read().map_err(BackupError::io("reading", self.path.join(LINES)))?;
         match digest == self.head.lines_sha256 {
             true => Ok(()),
@@ -74,6 +106,32 @@ impl Backup {
                 detail: format!("its {LINES} was changed or is damaged; use an older backup"),
             }),
         }
+    }
+
+    /// Checks the MAC of head and lines. The lines are those that [`Backup::check_lines`] accepts.
+    ///
+    /// # Errors
+    /// When the MAC cannot be read.
+    pub fn trust(&self, keys: Option<&Keys>) -> Result<Trust, BackupError> {
+        let file = match self.open_file(Path::new(MAC)) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(Trust::NoMac),
+            Err(errno) => return Err(BackupError::io("reading", self.path.join(MAC))(errno)),
+        };
+        let mut mac = Vec::new();
+        let read = file.take(LONGEST_MAC).read_to_end(&mut mac);
+        read.map_err(BackupError::io("reading", self.path.join(MAC)))?;
+        let Some(keys) = keys else {
+            return Ok(Trust::NoKey);
+        };
+        let mut lines = [0; 32];
+        let is_mac = hex::decode_to_slice(&self.head.lines_sha256, &mut lines).is_ok()
+            && keys.is_mac(&ManifestDigests::new(self.digest, lines), &mac);
+        Ok(match is_mac {
+            true => Trust::Authentic,
+            false if self.head.key.fingerprint != keys.fingerprint() => Trust::OtherKey,
+            false => Trust::Changed,
+        })
     }
 
     /// All entries.

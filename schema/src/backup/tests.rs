@@ -4,23 +4,32 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::manifest::{NOT_READ_TO_ITS_END, NOT_READABLE};
 use super::*;
 use crate::ids::Timestamp;
+use crate::secrets::MasterKey;
 
 /// An installation to be backed up, and a directory for backups.
-struct Fixture {
-    root: tempfile::TempDir,
+pub(super) struct Fixture {
+    pub(super) root: tempfile::TempDir,
+    pub(super) keys: Arc<Keys>,
+}
+
+/// Keys of an installation in this directory.
+pub(super) fn keys_in(dir: &Path) -> Arc<Keys> {
+    std::fs::create_dir_all(dir).unwrap();
+    Arc::new(Keys::new(&MasterKey::load_or_create(dir).unwrap()))
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let fixture = Self { root };
+        let keys = keys_in(&root.path().join("key"));
+        let fixture = Self { root, keys };
         for path in [
             "users/.owners",
             "users/alice/.agent/workspace",
@@ -35,23 +44,23 @@ impl Fixture {
         fixture
     }
 
-    fn data(&self) -> PathBuf {
+    pub(super) fn data(&self) -> PathBuf {
         self.root.path().join("data")
     }
 
-    fn backups(&self) -> PathBuf {
+    pub(super) fn backups(&self) -> PathBuf {
         self.root.path().join("backups")
     }
 
-    fn write(&self, path: &str, content: &[u8]) {
+    pub(super) fn write(&self, path: &str, content: &[u8]) {
         std::fs::write(self.data().join(path), content).unwrap();
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.data().join("users/alice")
     }
 
-    fn directory(&self) -> Directory {
+    pub(super) fn directory(&self) -> Directory {
         Directory::make(&self.backups(), &self.data()).unwrap()
     }
 
@@ -64,20 +73,19 @@ impl Fixture {
                 schema: 24,
                 file: "database.sqlite".to_owned(),
             },
-            key: KeyHead {
-                fingerprint: "0123".to_owned(),
-                file: "/data/master.key".to_owned(),
-            },
+            key_file: "/data/master.key".to_owned(),
+            keys: Arc::clone(&self.keys),
+            settings: SettingsFiles::new([]),
             release: "0.1.0".to_owned(),
         }
     }
 
     /// Makes a backup as of `at`, in seconds from now.
-    fn back_up(&self, at: i64) -> Backup {
+    pub(super) fn back_up(&self, at: i64) -> Backup {
         let now = Timestamp::from_secs(
             crate::clock::Clock::now(&crate::clock::SystemClock).as_secs() + at,
         );
-        let making = Making::in_folder(self.directory(), "here", now).unwrap();
+        let making = Making::in_folder(self.directory(), "here", &self.keys, now).unwrap();
         let database = making.database_dir().join("database.sqlite");
         std::fs::write(&database, b"rows").unwrap();
         std::fs::set_permissions(database, PermissionsExt::from_mode(0o600)).unwrap();
@@ -88,30 +96,40 @@ impl Fixture {
     }
 }
 
-fn open(path: &Path) -> OwnedFd {
+pub(super) fn open(path: &Path) -> OwnedFd {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(CWD, path, flags, Mode::empty()).unwrap()
 }
 
-fn restore(backup: &Backup, to: &Path) -> Placed {
+pub(super) fn restore(backup: &Backup, to: &Path) -> Placed {
     std::fs::create_dir(to).unwrap();
     backup
-        .place(&Selection::all(), &open(to), Owners::Originals, &mut |_| {
-            true
-        })
+        .place(
+            &Selection::all(),
+            &open(to),
+            Owners::Originals,
+            SealedFiles::LeaveOut,
+            &mut |_| true,
+        )
         .unwrap()
 }
 
-fn verify(fixture: &Fixture, backup: &Backup) -> Vec<Difference> {
+pub(super) fn verify(fixture: &Fixture, backup: &Backup) -> Vec<Difference> {
     let now = Timestamp::from_secs(0);
     backup
-        .verify(&fixture.directory(), now, |_| Ok(()), &mut |_| true)
+        .verify(
+            &fixture.directory(),
+            now,
+            Some(&fixture.keys),
+            |_| Ok(()),
+            &mut |_| true,
+        )
         .unwrap()
         .1
 }
 
 /// Output of `find -printf` for a tree: kinds, modes, times, contents.
-fn listing(top: &Path) -> BTreeSet<(PathBuf, String)> {
+pub(super) fn listing(top: &Path) -> BTreeSet<(PathBuf, String)> {
     let mut all = BTreeSet::new();
     let mut open = vec![top.to_owned()];
     while let Some(dir) = open.pop() {
@@ -122,7 +140,7 @@ fn listing(top: &Path) -> BTreeSet<(PathBuf, String)> {
                 open.push(path.clone());
                 format!(
                     "dir {:o} {} {}",
-                    meta.mode(),
+                    meta.mode() & !0o7000,
                     meta.mtime(),
                     meta.mtime_nsec()
                 )
@@ -132,7 +150,7 @@ fn listing(top: &Path) -> BTreeSet<(PathBuf, String)> {
                 let content = std::fs::read(&path).unwrap();
                 format!(
                     "file {:o} {} {} {content:?}",
-                    meta.mode(),
+                    meta.mode() & !0o7000,
                     meta.uid(),
                     meta.mtime_nsec()
                 )
@@ -211,6 +229,10 @@ fn hostile_home_is_restored_as_it_was() {
             changed.iter().all(|(path, _)| path == Path::new("alice")),
             "{changed:?}"
         );
+    }
+    for (path, mode) in [("script", 0o755), ("empty", 0o500)] {
+        let found = std::fs::metadata(copy.join("users/alice").join(path)).unwrap();
+        assert_eq!(found.mode() & 0o7777, mode, "{path}");
     }
     let again = std::fs::metadata(copy.join("users/alice/again")).unwrap();
     assert_eq!(again.nlink(), 2);
@@ -304,9 +326,9 @@ fn flipped_byte_is_found_and_the_rest_is_restored() {
 fn interrupted_backup_looks_like_none() {
     let fixture = Fixture::new();
     let now = Timestamp::from_secs(1_000);
-    let making = Making::in_folder(fixture.directory(), "here", now).unwrap();
+    let making = Making::in_folder(fixture.directory(), "here", &fixture.keys, now).unwrap();
     assert!(matches!(
-        Making::in_folder(fixture.directory(), "here", now),
+        Making::in_folder(fixture.directory(), "here", &fixture.keys, now),
         Err(BackupError::Busy(_))
     ));
     std::fs::write(making.database_dir().join("database.sqlite"), b"rows").unwrap();
@@ -327,36 +349,6 @@ fn interrupted_backup_looks_like_none() {
     assert!(!partial.exists());
     assert!(foreign.exists());
     assert_eq!(fixture.directory().list().unwrap().len(), 1);
-}
-
-#[test]
-fn old_backups_are_removed_but_never_the_newest() {
-    let fixture = Fixture::new();
-    let names = |fixture: &Fixture| fixture.directory().list().unwrap().len();
-    for at in [-400, -300, -200, -100] {
-        fixture.back_up(at);
-    }
-    let now = crate::clock::Clock::now(&crate::clock::SystemClock);
-    let directory = fixture.directory();
-    let foreign = fixture.backups().join("letters");
-    std::fs::create_dir(&foreign).unwrap();
-    let prune = |instance: &str, count, age: Option<u64>| {
-        let age = age.map(Duration::from_secs);
-        directory.prune(instance, count, age, now).unwrap().len()
-    };
-    assert_eq!(prune("another", 1, Some(1)), 0);
-    assert_eq!(prune("here", 0, None), 0);
-    assert_eq!(prune("here", 3, None), 1);
-    assert_eq!(prune("here", 0, Some(250)), 1);
-    assert_eq!(names(&fixture), 2);
-    assert_eq!(prune("here", 1, Some(1)), 1);
-    assert_eq!(prune("here", 1, Some(1)), 0);
-    assert_eq!(names(&fixture), 1);
-    assert!(foreign.exists());
-    // One of a day with a wrong clock neither counts as the newest nor goes.
-    fixture.back_up(1_000_000);
-    assert_eq!(prune("here", 1, Some(1)), 0);
-    assert_eq!(names(&fixture), 2);
 }
 
 #[test]
@@ -396,6 +388,7 @@ fn stream_holds_a_backup() {
         .unwrap();
     let backup = Backup::open(&unpacked).unwrap();
     assert_eq!(backup.head, made.head);
+    assert_eq!(backup.trust(Some(&fixture.keys)).unwrap(), Trust::Authentic);
     assert_eq!(verify(&fixture, &backup), []);
 }
 
@@ -409,7 +402,13 @@ fn one_folder_is_selected() {
             under: under.into(),
             to: "entry".into(),
         };
-        backup.place(&selection, &open(to.path()), Owners::Caller, &mut |_| true)
+        backup.place(
+            &selection,
+            &open(to.path()),
+            Owners::Caller,
+            SealedFiles::LeaveOut,
+            &mut |_| true,
+        )
     };
     let placed = place("users/alice/.agent").unwrap();
     assert_eq!((placed.kind, placed.entries), (Some(EntryKind::Dir), 3));
@@ -423,18 +422,4 @@ fn one_folder_is_selected() {
             "{missing}"
         );
     }
-}
-
-#[test]
-fn directories_that_are_not_safe_for_backups_are_refused() {
-    let fixture = Fixture::new();
-    let open = |path: &Path| Directory::make(path, &fixture.data()).map(drop);
-    let inside = open(&fixture.data().join("users/backups"))
-        .unwrap_err()
-        .to_string();
-    assert!(inside.contains("lies in the data directory"), "{inside}");
-    std::fs::create_dir(fixture.backups()).unwrap();
-    std::fs::set_permissions(fixture.backups(), PermissionsExt::from_mode(0o777)).unwrap();
-    let open_to_all = open(&fixture.backups()).unwrap_err().to_string();
-    assert!(open_to_all.contains("make it 0700"), "{open_to_all}");
 }

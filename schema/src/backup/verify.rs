@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
+use super::checked::{NOT_OPENED, read_sealed};
 use super::content;
 use super::directory::Directory;
+use super::keys::Keys;
 use super::manifest::{EntryKind, Line, escape};
-use super::place::{Owners, Placed, Selection};
+use super::place::{Owners, Placed, SealedFiles, Selection};
 use super::read::Backup;
 use super::{BackupError, Progress, Watch};
 use crate::home::beneath;
@@ -30,7 +32,8 @@ pub struct Difference {
 
 impl Backup {
     /// Restores everything to a new directory in `scratch`, calls `check` with the copy of the database there, compares all
-    /// entries with the manifest, and removes the directory. Tells the first differences.
+    /// entries with the manifest, and removes the directory. Tells the first differences. Sealed files stay sealed there; with `keys`
+    /// they are opened in memory.
     ///
     /// # Errors
     /// When that cannot be done. A backup whose manifest is damaged is [`BackupError::NotABackup`].
@@ -38,12 +41,13 @@ impl Backup {
         &self,
         scratch: &Directory,
         now: Timestamp,
+        keys: Option<&Keys>,
         check: impl FnOnce(&Path) -> Result<(), String>,
         watch: Watch<'_>,
     ) -> Result<(Placed, Vec<Difference>), BackupError> {
         let (top, name) = scratch.make_scratch(now)?;
         let place = scratch.path().join(&name);
-        let verified = self.verify_in(&top, &place, check, watch);
+        let verified = self.verify_in(&top, &place, keys, check, watch);
         let removed = scratch.remove_own(&name);
         let verified = verified?;
         removed?;
@@ -54,6 +58,7 @@ impl Backup {
         &self,
         top: &OwnedFd,
         place: &Path,
+        keys: Option<&Keys>,
         check: impl FnOnce(&Path) -> Result<(), String>,
         watch: Watch<'_>,
     ) -> Result<(Placed, Vec<Difference>), BackupError> {
@@ -74,7 +79,13 @@ impl Backup {
             Err(BackupError::NotABackup { detail, .. }) => differs(database, detail),
             Err(error) => return Err(error),
         }
-        let placed = self.place(&Selection::all(), top, Owners::Caller, watch)?;
+        let placed = self.place(
+            &Selection::all(),
+            top,
+            Owners::Caller,
+            SealedFiles::Keep,
+            watch,
+        )?;
         for damaged in &placed.damaged_names {
             let (path, why) = damaged.rsplit_once(": ").unwrap_or((damaged, "damaged"));
             differs(path, why.to_owned());
@@ -86,12 +97,12 @@ impl Backup {
         for line in self.lines()? {
             let line = line?;
             progress.entries += 1;
-            progress.bytes += line.size;
+            progress.bytes = progress.bytes.saturating_add(line.size);
             if !watch(&progress) {
                 return Err(BackupError::Stopped);
             }
             let path = line.to_path();
-            if let Some(detail) = difference(top, &path, &line, line.path == *database) {
+            if let Some(detail) = difference(top, &path, &line, keys, line.path == *database) {
                 // A damaged file is missing, which was told.
                 if !is_told(&placed, &line.path) {
                     differs(&line.path, detail);
@@ -109,7 +120,13 @@ fn is_told(placed: &Placed, path: &str) -> bool {
 }
 
 /// Difference between an entry and its line.
-fn difference(top: &OwnedFd, path: &Path, line: &Line, is_database: bool) -> Option<String> {
+fn difference(
+    top: &OwnedFd,
+    path: &Path,
+    line: &Line,
+    keys: Option<&Keys>,
+    is_database: bool,
+) -> Option<String> {
     let inspect = || -> io::Result<Option<String>> {
         let parent: PathBuf = path.parent().map(Path::to_owned).unwrap_or_default();
         let dir = match parent.as_os_str().is_empty() {
@@ -139,6 +156,17 @@ fn difference(top: &OwnedFd, path: &Path, line: &Line, is_database: bool) -> Opt
             EntryKind::File => {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK;
                 let file = File::from(beneath::open(&dir, Path::new(name), flags, Mode::empty())?);
+                if line.sealed
+                    && let Some(keys) = keys
+                {
+                    let opened = read_sealed(&file, line)?.map(|sealed| {
+                        let opened = keys.open(&line.path, &sealed);
+                        opened.err().map(|_| NOT_OPENED.to_owned())
+                    });
+                    if let Some(problem) = opened.unwrap_or_else(|why| Some(why.to_owned())) {
+                        return Ok(Some(problem));
+                    }
+                }
                 let size = content::size_of(&stat);
                 let read = content::copy(&file, size, line.sparse, |_, _| Ok(()), &mut |_| true);
                 let same = read.is_ok_and(|(size, digest)| {

@@ -16,7 +16,9 @@ use super::rename::rename_beside_agent;
 use super::restore::RestoreError;
 use super::user_home::{UserHome, unsafe_path};
 use super::{Homes, beneath};
-use crate::backup::{Backup, BackupError, EntryKind, Owners, Placed, Selection, Watch};
+use crate::backup::{
+    Backup, BackupError, EntryKind, Owners, Placed, SealedFiles, Selection, Watch,
+};
 use crate::ids::{Timestamp, Uid, UserName};
 
 /// So many names are tried beside one that is taken.
@@ -45,6 +47,11 @@ pub enum BringBackError {
     /// The file is damaged in the backup.
     #[error("it is damaged in this backup: {0}; use an older one")]
     Damaged(String),
+    /// The file is sealed under a master key that is not this installation's.
+    #[error(
+        "it is sealed in the backup under another master key; restore it with `agentyard restore BACKUP --to DIR --key-file FILE`"
+    )]
+    Sealed,
 }
 
 impl From<HomeError> for BringBackError {
@@ -56,7 +63,7 @@ impl From<HomeError> for BringBackError {
 impl Homes {
     /// Copies `users/<name>/<relative>` of a backup to `relative` in the home of this user. All of it belongs to whom the home
     /// belongs to. What has that name stays, and the copy gets the name `<name>.restored-<time of the backup>`; with `replace`, a
-    /// file takes the place of a file.
+    /// file takes the place of a file. Sealed files are opened with `sealed`.
     ///
     /// # Errors
     /// See [`BringBackError`].
@@ -66,6 +73,7 @@ impl Homes {
         (name, uid): (&UserName, &Uid),
         relative: &Path,
         replace: bool,
+        sealed: SealedFiles<'_>,
         watch: Watch<'_>,
     ) -> Result<BroughtBack, BringBackError> {
         if !beneath::is_plain(relative) {
@@ -84,9 +92,12 @@ impl Homes {
                 to: PathBuf::from("entry"),
             };
             let owners = Owners::One(stat.st_uid, stat.st_gid);
-            let placed = backup.place(&selection, &made, owners, watch)?;
+            let placed = backup.place(&selection, &made, owners, sealed, watch)?;
             if placed.kind == Some(EntryKind::File) && placed.damaged > 0 {
                 return Err(BringBackError::Damaged(placed.damaged_names.join(", ")));
+            }
+            if placed.kind == Some(EntryKind::File) && placed.sealed > 0 {
+                return Err(BringBackError::Sealed);
             }
             rustix::fs::syncfs(&made).map_err(failed("saving"))?;
             let parent = parent_dir(&home, relative)?;

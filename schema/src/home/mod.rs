@@ -72,6 +72,7 @@ pub use removal::Archive;
 pub use restore::{RestoreError, Restored};
 pub use seed::{SeedLimits, Seeded};
 pub use skills::{AskedSkill, FoundSkill, PreviousSkill, SeenSkills, SkillLook, SkillsLook};
+pub(crate) use temporary::is_temporary;
 pub use user_home::UserHome;
 
 /// The directory of the agent's own files, inside the user's directory.

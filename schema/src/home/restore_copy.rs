@@ -1,7 +1,7 @@
 //! Copying out of an archive, which stays as it is, for another owner.
 //!
 //! Content, permissions and times are kept, links stay links, holes stay holes. Everything belongs to the new owner, without
-//! set-uid and set-gid; fifos, sockets and devices are skipped. Nothing is followed. What the agent made unreadable for a
+//! set-uid, set-gid and sticky bits; fifos, sockets and devices are skipped. Nothing is followed. What the agent made unreadable for a
 //! service that is not root is made readable for as long as it is read.
 
 use std::fs::File;
@@ -23,8 +23,8 @@ use super::skills::give;
 use super::walk::{Entry, Visit, walk};
 use super::{Owner, beneath};
 
-/// Permissions that are kept: without set-uid and set-gid, which would run what somebody wrote as somebody else.
-const KEPT: u32 = 0o1777;
+/// Permissions that are kept: without the set-uid, set-gid and sticky bits.
+const KEPT: u32 = 0o777;
 
 /// What was copied.
 #[derive(Debug, Default)]

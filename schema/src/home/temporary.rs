@@ -20,8 +20,8 @@ const SUFFIX: &str = ".tmp";
 /// A file that has a temporary name and was not changed for so long was left: no request takes that long.
 const LEFT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether a name is one that [`TemporaryFile`] gives.
-pub(super) fn is_temporary(name: &[u8]) -> bool {
+/// Returns true for a name that [`TemporaryFile`] gives.
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
     let middle = name
         .strip_prefix(PREFIX.as_bytes())
         .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));

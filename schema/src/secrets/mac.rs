@@ -30,6 +30,13 @@ impl MacKey {
         mac.update(message);
         mac.finalize().into_bytes().into()
     }
+
+    /// Returns true if `mac` authenticates the message. Takes the same time wherever the two differ.
+    pub fn is_authentic(&self, message: &[u8], mac: &[u8]) -> bool {
+        let mut expected = keyed(&self.0);
+        expected.update(message);
+        expected.verify_slice(mac).is_ok()
+    }
 }
 
 /// HMAC-SHA256 under a key. HMAC pads a short key with zeros up to the hash's block (RFC 2104);

@@ -7,15 +7,14 @@
 mod key_file;
 mod mac;
 mod random;
+mod seal;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::path::PathBuf;
 
-use aes_gcm::aead::{Aead, Payload};
-use aes_gcm::{Aes256Gcm, Nonce};
-use hmac::{KeyInit, Mac};
+use hmac::Mac;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -23,14 +22,11 @@ use crate::ids::Uid;
 
 pub use mac::MacKey;
 pub use random::{random_password, random_secret};
+pub use seal::SealKey;
 
 /// The name of the key file inside the data directory.
 pub const MASTER_KEY_FILE: &str = "master.key";
 
-/// The first byte of every sealed value: AES-256-GCM, 12 bytes of nonce, ciphertext, 16 bytes of tag.
-const SEALED_FORMAT: u8 = 1;
-const NONCE_LEN: usize = 12;
-const TAG_LEN: usize = 16;
 const KEY_LEN: usize = 32;
 const SEAL_LABEL: &str = "agentyard/seal/v1";
 const MCP_TOKEN_LABEL: &str = "agentyard/mcp-token/v1";
@@ -101,22 +97,7 @@ impl MasterKey {
     /// # Errors
     /// [`SecretsError::Randomness`] without random bytes, [`SecretsError::TooLong`] past 64 GiB.
     pub fn seal(&self, context: &str, plaintext: &[u8]) -> Result<Vec<u8>, SecretsError> {
-        let nonce = random::bytes::<NONCE_LEN>()?;
-        let ciphertext = self
-            .cipher()
-            .encrypt(
-                &Nonce::from(*nonce),
-                Payload {
-                    msg: plaintext,
-                    aad: context.as_bytes(),
-                },
-            )
-            .map_err(|_| SecretsError::TooLong)?;
-        let mut sealed = Vec::with_capacity(1 + NONCE_LEN + ciphertext.len());
-        sealed.push(SEALED_FORMAT);
-        sealed.extend_from_slice(nonce.as_slice());
-        sealed.extend_from_slice(&ciphertext);
-        Ok(sealed)
+        self.seal_key(SEAL_LABEL).seal(context, plaintext)
     }
 
     /// Opens what [`MasterKey::seal`] made for the same `context`. The result is wiped when dropped.
@@ -124,24 +105,7 @@ impl MasterKey {
     /// # Errors
     /// [`SecretsError::UnknownFormat`] or [`SecretsError::NotAuthentic`].
     pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretsError> {
-        let (&format, rest) = sealed.split_first().ok_or(SecretsError::NotAuthentic)?;
-        if format != SEALED_FORMAT {
-            return Err(SecretsError::UnknownFormat { format });
-        }
-        let (nonce, ciphertext) = rest
-            .split_first_chunk::<NONCE_LEN>()
-            .filter(|(_, ciphertext)| ciphertext.len() >= TAG_LEN)
-            .ok_or(SecretsError::NotAuthentic)?;
-        self.cipher()
-            .decrypt(
-                &Nonce::from(*nonce),
-                Payload {
-                    msg: ciphertext,
-                    aad: context.as_bytes(),
-                },
-            )
-            .map(Zeroizing::new)
-            .map_err(|_| SecretsError::NotAuthentic)
+        self.seal_key(SEAL_LABEL).open(context, sealed)
     }
 
     /// Derives 32 bytes from the master key: HMAC-SHA256 over `label`, its length in front, and `message`.
@@ -180,6 +144,11 @@ impl MasterKey {
         MacKey::new(self.derive(label, b""))
     }
 
+    /// A key that seals and opens one kind of record, and does nothing else.
+    pub fn seal_key(&self, label: &str) -> SealKey {
+        SealKey::new(self.derive(label, b""))
+    }
+
     /// A short public name of this key: stored beside sealed values, it distinguishes a wrong key file from
     /// damaged data at start-up. Gives away nothing about the key.
     pub fn fingerprint(&self) -> String {
@@ -187,10 +156,5 @@ impl MasterKey {
             .chars()
             .take(16)
             .collect()
-    }
-
-    fn cipher(&self) -> Aes256Gcm {
-        let key = Zeroizing::new(self.derive(SEAL_LABEL, b""));
-        Aes256Gcm::new((&*key).into())
     }
 }

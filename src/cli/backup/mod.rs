@@ -3,6 +3,7 @@
 pub mod migrate;
 mod report;
 pub mod restore;
+mod trust;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use schema::audit::{About, Author, Writer};
-use schema::backup::{Backup, BackupError, Directory};
+use schema::backup::{Backup, BackupError, Directory, Keys, Trust};
 use schema::clock::{Clock, SystemClock};
 use schema::db::Db;
 use schema::error::chain;
@@ -65,6 +66,9 @@ pub enum BackupCommand {
         /// Parent of the scratch directory [default: the directory of backups]
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
+        /// File with the master key, which proves where the backup comes from [default: that of the data directory]
+        #[arg(long, value_name = "FILE")]
+        key_file: Option<PathBuf>,
     },
 }
 
@@ -75,7 +79,25 @@ pub enum BackupCommand {
 pub async fn backup(settings: impl FnOnce() -> Result<Settings>, args: BackupArgs) -> Result {
     match (args.command, args.directory) {
         (Some(BackupCommand::List { directory, output }), _) => list(directory, output).await,
-        (Some(BackupCommand::Verify { backup, scratch }), _) => verify(backup, scratch).await,
+        (
+            Some(BackupCommand::Verify {
+                backup,
+                scratch,
+                key_file,
+            }),
+            _,
+        ) => {
+            let key = match key_file {
+                Some(file) => Some(
+                    MasterKey::load_file(&file).map_err(|error| Failure::Refused(chain(&error)))?,
+                ),
+                // A copy of a backup is verified elsewhere, too.
+                None => settings()
+                    .ok()
+                    .and_then(|settings| MasterKey::load(&settings.data_dir).ok()),
+            };
+            verify(backup, scratch, key.as_ref().map(Keys::new)).await
+        }
         (None, Some(directory)) => create(&settings()?, directory, args.key_file.as_deref()).await,
         (None, None) => Err(Failure::Usage(
             "DIR is missing: name the directory of backups, or - for standard output".to_owned(),
@@ -213,7 +235,7 @@ async fn list(directory: PathBuf, output: OutputArgs) -> Result {
     printer.end()
 }
 
-async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
+async fn verify(path: PathBuf, scratch: Option<PathBuf>, keys: Option<Keys>) -> Result {
     super::serve::raise_open_files();
     let handle = tokio::runtime::Handle::current();
     let verified = blocking(move || {
@@ -233,10 +255,19 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
         };
         let mut reporter = Reporter::new("verifying");
         let watch = &mut |progress: &schema::backup::Progress| reporter.tell(progress);
-        let verified = backup.verify(&scratch, SystemClock.now(), check, watch);
-        Ok((backup, verified.map_err(backup_failed)?))
+        let trust = backup.trust(keys.as_ref()).map_err(backup_failed)?;
+        // What another key has sealed is compared as it is.
+        let keys = keys.filter(|keys| keys.fingerprint() == backup.head.key.fingerprint);
+        let verified = backup.verify(&scratch, SystemClock.now(), keys.as_ref(), check, watch);
+        Ok((backup, trust, verified.map_err(backup_failed)?))
     });
-    let (backup, (placed, differences)) = verified.await?;
+    let (backup, trust, (placed, differences)) = verified.await?;
+    if trust == Trust::Changed {
+        return Err(Failure::Failed(format!(
+            "{}: its manifest was changed since it was made, so what it says of files proves nothing; use another backup",
+            backup.path().display()
+        )));
+    }
     if differences.is_empty() && placed.damaged == 0 {
         let entries = report::entries(backup.head.entries);
         let text = format!(
@@ -245,7 +276,13 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>) -> Result {
             report::size(backup.head.bytes),
             backup.head.key.fingerprint
         );
-        return screen::print(&text);
+        screen::print(&text)?;
+        return screen::print(&match trust::describe_doubt(&backup, trust) {
+            None => {
+                "this installation made it: its manifest has a MAC of the master key\n".to_owned()
+            }
+            Some(doubt) => format!("not proven: {doubt}; `restore` needs --trust\n"),
+        });
     }
     for difference in &differences {
         screen::note(&format!("{}: {}", difference.path, difference.detail));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use schema::audit::{About, Author, Writer};
-use schema::backup::{Backup, Owners, Placed, Progress, Selection};
+use schema::backup::{Backup, Keys, Owners, Placed, Progress, SealedFiles, Selection};
 use schema::clock::SystemClock;
 use schema::db::{Backend, Db};
 use schema::error::chain;
@@ -19,6 +19,7 @@ use schema::usage;
 
 use super::backup_failed;
 use super::report::{self, Reporter};
+use super::trust::{check_trust, load_key};
 use crate::backup::postgres;
 use crate::cli::archive::restore as archived;
 use crate::cli::local::{Local, blocking, db_failed, home_failed};
@@ -33,9 +34,12 @@ use crate::settings::Settings;
 pub struct RestoreArgs {
     /// Folder of the backup
     backup: PathBuf,
-    /// File with the master key of the backup
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "to"])]
+    /// File with the master key of the backup; with --to it may be missing, then sealed settings files of agents are left out
+    #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Restore a backup of which the master key does not prove where it comes from; its contents are taken as they are
+    #[arg(long)]
+    trust: bool,
     /// Restore files of this user only
     #[arg(long, value_name = "NAME", requires = "path")]
     user: Option<String>,
@@ -58,52 +62,40 @@ pub async fn restore(settings: impl FnOnce() -> Result<Settings>, args: RestoreA
     crate::cli::serve::raise_open_files();
     let path = args.backup.clone();
     let backup = blocking(move || Backup::open(&path).map_err(backup_failed)).await?;
+    let (key_file, trusts) = (args.key_file.as_deref(), args.trust);
     match (args.user, args.path, args.to) {
-        (Some(user), Some(path), None) => {
-            bring_back(&settings()?, backup, &user, &path, args.force).await
-        }
-        (user, path, Some(to)) => place_files(backup, user.zip(path), to).await,
-        _ => restore_all(&settings()?, backup, args.key_file.as_deref()).await,
-    }
-}
-
-/// Parts that can be restored without the key.
-fn without_key(backup: &Backup, problem: &str) -> Failure {
-    let (place, fingerprint) = (backup.path().display(), &backup.head.key.fingerprint);
-    Failure::Refused(format!(
-        "{problem}. Passwords of providers, channels, cookies and repositories are sealed under the key {fingerprint} in the database, and \
-         the service does not start without it; nothing was restored. Without the key, the files of users \
-         and archives can still be restored: `agentyard restore {place} --to DIR`, or those of one user with --user NAME --path PATH"
-    ))
-}
-
-fn load_key(backup: &Backup, file: Option<&Path>) -> Result<MasterKey> {
-    let Some(file) = file else {
-        let from = &backup.head.key.file;
-        return Err(without_key(
-            backup,
-            &format!(
-                "backups do not contain the master key; give its file with --key-file (originally {from})"
-            ),
-        ));
-    };
-    let key = MasterKey::load_file(file).map_err(|error| without_key(backup, &chain(&error)))?;
-    match backup.is_key(&key) {
-        true => Ok(key),
-        false => Err(without_key(
-            backup,
-            &format!(
-                "{} contains another master key, {}",
-                file.display(),
-                key.fingerprint()
-            ),
+        (Some(_), Some(_), None) if key_file.is_some() => Err(Failure::Usage(
+            "the key of this installation is in its data directory; leave --key-file out, or give --to DIR"
+                .to_owned(),
         )),
+        (Some(user), Some(path), None) => {
+            let back = Back {
+                path: &path,
+                force: args.force,
+                trusts,
+            };
+            bring_back(&settings()?, backup, &user, back).await
+        }
+        (user, path, Some(to)) => {
+            let keys = match key_file {
+                Some(file) => Some(Keys::new(&load_key(&backup, Some(file), trusts)?)),
+                None => None,
+            };
+            check_trust(&backup, keys.as_ref(), trusts)?;
+            place_files(backup, keys, user.zip(path), to).await
+        }
+        _ => restore_all(&settings()?, backup, key_file, trusts).await,
     }
 }
 
 /// Restores an installation to an empty data directory: files, then the key, the database last. Until that is there, no server
 /// starts on what is restored.
-async fn restore_all(settings: &Settings, backup: Backup, key_file: Option<&Path>) -> Result {
+async fn restore_all(
+    settings: &Settings,
+    backup: Backup,
+    key_file: Option<&Path>,
+    trusts: bool,
+) -> Result {
     let head = &backup.head;
     if head.database.kind != settings.database.kind() {
         return Err(Failure::Usage(format!(
@@ -115,7 +107,10 @@ async fn restore_all(settings: &Settings, backup: Backup, key_file: Option<&Path
             }
         )));
     }
-    let key = load_key(&backup, key_file)?;
+    // The service would not start with a database of another key.
+    let key = load_key(&backup, key_file, false)?;
+    let keys = Keys::new(&key);
+    check_trust(&backup, Some(&keys), trusts)?;
     let data_dir = settings.data_dir.clone();
     let database = settings.database.clone();
     if let Backend::Postgres(url) = &database {
@@ -133,7 +128,8 @@ async fn restore_all(settings: &Settings, backup: Backup, key_file: Option<&Path
         refuse_existing(&backend)?;
         let mut reporter = Reporter::new("restoring");
         let watch = &mut |progress: &Progress| reporter.tell(progress);
-        let placed = backup.place(&Selection::all(), &top, Owners::Originals, watch);
+        let sealed = SealedFiles::Open(&keys);
+        let placed = backup.place(&Selection::all(), &top, Owners::Originals, sealed, watch);
         let placed = placed.map_err(backup_failed)?;
         key.save_file(&target.join(MASTER_KEY_FILE))
             .map_err(|error| Failure::Failed(chain(&error)))?;
@@ -249,14 +245,23 @@ fn give_to_service(data_dir: &Path, database: &Backend, (user, group): (u32, u32
 }
 
 /// Restores files to a directory elsewhere: all of users and archives, or those of one user.
-async fn place_files(backup: Backup, one: Option<(String, PathBuf)>, to: PathBuf) -> Result {
+async fn place_files(
+    backup: Backup,
+    keys: Option<Keys>,
+    one: Option<(String, PathBuf)>,
+    to: PathBuf,
+) -> Result {
     let shown = to.display().to_string();
     let placed = blocking(move || {
         let top = make_empty(&to)?;
+        let sealed = match &keys {
+            Some(keys) => SealedFiles::Open(keys),
+            None => SealedFiles::LeaveOut,
+        };
         let mut reporter = Reporter::new("restoring");
         let watch = &mut |progress: &Progress| reporter.tell(progress);
         let Some((user, path)) = one else {
-            let placed = backup.place(&Selection::all(), &top, Owners::Caller, watch);
+            let placed = backup.place(&Selection::all(), &top, Owners::Caller, sealed, watch);
             return placed.map_err(backup_failed);
         };
         let name: UserName = user.parse().map_err(failed)?;
@@ -265,7 +270,7 @@ async fn place_files(backup: Backup, one: Option<(String, PathBuf)>, to: PathBuf
             to: relative.file_name().map(PathBuf::from).unwrap_or_default(),
             under: Path::new("users").join(name.as_str()).join(&relative),
         };
-        let placed = backup.place(&selection, &top, Owners::Caller, watch);
+        let placed = backup.place(&selection, &top, Owners::Caller, sealed, watch);
         placed.map_err(backup_failed)
     });
     let placed = placed.await?;
@@ -303,21 +308,26 @@ fn find(backup: &Backup, user: &UserName, path: &Path) -> Result<PathBuf> {
     )))
 }
 
-/// Brings a file or folder back into the home of its user, and records that.
-async fn bring_back(
-    settings: &Settings,
-    backup: Backup,
-    user: &str,
-    path: &Path,
+/// Entry to bring back.
+struct Back<'a> {
+    path: &'a Path,
+    /// A file takes the place of a file.
     force: bool,
-) -> Result {
+    trusts: bool,
+}
+
+/// Brings a file or folder back into the home of its user, and records that.
+async fn bring_back(settings: &Settings, backup: Backup, user: &str, back: Back<'_>) -> Result {
     let name: UserName = user.parse().map_err(failed)?;
     let local = Local::open(settings).await?;
     let key = MasterKey::load(&settings.data_dir);
     let key = key.map_err(|error| Failure::Refused(error.to_string()))?;
+    let keys = Keys::new(&key);
+    check_trust(&backup, Some(&keys), back.trusts)?;
+    let is_own = backup.is_key(&key);
     let writer = Writer::new(local.db.clone(), &key, Arc::new(SystemClock));
     let account = archived::target(&local, &name).await?;
-    let relative = find(&backup, &name, path)?;
+    let (relative, force) = (find(&backup, &name, back.path)?, back.force);
     if relative.as_os_str().is_empty() {
         return Err(Failure::Usage(
             "a whole home directory cannot be restored into an existing one; restore it to another directory with --to DIR"
@@ -330,7 +340,11 @@ async fn bring_back(
     let back = blocking(move || {
         let mut reporter = Reporter::new("restoring");
         let watch = &mut |progress: &Progress| reporter.tell(progress);
-        let back = homes.bring_back(&backup, (&user, &uid), &relative, force, watch);
+        let sealed = match is_own {
+            true => SealedFiles::Open(&keys),
+            false => SealedFiles::LeaveOut,
+        };
+        let back = homes.bring_back(&backup, (&user, &uid), &relative, force, sealed, watch);
         back.map_err(|error| not_back(error, &user))
     });
     let back = back.await?;
@@ -372,8 +386,17 @@ fn said(placed: &Placed) -> String {
     )
 }
 
-/// Names damaged files; there were some: exit code 1.
+/// Names files that were left out; damaged ones: exit code 1.
 fn tell_damaged(placed: &Placed) -> Result {
+    for name in &placed.sealed_names {
+        screen::note(&format!(
+            "left out: {}: it is sealed; give the master key with --key-file",
+            clean(name)
+        ));
+    }
+    if let Some(more @ 1..) = placed.sealed.checked_sub(placed.sealed_names.len() as u64) {
+        screen::note(&format!("left out: {more} more sealed files"));
+    }
     if placed.damaged == 0 {
         return Ok(());
     }
@@ -381,7 +404,7 @@ fn tell_damaged(placed: &Placed) -> Result {
         screen::note(&format!("left out: {}", clean(name)));
     }
     Err(Failure::Failed(format!(
-        "damaged in the backup: {}; an older backup may contain the files left out",
+        "damaged in the backup, or refused: {}; an older backup may contain the files left out",
         counted(placed.damaged, "file")
     )))
 }

@@ -231,7 +231,8 @@ mod tests {
                     .add_directory(*name, SimpleFileOptions::default())
                     .unwrap(),
                 false => {
-                    zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+                    let set_uid = SimpleFileOptions::default().unix_permissions(0o6755);
+                    zip.start_file(*name, set_uid).unwrap();
                     zip.write_all(content.as_bytes()).unwrap();
                 }
             }
@@ -252,6 +253,11 @@ mod tests {
         let (files, left_out) = unpack(packed(&names), &target, false).unwrap();
         assert_eq!((files, left_out.as_str()), (1, "link"));
         assert_eq!(fs::read_to_string(target.join("a/x")).unwrap(), "1");
+        let mode = fs::metadata(target.join("a/x"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7111, 0, "{mode:o}");
         assert!(!target.join(LEFT_OUT).exists());
         // A second time, files are replaced only if that is wanted, and folders keep the rest.
         assert!(unpack(packed(&names), &target, false).is_err());

@@ -4,6 +4,7 @@ use std::fs::symlink_metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::StatVfsMountFlags;
 use schema::db::Backend;
 use schema::secrets::MasterKey;
 
@@ -77,6 +78,43 @@ pub(super) async fn disk(settings: &Settings) -> Finding {
     }
     let checked = tokio::task::spawn_blocking(move || disk_of(places)).await;
     checked.unwrap_or_else(|error| Finding::failed(error.to_string(), "try again"))
+}
+
+/// Set-uid files of agents.
+pub(super) async fn mount(settings: &Settings) -> Finding {
+    let data_dir = settings.data_dir.clone();
+    let checked = tokio::task::spawn_blocking(move || mount_of(&data_dir)).await;
+    checked.unwrap_or_else(|error| Finding::failed(error.to_string(), "try again"))
+}
+
+fn mount_of(data_dir: &Path) -> Finding {
+    match rustix::fs::statvfs(data_dir) {
+        Ok(found) => judge_mount(data_dir, found.f_flag.contains(StatVfsMountFlags::NOSUID)),
+        Err(error) => Finding::failed(
+            format!(
+                "the mount of {} cannot be read: {error}",
+                data_dir.display()
+            ),
+            "correct --data-dir",
+        ),
+    }
+}
+
+pub(super) fn judge_mount(data_dir: &Path, is_nosuid: bool) -> Finding {
+    let shown = data_dir.display();
+    match is_nosuid {
+        true => Finding::ok(format!(
+            "set-uid files that agents make below {shown} have no effect on this machine"
+        )),
+        false => Finding::warning(
+            format!(
+                "{shown} is not on a nosuid mount: a set-uid file that an agent makes there runs as the agent's user for everyone who may enter the directory"
+            ),
+            format!(
+                "mount the file system of {shown} with the option nosuid, and keep the directory at mode 0700"
+            ),
+        ),
+    }
 }
 
 pub(super) fn disk_of(places: Vec<PathBuf>) -> Finding {

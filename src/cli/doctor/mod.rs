@@ -100,6 +100,7 @@ async fn check(settings: &Settings, server: &Server) -> Vec<Finding> {
         ("engine", service::engine(reached, &engine).boxed()),
         ("permissions", machine::permissions(settings).boxed()),
         ("disk", machine::disk(settings).boxed()),
+        ("mount", machine::mount(settings).boxed()),
         ("clock", network::clock(reached, settings).boxed()),
         (
             "certificates",
@@ -113,6 +114,7 @@ async fn check(settings: &Settings, server: &Server) -> Vec<Finding> {
         ("provider", service::provider(reached, server).boxed()),
         ("proxy", network::proxy(reached, settings).boxed()),
         ("model", network::model(reached).boxed()),
+        ("backup", async { service::backup(reached) }.boxed()),
     ];
     join_all(checks.into_iter().map(|(name, check)| async move {
         let found = timeout(LIMIT, check).await;

@@ -111,6 +111,26 @@ pub(super) fn server(service: &Result<Service>) -> Finding {
     }
 }
 
+/// Scheduled backups.
+pub(super) fn backup(service: Option<&Service>) -> Finding {
+    let Some(service) = service else {
+        return Finding::unknown();
+    };
+    let warnings = at(&service.overview, "warnings").as_array();
+    let mut warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+    if let Some(warning) = warnings.find(|one| one.starts_with("backup.directory ")) {
+        let (problem, remedy) = warning.split_once("; ").unwrap_or((warning, ""));
+        return Finding::warning(problem, remedy);
+    }
+    let state = at(&service.overview, "backup");
+    let why = text(state, "why");
+    match (state.is_null(), &*why) {
+        (true, _) => Finding::ok("there is no schedule (backup.directory is not set)"),
+        (false, "") => Finding::ok("scheduled"),
+        (false, why) => Finding::failed(why, "`agentyard events --since 1h` shows more"),
+    }
+}
+
 /// The database: through the server, or else directly.
 pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> Finding {
     let remedy = match &settings.database {

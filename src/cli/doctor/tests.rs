@@ -49,11 +49,33 @@ fn each_broken_part_of_the_service_is_found() {
             json!({"config": {"container": {"host_access": wanted}}, "engine": condition(status)});
         service::host_access(Some(&service(known)))
     };
+    let of_backup = |warnings: Value, backup: Value| {
+        let known = json!({"overview": {"warnings": warnings, "backup": backup}});
+        service::backup(Some(&service(known)))
+    };
     let of_server =
         |parts: Value| service::server(&Ok(service(json!({"overview": {"health": parts}}))));
     let step = |ok: bool| json!({"steps": [{"name": "bind", "ok": ok, "detail": "d"}]});
     for (found, expected, part) in [
         (of_server(json!([])), Outcome::Ok, "ready"),
+        (
+            of_backup(json!([]), json!(null)),
+            Outcome::Ok,
+            "no schedule",
+        ),
+        (
+            of_backup(
+                json!(["backup.directory /b is old; add the line"]),
+                json!({}),
+            ),
+            Outcome::Warning,
+            "/b is old",
+        ),
+        (
+            of_backup(json!([]), json!({"why": "no space"})),
+            Outcome::Failed,
+            "no space",
+        ),
         (
             of_server(json!([fault(false)])),
             Outcome::Warning,
@@ -126,6 +148,12 @@ fn each_broken_part_of_the_machine_is_found() {
     set(&data.join("master.key"), 0o644);
     found.push((check(), Outcome::Failed, "master.key"));
     found.push((machine::disk_of(vec![data.clone()]), Outcome::Ok, "free"));
+    found.push((machine::judge_mount(&data, true), Outcome::Ok, "no effect"));
+    found.push((
+        machine::judge_mount(&data, false),
+        Outcome::Warning,
+        "not on a nosuid mount",
+    ));
     found.push((
         machine::disk_of(vec![data.join("none")]),
         Outcome::Failed,
@@ -229,7 +257,7 @@ async fn without_a_server_the_machine_is_checked() {
     let server = Server::new(&settings).unwrap();
     let findings = check(&settings, &server).await;
     let names: Vec<_> = findings.iter().map(|found| found.check).collect();
-    assert_eq!(names.len(), 12, "{names:?}");
+    assert_eq!(names.len(), 14, "{names:?}");
     let of = |name: &str| findings.iter().find(|found| found.check == name).unwrap();
     for (name, expected) in [
         ("server", Outcome::Failed),

@@ -3,6 +3,7 @@
 //! Source for the verbs, fields and status codes: the Docker Engine API reference, version 1.41.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,6 +163,7 @@ impl Containers for DockerEngine {
                 .mem_total
                 .and_then(|n| u64::try_from(n).ok())
                 .unwrap_or(0),
+            root_dir: info.docker_root_dir.map(PathBuf::from),
             limits: Limits {
                 memory: info.memory_limit.unwrap_or(false),
                 cpu: info.cpu_cfs_quota.unwrap_or(false),

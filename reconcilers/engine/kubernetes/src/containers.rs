@@ -134,6 +134,7 @@ impl Containers for KubernetesEngine {
             // Of nodes, which the service has no right to read.
             cpus: 0,
             memory_bytes: 0,
+            root_dir: None,
             limits: Limits {
                 pids: false,
                 ..Limits::ALL

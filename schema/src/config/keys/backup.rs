@@ -7,8 +7,8 @@ use crate::config::rules;
 use crate::config::setting::Setting;
 
 settings! {
-    /// Directory on the server's machine that scheduled backups are kept in; empty = no schedule. It must exist, outside the data directory,
-    /// and only the service may write in it.
+    /// Directory on the server's machine that scheduled backups are kept in; empty = no schedule. It must be one that `--backup-directory` of
+    /// the server names, or lie below, exist, outside the data directory, and only the service may write in it.
     DIRECTORY: Setting<Option<String>> = "backup.directory", "Backup directory", Setting::optional(rules::absolute_path);
 
     /// Time between two scheduled backups.

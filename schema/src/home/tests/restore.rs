@@ -61,7 +61,7 @@ impl Archived {
         let workspace = self.before.iter().filter_map(|(path, entry)| {
             let path = path.strip_prefix(WORKSPACE_DIR).ok()?;
             let mut entry = entry.clone();
-            entry.mode &= !0o6000;
+            entry.mode &= !0o7000;
             Some((path.to_owned(), entry))
         });
         workspace.collect()

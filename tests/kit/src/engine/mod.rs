@@ -299,6 +299,7 @@ impl Containers for FakeEngine {
                 too_old: None,
                 cpus: 4,
                 memory_bytes: 16 << 30,
+                root_dir: None,
                 limits: Limits::ALL,
             })
         })

@@ -10,18 +10,19 @@ use sha2::{Digest as _, Sha256};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row};
 
+use self::tables::{Holds, Table, check_values, read_tables, refuse_foreign};
 use crate::db::{Backend, Db};
 use crate::error::OpenError;
 
+mod tables;
+#[cfg(test)]
+mod tests;
+
 /// Rows that are read, and written, at once.
-const BATCH: usize = 100;
-/// Tables that are not copied.
-const OWN: [&str; 4] = ["_sqlx_migrations", "leases", "replicas", "executor_places"];
+pub(super) const BATCH: usize = 100;
 /// Columns that are 0 in the target: table and column.
 const RESET: [(&str, &str); 1] = [("object_status", "epoch")];
 
-/// Tables of a SQLite file.
-const TABLES: &str = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name";
 /// Accounts and facts, which only an installation has.
 const COUNT_OWN: &str = "SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM meta)";
 /// Foreign keys of a PostgreSQL database: table, name and definition.
@@ -62,6 +63,23 @@ pub enum TransferError {
         #[source]
         source: sqlx::Error,
     },
+    /// The source has what no release has made: it was tampered with, or another program uses it.
+    #[error(
+        "the database has {0}, which no release of Agentyard makes; restore it from a backup, or remove that if you have made it"
+    )]
+    Foreign(String),
+    /// A value cannot be moved.
+    #[error(
+        "table {table} has {problem} in column {column}; correct it in the present database, then repeat the command"
+    )]
+    Value {
+        /// Which.
+        table: String,
+        /// Which.
+        column: String,
+        /// The rule that it breaks.
+        problem: &'static str,
+    },
     /// The rows that were written differ from those that were read.
     #[error("table {0} differs after it was copied; nothing was kept")]
     Differs(String),
@@ -78,15 +96,6 @@ pub struct Copied {
     pub digest: String,
 }
 
-/// Type of the values of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Text,
-    Integer,
-    Real,
-    Bytes,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
     Null(Holds),
@@ -94,14 +103,6 @@ enum Value {
     Integer(i64),
     Real(f64),
     Bytes(Vec<u8>),
-}
-
-#[derive(Debug)]
-struct Table {
-    name: String,
-    columns: Vec<(String, Holds)>,
-    /// Positions of the columns of the primary key, in its order.
-    key: Vec<usize>,
 }
 
 fn sql(action: &'static str) -> impl FnOnce(sqlx::Error) -> TransferError {
@@ -127,6 +128,9 @@ pub async fn transfer(
     let mut source = connect(from).await?;
     let mut target = connect(to).await?;
     run(&mut source, begin(from), "reading the database").await?;
+    if let Backend::Sqlite(_) = from {
+        refuse_foreign(&mut source).await?;
+    }
     if let Backend::Sqlite(_) = to {
         // Checked as a whole at the end: the order of tables is free then.
         run(
@@ -148,7 +152,8 @@ pub async fn transfer(
     };
     let mut done = Vec::new();
     for table in &tables {
-        let one = copy_table(table, (&mut source, from), (&mut target, to)).await?;
+        let batch = check_values(table, &mut source, from).await?;
+        let one = copy_table(batch, table, (&mut source, from), (&mut target, to)).await?;
         copied(&one);
         done.push(one);
     }
@@ -183,7 +188,7 @@ pub async fn digests(of: &Backend, like: &Path) -> Result<Vec<Copied>, TransferE
     let mut all = Vec::new();
     for table in &tables {
         let mut digest = TableDigest::default();
-        let mut reader = Pages::new(table, of);
+        let mut reader = Pages::new(table, of, BATCH);
         while let Some(rows) = reader.next(&mut connection).await? {
             digest.add(&rows);
         }
@@ -241,47 +246,6 @@ async fn run(
     run.await.map(drop).map_err(sql(action))
 }
 
-async fn read_tables(sqlite: &mut AnyConnection) -> Result<Vec<Table>, TransferError> {
-    let names: Vec<String> = sqlx::query_scalar(TABLES)
-        .fetch_all(&mut *sqlite)
-        .await
-        .map_err(sql("listing the tables"))?;
-    let mut tables = Vec::new();
-    for name in names
-        .into_iter()
-        .filter(|name| !OWN.contains(&name.as_str()))
-    {
-        let columns =
-            format!("SELECT name, type, pk FROM pragma_table_info('{name}') ORDER BY cid");
-        let rows: Vec<(String, String, i64)> = sqlx::query_as(AssertSqlSafe(columns))
-            .fetch_all(&mut *sqlite)
-            .await
-            .map_err(sql("listing the columns"))?;
-        let mut key: Vec<(i64, usize)> = rows
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, _, pk))| *pk > 0)
-            .map(|(at, (_, _, pk))| (*pk, at))
-            .collect();
-        key.sort_unstable();
-        let holds = |declared: &str| match declared {
-            "BIGINT" => Holds::Integer,
-            "DOUBLE PRECISION" => Holds::Real,
-            "BYTEA" => Holds::Bytes,
-            _ => Holds::Text,
-        };
-        tables.push(Table {
-            name,
-            columns: rows
-                .iter()
-                .map(|(name, declared, _)| (name.clone(), holds(declared)))
-                .collect(),
-            key: key.into_iter().map(|(_, at)| at).collect(),
-        });
-    }
-    Ok(tables)
-}
-
 /// Drops all foreign keys; tells the statements that bring them back, which check them.
 async fn drop_foreign_keys(target: &mut AnyConnection) -> Result<Vec<String>, TransferError> {
     let keys: Vec<(String, String, String)> = sqlx::query_as(FOREIGN_KEYS)
@@ -300,6 +264,7 @@ async fn drop_foreign_keys(target: &mut AnyConnection) -> Result<Vec<String>, Tr
 }
 
 async fn copy_table(
+    batch: usize,
     table: &Table,
     (source, from): (&mut AnyConnection, &Backend),
     (target, to): (&mut AnyConnection, &Backend),
@@ -312,13 +277,13 @@ async fn copy_table(
     )
     .await?;
     let mut read = TableDigest::default();
-    let mut reader = Pages::new(table, from);
+    let mut reader = Pages::new(table, from, batch);
     while let Some(rows) = reader.next(source).await? {
         read.add(&rows);
         insert(table, target, rows).await?;
     }
     let mut written = TableDigest::default();
-    let mut reader = Pages::new(table, to);
+    let mut reader = Pages::new(table, to, batch);
     while let Some(rows) = reader.next(target).await? {
         written.add(&rows);
     }
@@ -378,11 +343,12 @@ struct Pages<'a> {
     first: String,
     next: String,
     after: Option<Vec<Value>>,
+    batch: usize,
     ended: bool,
 }
 
 impl<'a> Pages<'a> {
-    fn new(table: &'a Table, backend: &Backend) -> Self {
+    fn new(table: &'a Table, backend: &Backend, batch: usize) -> Self {
         // Both order text by its bytes.
         let collate = match backend {
             Backend::Sqlite(_) => "",
@@ -407,11 +373,12 @@ impl<'a> Pages<'a> {
         let name = &table.name;
         Self {
             table,
-            first: format!("SELECT {names} FROM {name} ORDER BY {key} LIMIT {BATCH}"),
+            first: format!("SELECT {names} FROM {name} ORDER BY {key} LIMIT {batch}"),
             next: format!(
-                "SELECT {names} FROM {name} WHERE ({key}) > ({marks}) ORDER BY {key} LIMIT {BATCH}"
+                "SELECT {names} FROM {name} WHERE ({key}) > ({marks}) ORDER BY {key} LIMIT {batch}"
             ),
             after: None,
+            batch,
             ended: false,
         }
     }
@@ -445,7 +412,7 @@ impl<'a> Pages<'a> {
         let read: Result<Vec<Vec<Value>>, _> =
             rows.iter().map(|row| values(self.table, row)).collect();
         let rows = read.map_err(failed)?;
-        self.ended = rows.len() < BATCH;
+        self.ended = rows.len() < self.batch;
         self.after = rows.last().map(|row| {
             let key = self.table.key.iter().filter_map(|&at| row.get(at));
             key.cloned().collect()
