@@ -151,6 +151,7 @@ pub struct Route {
     /// Memory of the answer while it is made, in bytes, which is taken before; 0: as any answer.
     pub(crate) memory: usize,
     /// Bound of what an answer holds for as long as its client wants: a stream, a socket, a thread.
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by limits::tests"))]
     pub(crate) holds: Option<&'static Bound>,
     pub(crate) handler: Handler,
 }

@@ -84,10 +84,10 @@ impl Keeper {
                     }
                 }
                 Effect::Stop => {
-                    if let Some(used) = self.rooms.get(id) {
-                        if !post_message(&used.link, Outgoing::Stop) {
-                            room.change(Talk::lose_stop);
-                        }
+                    if let Some(used) = self.rooms.get(id)
+                        && !post_message(&used.link, Outgoing::Stop)
+                    {
+                        room.change(Talk::lose_stop);
                     }
                 }
                 Effect::Fetch { entry, index, path } => self.begin_fetch(id, entry, index, path),
