@@ -176,7 +176,7 @@ async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(yard
     let other = crate::support::user(&yard, "bob").await;
     assert_eq!(kept(&yard, &uid).await, None);
     // As long as files may be, and in no particular encoding.
-    let long = vec![0xfe; 4 << 20];
+    let long = vec![0xfe; 2 << 20];
     let files = |config_version| KeptFiles {
         generation: Generation(3),
         config_version,

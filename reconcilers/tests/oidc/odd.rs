@@ -505,7 +505,11 @@ fn answer_picky(methods: &[&str], status: u16, error: &str, host: &str, asked: &
             }
             ok(&metadata)
         }
-        "/keys" => ok(&json!({"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "sig"}]})),
+        "/keys" => {
+            // A modulus of 2,048 bits.
+            let modulus = "_".repeat(341) + "w";
+            ok(&json!({"keys": [{"kty": "RSA", "n": modulus, "e": "AQAB", "use": "sig"}]}))
+        }
         "/token" => {
             let body = json!({ "error": error }).to_string();
             Some((status, kind(), body.into_bytes()))
