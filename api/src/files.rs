@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::auth::Account;
 use crate::error::{ApiError, Result};
 use crate::limits::{
-    ARRIVING, FILE_CALLS, FILE_CHANGES, LONG_CALLS, PerOwner, Place, REMOVALS, Tally, ZIPS,
+    ARRIVING, FILE_CALLS, FILE_CHANGES, KeyedCounter, LONG_CALLS, PerOwner, Place, REMOVALS, ZIPS,
 };
 
 /// Longest time that a call waits for others.
@@ -42,15 +42,15 @@ pub struct Files {
     long_calls: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     removals: Arc<Semaphore>,
-    long_of_users: Tally<Uid>,
-    removals_of_users: Tally<Uid>,
-    changes_of_users: Tally<Uid>,
+    long_of_users: PerOwner<Uid>,
+    removals_of_users: KeyedCounter<Uid>,
+    changes_of_users: KeyedCounter<Uid>,
     /// Whether what is removed frees the disk of the database.
     pub(crate) with_database: bool,
     zips: Arc<Semaphore>,
-    zips_of_users: Tally<Uid>,
+    zips_of_users: KeyedCounter<Uid>,
     arriving: Arc<Semaphore>,
-    arriving_of_users: Tally<Uid>,
+    arriving_of_users: KeyedCounter<Uid>,
 }
 
 /// The client of a long call, as the call sees it.
@@ -124,6 +124,18 @@ async fn call<T: Send + 'static>(
     begin(held, work).await.map_err(ApiError::internal)
 }
 
+/// Waits for a place of the user, then for one of all.
+async fn both_turns(
+    of_users: &PerOwner<Uid>,
+    account: &Account,
+    of_all: &Arc<Semaphore>,
+) -> Result<[OwnedSemaphorePermit; 2]> {
+    let own = of_users.part_of(&account.uid).acquire_owned().await;
+    let own = own.map_err(ApiError::internal)?;
+    let all = Arc::clone(of_all).acquire_owned().await;
+    Ok([own, all.map_err(ApiError::internal)?])
+}
+
 async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
     let turn = tokio::time::timeout(PATIENCE, Arc::clone(turns).acquire_owned()).await;
     turn.map_err(|_| BUSY)?.map_err(ApiError::internal)
@@ -139,14 +151,14 @@ impl Files {
             long_calls: LONG_CALLS.semaphore(),
             changes: FILE_CHANGES.semaphore(),
             removals: REMOVALS.semaphore(),
-            long_of_users: Tally::new(&LONG_CALLS),
-            removals_of_users: Tally::new(&REMOVALS),
-            changes_of_users: Tally::new(&FILE_CHANGES),
+            long_of_users: PerOwner::new(LONG_CALLS.each()),
+            removals_of_users: KeyedCounter::new(&REMOVALS),
+            changes_of_users: KeyedCounter::new(&FILE_CHANGES),
             with_database,
             zips: ZIPS.semaphore(),
-            zips_of_users: Tally::new(&ZIPS),
+            zips_of_users: KeyedCounter::new(&ZIPS),
             arriving: ARRIVING.semaphore(),
-            arriving_of_users: Tally::new(&ARRIVING),
+            arriving_of_users: KeyedCounter::new(&ARRIVING),
         }
     }
 
@@ -170,10 +182,7 @@ impl Files {
     }
 
     async fn wait_for_turn(&self, account: &Account) -> Result<[OwnedSemaphorePermit; 2]> {
-        let own = self.calls_of_users.part_of(&account.uid).acquire_owned();
-        let own = own.await.map_err(ApiError::internal)?;
-        let all = Arc::clone(&self.calls).acquire_owned().await;
-        Ok([own, all.map_err(ApiError::internal)?])
+        both_turns(&self.calls_of_users, account, &self.calls).await
     }
 
     /// Runs what calls the file system for a user and does not take long, however long it has to wait.
@@ -234,18 +243,18 @@ impl Files {
     /// Runs what calls the file system and may take long. It does not hold up what is short, and is asked to end once its client has gone.
     ///
     /// # Errors
-    /// As [`Files::run`]; 503 `busy` also when the user has as many such calls as may be.
+    /// As [`Files::run`].
     pub(crate) async fn run_long<T: Send + 'static>(
         &self,
         account: &Account,
         work: impl FnOnce(&Client) -> T + Send + 'static,
     ) -> Result<T> {
-        let place = self.long_of_users.enter(&account.uid);
-        let place = place.ok_or(BUSY)?;
-        let turn = turn(&self.long_calls).await?;
+        let waiting = both_turns(&self.long_of_users, account, &self.long_calls);
+        let turn = tokio::time::timeout(PATIENCE, waiting).await;
+        let turn = turn.map_err(|_| BUSY)??;
         let client = Client::default();
         let leaving = Leaving(client.clone());
-        let done = call((turn, place), move || work(&client)).await;
+        let done = call(turn, move || work(&client)).await;
         drop(leaving);
         done
     }

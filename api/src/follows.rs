@@ -10,7 +10,7 @@ use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{ApiError, Result};
-use crate::limits::{FOLLOWS, Place, Tally};
+use crate::limits::{FOLLOWS, KeyedCounter, Place};
 
 /// Most logs that one account may follow at once.
 pub const PER_ACCOUNT: usize = FOLLOWS.each();
@@ -23,14 +23,14 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct FollowLimit {
     all: Arc<Semaphore>,
-    by_account: Tally<Uid>,
+    by_account: KeyedCounter<Uid>,
 }
 
 impl Default for FollowLimit {
     fn default() -> Self {
         Self {
             all: FOLLOWS.semaphore(),
-            by_account: Tally::new(&FOLLOWS),
+            by_account: KeyedCounter::new(&FOLLOWS),
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use schema::ids::Uid;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::limits::{PLANS, Place, Tally};
+use crate::limits::{KeyedCounter, PLANS, Place};
 
 /// Turns for plans: a few at once, and one for each user.
 pub struct Plans {
     turns: Arc<Semaphore>,
-    of_users: Tally<Uid>,
+    of_users: KeyedCounter<Uid>,
 }
 
 /// The right to make one plan; given back when dropped.
@@ -30,7 +30,7 @@ impl Plans {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             turns: PLANS.semaphore_of(most),
-            of_users: Tally::new(&PLANS),
+            of_users: KeyedCounter::new(&PLANS),
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ApiError, Result, chain};
-use crate::limits::{OWN_WATCHERS, Place, Tally, WATCHERS};
+use crate::limits::{KeyedCounter, OWN_WATCHERS, Place, WATCH_BATCHES, WATCHERS};
 use crate::reply::Event;
 
 /// When whoever was turned away may try again.
@@ -56,7 +56,7 @@ impl Default for Bounds {
             own_watchers: 2000,
             own_per_account: 8,
             page: 256,
-            backlog: 128,
+            backlog: WATCH_BATCHES.all(),
             gap: Duration::from_millis(100),
             keep_alive: Duration::from_secs(15),
         }
@@ -154,7 +154,7 @@ struct Inner {
     bounds: Bounds,
     permits: Arc<Semaphore>,
     own_permits: Arc<Semaphore>,
-    own_of_accounts: Tally<Uid>,
+    own_of_accounts: KeyedCounter<Uid>,
     state: watch::Sender<State>,
     batches: broadcast::Sender<Batch>,
     looks: AtomicU64,
@@ -189,9 +189,9 @@ impl WatchHub {
             bounds,
             permits: WATCHERS.semaphore_of(bounds.watchers),
             own_permits: OWN_WATCHERS.semaphore_of(bounds.own_watchers),
-            own_of_accounts: Tally::with_most(&OWN_WATCHERS, bounds.own_per_account),
+            own_of_accounts: KeyedCounter::with_most(&OWN_WATCHERS, bounds.own_per_account),
             state: watch::Sender::default(),
-            batches: broadcast::Sender::new(bounds.backlog),
+            batches: WATCH_BATCHES.broadcast_of(bounds.backlog),
             looks: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }))

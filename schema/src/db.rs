@@ -209,6 +209,10 @@ impl Db {
             pools: Arc::new(RwLock::new(Pools { writer, readers })),
             ringer: bell::bell().0,
             changed: bell::bell().0,
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "holds `NOTICES` notices, the oldest are dropped"
+            )]
             notices: broadcast::Sender::new(NOTICES),
         }
     }

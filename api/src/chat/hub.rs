@@ -17,8 +17,8 @@ use crate::auth::Account;
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::limits::{
-    CHAT_COMMANDS, CHAT_FRAMES, CHAT_KEPT, CHAT_SENDING, CHAT_SOCKETS, Memory, PerOwner, Place,
-    Tally,
+    CHAT_COMMANDS, CHAT_FRAMES, CHAT_KEPT, CHAT_SENDING, CHAT_SOCKETS, KeyedCounter, Memory,
+    PerOwner, Place,
 };
 
 /// Wait before the next attempt, for a client that was turned away.
@@ -38,7 +38,7 @@ type Users = HashMap<Uid, (u64, mpsc::Sender<Command>)>;
 pub struct Chats {
     users: Arc<Mutex<Users>>,
     sockets: Arc<Semaphore>,
-    sockets_of_users: Tally<Uid>,
+    sockets_of_users: KeyedCounter<Uid>,
     numbers: Arc<AtomicU64>,
     /// Memory of messages on their way from and to agents, and from pages.
     pub(super) frames: Memory<Uid>,
@@ -70,7 +70,7 @@ impl Default for Chats {
         Self {
             users: Arc::default(),
             sockets: CHAT_SOCKETS.semaphore(),
-            sockets_of_users: Tally::new(&CHAT_SOCKETS),
+            sockets_of_users: KeyedCounter::new(&CHAT_SOCKETS),
             numbers: Arc::default(),
             frames: Memory::new(&CHAT_FRAMES),
             kept: Memory::new(&CHAT_KEPT),

@@ -5,7 +5,9 @@ mod send;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::stream::{SplitSink, SplitStream};
@@ -25,6 +27,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::Subject;
 use super::pico::{AgentFrame, LONGEST_FRAME, parse_frame};
@@ -33,8 +36,8 @@ use super::room::Room;
 use super::target::{ChatPlace, find_target, has_address};
 use crate::auth::Account;
 use crate::deps::Deps;
-use crate::limits::{CHAT_OUTGOING, Incoming, Metered, Rate, Received};
-use send::Unsent;
+use crate::limits::{CHAT_OUTGOING, Incoming, Metered, Rate};
+use send::{Unsent, send_ping};
 
 /// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -103,8 +106,8 @@ pub(super) enum LinkNews {
     Frame(AgentFrame, Received),
     /// A frame of the agent was too long.
     TooLong,
-    /// The message of this entry is with the agent.
-    Sent(u64),
+    /// The message of this entry is with the agent, or is no longer to be sent.
+    Left(u64),
     /// The message of this entry cannot be sent.
     Failed(u64, String),
     /// The message of this entry has not reached the agent.
@@ -132,106 +135,107 @@ impl Silence {
     }
 }
 
-/// Keeps the connection of one conversation until `outgoing` closes.
-async fn keep_link(
-    deps: Deps,
-    account: Account,
-    id: ConversationId,
-    room: Weak<Room>,
-    mut outgoing: mpsc::Receiver<Outgoing>,
-    news: mpsc::Sender<(ConversationId, LinkNews)>,
-) {
-    let mut wait = BACK_OFF[0];
-    let mut ticks = deps.status_ticks.clone();
-    let uid = &account.uid;
-    let mut silence = Silence::default();
-    let mut failure = String::new();
-    loop {
-        ticks.borrow_and_update();
-        let target = find_target(&deps, uid).await;
-        let (state, message, place) = match target {
-            Ok(target) => (target.state, target.message, target.place),
-            Err(error) => {
-                tracing::debug!(%error, "the agent of a chat cannot be looked up");
-                (AgentState::Connecting, None, None)
-            }
-        };
-        let state = silence.judge(state, place.is_some());
-        if state == AgentState::Unreachable && deps.chats.may_warn(uid, Subject::Agent) {
-            let user = &account.name;
-            tracing::warn!(
-                %user,
-                error = failure,
-                "the chat of an agent that is ready does not answer; `agentyard restart container/{user}` may help"
-            );
-        }
-        let away = LinkNews::Away { state, message };
-        if news.send((id.clone(), away)).await.is_err() {
-            return;
-        }
-        if let Some(place) = place {
-            let connected = match has_address(&deps, uid, place.address.ip()).await {
-                true => connect_agent(&deps, uid, &place, &id).await,
-                false => Err(Error::Io(std::io::ErrorKind::AddrNotAvailable.into())),
-            };
-            match connected {
-                Ok(connected) => {
-                    silence = Silence::default();
-                    let link = Link {
-                        deps: &deps,
-                        account: &account,
-                        id: &id,
-                        room: &room,
-                        news: &news,
-                    };
-                    let begun = Instant::now();
-                    let ended = link.run(connected, place, &mut outgoing).await;
-                    // Before what was not sent: it waits until the connection stands again.
-                    if ended.is_none() || link.report_away().await.is_none() {
-                        return;
-                    }
-                    if let Some(Some(unsent)) = ended
-                        && link.report(unsent).await.is_none()
-                    {
-                        return;
-                    }
-                    if begun.elapsed() > BACK_OFF[1] {
-                        wait = BACK_OFF[0];
-                    }
-                }
-                Err(error) => {
-                    failure = error.to_string();
-                    tracing::debug!(%error, "the agent's chat cannot be connected to");
-                }
-            }
-        }
-        let waited = match state {
-            AgentState::Connecting | AgentState::Unreachable => wait,
-            _ => LOOK,
-        };
-        wait = (wait * 2).min(BACK_OFF[1]);
-        let looks = async {
-            sleep(LOOK_GAP).await;
-            tokio::select! {
-                () = sleep(waited) => {}
-                _ = ticks.changed() => {}
-            }
-        };
-        tokio::pin!(looks);
-        loop {
-            tokio::select! {
-                () = &mut looks => break,
-                message = outgoing.recv() => {
-                    // It was given while the connection broke.
-                    let Some(message) = message else { return };
-                    let unsent = LinkNews::Unsent(message.entry());
-                    if news.send((id.clone(), unsent)).await.is_err() {
-                        return;
-                    }
-                }
-            }
+/// A frame or change of a link.
+#[derive(Debug)]
+pub(super) struct LinkEvent {
+    /// The conversation.
+    pub(super) conversation: ConversationId,
+    /// The number of its link: a conversation that was closed and opened again has another.
+    pub(super) link: u64,
+    /// What has happened.
+    pub(super) news: LinkNews,
+}
+
+/// Rates at which a user's agent may send frames, in all conversations together.
+#[derive(Debug)]
+pub(super) struct AgentRates {
+    frames: Rate,
+    bytes: Rate,
+}
+
+impl Default for AgentRates {
+    fn default() -> Self {
+        Self {
+            frames: Rate::new(FRAMES.0, FRAMES.1),
+            bytes: Rate::new(BYTES.0, BYTES.1),
         }
     }
+}
+
+impl AgentRates {
+    /// Counts a frame of so many bytes; returns the time to wait before the next is read.
+    fn count_frame(&mut self, bytes: usize) -> Duration {
+        self.frames.take(1).max(self.bytes.take(bytes))
+    }
+}
+
+/// The conversation's end of its link. Dropping it ends the link.
+#[derive(Debug)]
+pub(super) struct LinkHandle {
+    /// Its number.
+    pub(super) number: u64,
+    outgoing: mpsc::Sender<Outgoing>,
+    _open: DropGuard,
+}
+
+impl LinkHandle {
+    /// Gives the link work; false when it has too much or has ended.
+    pub(super) fn post(&self, work: Outgoing) -> bool {
+        self.outgoing.try_send(work).is_ok()
+    }
+}
+
+/// What all links of a user share.
+#[derive(Debug, Clone)]
+pub(super) struct Links {
+    deps: Deps,
+    account: Account,
+    events: mpsc::Sender<LinkEvent>,
+    rates: Arc<Mutex<AgentRates>>,
+    numbers: Arc<AtomicU64>,
+}
+
+impl Links {
+    /// Makes the links of a user, whose events go to `events`.
+    pub(super) fn new(deps: &Deps, account: &Account, events: mpsc::Sender<LinkEvent>) -> Self {
+        Self {
+            deps: Arc::clone(deps),
+            account: account.clone(),
+            events,
+            rates: Arc::default(),
+            numbers: Arc::default(),
+        }
+    }
+
+    /// Opens the link of a conversation.
+    pub(super) fn open(&self, id: &ConversationId, room: &Arc<Room>) -> LinkHandle {
+        let (outgoing, receiver) = CHAT_OUTGOING.queue();
+        let ended = CancellationToken::new();
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let link = Link {
+            all: self.clone(),
+            id: id.clone(),
+            number,
+            room: Arc::downgrade(room),
+            ended: ended.clone(),
+        };
+        self.deps.tasks.spawn(link.keep(receiver));
+        LinkHandle {
+            number,
+            outgoing,
+            _open: ended.drop_guard(),
+        }
+    }
+}
+
+/// The link of one conversation.
+struct Link {
+    all: Links,
+    id: ConversationId,
+    number: u64,
+    room: Weak<Room>,
+    /// The conversation is no longer in use.
+    ended: CancellationToken,
 }
 
 type Socket = WebSocketStream<Metered<TcpStream>>;
@@ -270,17 +274,110 @@ async fn connect_agent(
     }
 }
 
-struct Link<'a> {
-    deps: &'a Deps,
-    account: &'a Account,
-    id: &'a ConversationId,
-    room: &'a Weak<Room>,
-    news: &'a mpsc::Sender<(ConversationId, LinkNews)>,
-}
+impl Link {
+    /// Keeps the connection until the conversation is no longer in use.
+    async fn keep(self, mut outgoing: mpsc::Receiver<Outgoing>) {
+        let mut wait = BACK_OFF[0];
+        let (deps, account) = (&self.all.deps, &self.all.account);
+        let uid = &account.uid;
+        let mut ticks = deps.status_ticks.clone();
+        let mut silence = Silence::default();
+        let mut failure = String::new();
+        loop {
+            ticks.borrow_and_update();
+            let target = find_target(deps, uid).await;
+            let (state, message, place) = match target {
+                Ok(target) => (target.state, target.message, target.place),
+                Err(error) => {
+                    tracing::debug!(%error, "the agent of a chat cannot be looked up");
+                    (AgentState::Connecting, None, None)
+                }
+            };
+            let state = silence.judge(state, place.is_some());
+            if state == AgentState::Unreachable && deps.chats.may_warn(uid, Subject::Agent) {
+                let user = &account.name;
+                tracing::warn!(
+                    %user,
+                    error = failure,
+                    "the chat of an agent that is ready does not answer; `agentyard restart container/{user}` may help"
+                );
+            }
+            if self
+                .report(LinkNews::Away { state, message })
+                .await
+                .is_none()
+            {
+                return;
+            }
+            if let Some(place) = place {
+                let connected = match has_address(deps, uid, place.address.ip()).await {
+                    true => connect_agent(deps, uid, &place, &self.id).await,
+                    false => Err(Error::Io(std::io::ErrorKind::AddrNotAvailable.into())),
+                };
+                match connected {
+                    Ok(connected) => {
+                        silence = Silence::default();
+                        let begun = Instant::now();
+                        let ended = self.run(connected, place, &mut outgoing).await;
+                        // Before what was not sent: it waits until the connection stands again.
+                        if ended.is_none() || self.report_away().await.is_none() {
+                            return;
+                        }
+                        if let Some(Some(unsent)) = ended
+                            && self.report(unsent).await.is_none()
+                        {
+                            return;
+                        }
+                        if begun.elapsed() > BACK_OFF[1] {
+                            wait = BACK_OFF[0];
+                        }
+                    }
+                    Err(error) => {
+                        failure = error.to_string();
+                        tracing::debug!(%error, "the agent's chat cannot be connected to");
+                    }
+                }
+            }
+            let waited = match state {
+                AgentState::Connecting | AgentState::Unreachable => wait,
+                _ => LOOK,
+            };
+            wait = (wait * 2).min(BACK_OFF[1]);
+            let looks = async {
+                sleep(LOOK_GAP).await;
+                tokio::select! {
+                    () = sleep(waited) => {}
+                    _ = ticks.changed() => {}
+                }
+            };
+            tokio::pin!(looks);
+            loop {
+                tokio::select! {
+                    () = &mut looks => break,
+                    message = outgoing.recv() => {
+                        // It was given while the connection broke.
+                        let Some(message) = message else { return };
+                        let unsent = LinkNews::Unsent(message.entry());
+                        if self.report(unsent).await.is_none() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
 
-impl Link<'_> {
+    /// Reports to the user's task. `None` when the conversation is no longer in use.
     async fn report(&self, news: LinkNews) -> Option<()> {
-        self.news.send((self.id.clone(), news)).await.ok()
+        if self.ended.is_cancelled() {
+            return None;
+        }
+        let event = LinkEvent {
+            conversation: self.id.clone(),
+            link: self.number,
+            news,
+        };
+        self.all.events.send(event).await.ok()
     }
 
     async fn report_away(&self) -> Option<()> {
@@ -309,6 +406,8 @@ impl Link<'_> {
             ended = self.read_frames(&mut reader, &incoming) => ended,
             ended = self.write_messages(&mut writer, outgoing, &mut unsent) => ended,
             ended = self.watch_agent(started) => ended,
+            () = incoming.wait_until_overdue() => Some(()),
+            () = self.ended.cancelled() => None,
         };
         match ended {
             Some(()) => Some(unsent),
@@ -321,8 +420,6 @@ impl Link<'_> {
 
     /// Reports what the agent sends. `None` when the conversation is no longer in use.
     async fn read_frames(&self, reader: &mut Reader, incoming: &Incoming) -> Option<()> {
-        let mut frames = Rate::new(FRAMES.0, FRAMES.1);
-        let mut bytes = Rate::new(BYTES.0, BYTES.1);
         let mut heard = Instant::now();
         loop {
             let Ok(message) = timeout_at(heard + SILENT, reader.next()).await else {
@@ -333,18 +430,12 @@ impl Link<'_> {
                 Some(Ok(message)) => message.len(),
                 _ => 0,
             };
-            let memory = match &message {
-                // It may have come between the fragments of another one.
-                Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => {
-                    incoming.without(bytes.len() + CONTROL);
-                    Received::default()
-                }
-                _ => incoming.whole(),
-            };
+            let whole = message.as_ref().and_then(|message| message.as_ref().ok());
+            let memory = incoming.take_memory(whole, CONTROL);
             match message {
                 // The next one is taken from the socket after this one is reported.
                 Some(Ok(frame @ (Message::Text(_) | Message::Binary(_)))) => {
-                    let frame = parse_frame(frame.into_data()).await;
+                    let frame = parse_frame(&self.all.account.uid, frame.into_data()).await;
                     self.report(LinkNews::Frame(frame, memory)).await?;
                 }
                 Some(Ok(Message::Close(_))) | None => return Some(()),
@@ -355,7 +446,14 @@ impl Link<'_> {
                 }
                 Some(Err(_)) => return Some(()),
             }
-            let wait = frames.take(1).max(bytes.take(length));
+            let wait = {
+                let mut rates = self
+                    .all
+                    .rates
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                rates.count_frame(length)
+            };
             if !wait.is_zero() {
                 sleep(wait).await;
             }
@@ -373,36 +471,45 @@ impl Link<'_> {
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                message = outgoing.recv() => {
-                    let message = message?;
+                work = outgoing.recv() => {
+                    let work = work?;
                     // An unfinished frame is none for the agent.
-                    *unsent = Some(LinkNews::Unsent(message.entry()));
-                    match self.send_outgoing(writer, message).await {
-                        Ok(()) => {
-                            *unsent = None;
-                            if let Some(entry) = message.entry() {
-                                self.report(LinkNews::Sent(entry)).await?;
+                    *unsent = Some(LinkNews::Unsent(work.entry()));
+                    let prepared = {
+                        let mut preparing = pin!(self.prepare(work));
+                        loop {
+                            tokio::select! {
+                                prepared = &mut preparing => break prepared,
+                                _ = ping.tick() => if !send_ping(writer).await {
+                                    return Some(());
+                                }
                             }
                         }
-                        Err(Unsent::Message(cause)) => {
-                            *unsent = None;
-                            if let Some(entry) = message.entry() {
-                                self.report(LinkNews::Failed(entry, cause)).await?;
-                            }
-                        }
-                        Err(Unsent::Broken(cause)) => {
-                            if let (Some(entry), Some(cause)) = (message.entry(), cause) {
-                                *unsent = Some(LinkNews::Failed(entry, cause));
-                            }
+                    };
+                    let sent = match prepared {
+                        Ok(prepared) => self.send_prepared(writer, prepared).await,
+                        Err(unsent) => Err(unsent),
+                    };
+                    match (sent, work.entry()) {
+                        (Err(Unsent::Broken(None)), _) => return Some(()),
+                        (Err(Unsent::Broken(Some(cause))), Some(entry)) => {
+                            *unsent = Some(LinkNews::Failed(entry, cause));
                             return Some(());
                         }
+                        (Err(Unsent::Message(cause)), Some(entry)) => {
+                            *unsent = Some(LinkNews::Failed(entry, cause.clone()));
+                            self.report(LinkNews::Failed(entry, cause)).await?;
+                        }
+                        (Ok(()) | Err(Unsent::NotWanted), Some(entry)) => {
+                            *unsent = Some(LinkNews::Left(entry));
+                            self.report(LinkNews::Left(entry)).await?;
+                        }
+                        (_, None) => {}
                     }
+                    *unsent = None;
                 }
-                _ = ping.tick() => {
-                    let ping = writer.send(Message::Ping(bytes::Bytes::new()));
-                    if !matches!(timeout(SEND, ping).await, Ok(Ok(()))) {
-                        return Some(());
-                    }
+                _ = ping.tick() => if !send_ping(writer).await {
+                    return Some(());
                 }
             }
         }
@@ -410,7 +517,7 @@ impl Link<'_> {
 
     /// Reports another start of the agent, and ends when chat is switched off. `None` when the conversation is no longer in use.
     async fn watch_agent(&self, mut started: Option<Timestamp>) -> Option<()> {
-        let mut ticks = self.deps.status_ticks.clone();
+        let mut ticks = self.all.deps.status_ticks.clone();
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -419,7 +526,7 @@ impl Link<'_> {
                 continue;
             }
             ticks.borrow_and_update();
-            match find_target(self.deps, &self.account.uid).await {
+            match find_target(&self.all.deps, &self.all.account.uid).await {
                 Ok(target) if target.state == AgentState::Off => return Some(()),
                 Ok(target) => {
                     let seen = target.place.and_then(|place| place.started);
@@ -434,30 +541,4 @@ impl Link<'_> {
             }
         }
     }
-}
-
-/// Sends a message over a link; false when it has too many waiting or is gone.
-pub(super) fn post_message(link: &mpsc::Sender<Outgoing>, message: Outgoing) -> bool {
-    link.try_send(message).is_ok()
-}
-
-/// A link's end for the conversation: dropping it ends the link.
-pub(super) fn open_link(
-    deps: &Deps,
-    account: &Account,
-    id: &ConversationId,
-    room: &Arc<Room>,
-    news: &mpsc::Sender<(ConversationId, LinkNews)>,
-) -> mpsc::Sender<Outgoing> {
-    let (sender, receiver) = CHAT_OUTGOING.queue();
-    let work = keep_link(
-        Arc::clone(deps),
-        account.clone(),
-        id.clone(),
-        Arc::downgrade(room),
-        receiver,
-        news.clone(),
-    );
-    deps.tasks.spawn(work);
-    sender
 }

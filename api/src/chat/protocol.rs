@@ -11,6 +11,8 @@ use super::bounded::{Cut, First, NAME, read_name, read_optional_name};
 
 /// Longest text of a message, in characters.
 pub const LONGEST_TEXT: usize = 100_000;
+/// Longest id that a page gives a message, in bytes.
+pub(super) const LONGEST_CLIENT_ID: usize = 64;
 /// Most messages that wait for the agent, or join a turn, in one conversation.
 pub const MOST_WAITING: usize = 10;
 
@@ -133,6 +135,8 @@ pub enum RefusalCode {
     InvalidMessage,
     /// No turn runs, or this agent cannot stop one.
     NotRunning,
+    /// The service has no memory left for the message.
+    Busy,
 }
 
 /// Cause of a connection's end.
@@ -148,6 +152,8 @@ pub enum EndCode {
     ServiceStopping,
     /// The page reads too slowly.
     Slow,
+    /// The service has no memory left for the conversation; the page connects again later.
+    Busy,
     /// Chat was switched off.
     ChatOff,
     /// The conversation can no longer be kept.

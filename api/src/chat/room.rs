@@ -8,6 +8,9 @@ use super::protocol::EndCode;
 use super::talk::Talk;
 use crate::limits::Share;
 
+/// Memory of each conversation that needs no part of the budget, in bytes, so that a short one can be opened when others have used it up.
+const FREE: usize = 96 * 1024;
+
 /// A conversation in use.
 pub(super) struct Room {
     inner: Mutex<Inner>,
@@ -26,12 +29,16 @@ struct Inner {
 impl Inner {
     /// Holds as much memory as the conversation takes. Where that is not left, old entries are forgotten.
     fn fit(&mut self) {
+        let cover = |inner: &mut Self| {
+            let bytes = inner.talk.weight().saturating_sub(FREE);
+            inner.memory.resize(bytes).is_ok()
+        };
         self.starved = false;
-        if self.memory.resize(self.talk.weight()).is_ok() {
+        if cover(self) {
             return;
         }
-        self.talk.shrink_to(self.memory.bytes());
-        self.starved = self.memory.resize(self.talk.weight()).is_err();
+        self.talk.shrink_to(FREE + self.memory.bytes());
+        self.starved = !cover(self);
     }
 }
 
@@ -77,7 +84,7 @@ impl Room {
     /// Returns true if there is memory for so many bytes more.
     pub(super) fn has_memory_for(&self, bytes: usize) -> bool {
         let mut inner = self.lock();
-        let wanted = inner.talk.weight() + bytes;
+        let wanted = (inner.talk.weight() + bytes).saturating_sub(FREE);
         // What is not used goes back with the next change.
         inner.memory.resize(wanted).is_ok()
     }

@@ -1,5 +1,7 @@
 //! The WebSocket of one page.
 
+use std::future::ready;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,18 +13,21 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::Error;
-use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Opened;
 use super::protocol::{EndCode, PageFrame, RefusalCode, ServerFrame};
 use super::talk::{Cursor, PageFrameSource};
-use crate::limits::{Incoming, Metered, Received, Share};
+use crate::limits::{FREE, Incoming, Metered, Share};
 use crate::long_work::work_on;
 
 /// Longest frame of a page, in bytes.
 const LONGEST: usize = 1024 * 1024;
+/// Longest fragment of a frame to a page, in bytes.
+const FRAGMENT: usize = 64 * 1024;
 /// Bytes that are kept for reading and for writing.
 const BUFFER: usize = 4096;
 /// Bytes of the head and mask of a ping or pong.
@@ -90,33 +95,52 @@ struct Page<S> {
     heard: Instant,
 }
 
+/// What a page is to be shown next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// A greeting, even when it has missed nothing.
+    Hello,
+    /// What has changed.
+    Changes,
+    /// Nothing.
+    Nothing,
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
     /// Runs to the end; `None` when the page is gone.
     async fn run(&mut self, reader: &mut Reader<S>) -> Option<EndCode> {
         let mut changes = self.opened.room.changes();
         let mut ends = self.opened.room.ends();
+        let incoming = self.incoming.clone();
+        let mut overdue = pin!(incoming.wait_until_overdue());
         let mut ping = interval(PING);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        changes.borrow_and_update();
-        if let Some(end) = self.show_changes(true).await {
-            return end;
-        }
+        let mut due = Due::Hello;
         loop {
+            // After each frame the others are looked at, too: a page that is slower than an answer grows still stops it.
             let next = tokio::select! {
                 message = reader.next() => {
                     self.heard = Instant::now();
                     self.take_message(message?).await
                 }
-                changed = changes.changed() => {
+                () = ready(()), if due != Due::Nothing => {
+                    let shown = self.show_next(due == Due::Hello).await;
+                    due = if shown.is_some() { Due::Changes } else { Due::Nothing };
+                    shown.flatten()
+                }
+                changed = changes.changed(), if due == Due::Nothing => {
                     changed.ok()?;
                     sleep(GATHER).await;
                     changes.borrow_and_update();
-                    self.show_changes(false).await
+                    due = Due::Changes;
+                    None
                 }
                 end = async { ends.wait_for(Option::is_some).await.map_or(None, |end| *end) } => {
-                    let _ = self.show_changes(false).await;
+                    let rest = async { while let Some(None) = self.show_next(false).await {} };
+                    let _ = timeout(SLOW, rest).await;
                     Some(end)
                 }
+                () = &mut overdue => Some(Some(EndCode::Slow)),
                 _ = ping.tick() => match self.heard.elapsed() > SILENT {
                     true => Some(None),
                     false => self.send_message(Message::Ping(Bytes::new())).await,
@@ -128,36 +152,49 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
         }
     }
 
-    /// Sends what has changed, a frame at a time. `Some` at the end.
-    async fn show_changes(&mut self, hello: bool) -> Option<Option<EndCode>> {
-        let mut hello = hello;
-        loop {
-            let cursor = &mut self.cursor;
-            let room = &self.opened.room;
-            let Some(frame) = room.read(|talk| talk.next_frame(cursor, hello)) else {
-                // To shrink it needs nothing.
-                let _ = self.memory.resize(0);
-                return None;
-            };
-            hello = false;
-            let end = match timeout(SLOW, self.make_frame(frame)).await {
-                Ok(Some(text)) => self.send_message(Message::text(text)).await,
-                Ok(None) => Some(None),
-                Err(_) => Some(Some(EndCode::Slow)),
-            };
-            if end.is_some() {
-                return end;
-            }
-        }
+    /// Sends the next frame. `None` when the page has all; `Some(Some(_))` at the end.
+    async fn show_next(&mut self, hello: bool) -> Option<Option<Option<EndCode>>> {
+        let cursor = &mut self.cursor;
+        let room = &self.opened.room;
+        let Some(frame) = room.read(|talk| talk.next_frame(cursor, hello)) else {
+            // To shrink it needs nothing.
+            let _ = self.memory.resize(0);
+            return None;
+        };
+        Some(match timeout(SLOW, self.make_frame(frame)).await {
+            Ok(Some(text)) => self.send_text(text).await,
+            Ok(None) => Some(None),
+            Err(_) => Some(Some(EndCode::Busy)),
+        })
     }
 
-    /// Makes a frame when the user's part has memory for it and for the copy of the socket.
+    /// Makes a frame when the user's part has memory for it. A short one needs none.
     async fn make_frame(&mut self, frame: PageFrameSource) -> Option<String> {
         let weight = frame.weight();
-        if self.memory.resize(2 * weight).is_err() {
-            self.memory.wait_for(2 * weight).await;
+        let memory = weight.saturating_sub(FREE);
+        if self.memory.resize(memory).is_err() {
+            self.memory.wait_for(memory).await;
         }
-        work_on(weight, move || frame.into_json()).await
+        let user = self.opened.user().clone();
+        work_on(&user, weight, move || frame.into_json()).await
+    }
+
+    /// Sends a text, a long one in fragments: the socket keeps memory for the longest that it has sent.
+    async fn send_text(&mut self, text: String) -> Option<Option<EndCode>> {
+        if text.len() <= FRAGMENT {
+            return self.send_message(Message::text(text)).await;
+        }
+        let mut rest = Bytes::from(text);
+        let mut data = Data::Text;
+        loop {
+            let part = rest.split_to(rest.len().min(FRAGMENT));
+            let frame = Frame::message(part, OpCode::Data(data), rest.is_empty());
+            let end = self.send_message(Message::Frame(frame)).await;
+            if end.is_some() || rest.is_empty() {
+                return end;
+            }
+            data = Data::Continue;
+        }
     }
 
     async fn send_message(&mut self, message: Message) -> Option<Option<EndCode>> {
@@ -175,14 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
 
     /// Takes a message of the page. `Some` at the end.
     async fn take_message(&mut self, message: Result<Message, Error>) -> Option<Option<EndCode>> {
-        let memory = match &message {
-            // It may have come between the fragments of another one.
-            Ok(Message::Ping(bytes) | Message::Pong(bytes)) => {
-                self.incoming.without(bytes.len() + CONTROL);
-                Received::default()
-            }
-            _ => self.incoming.whole(),
-        };
+        let _memory = self.incoming.take_memory(message.as_ref().ok(), CONTROL);
         let text = match message {
             Ok(Message::Text(text)) => text,
             Ok(Message::Ping(_) | Message::Pong(_)) => return None,
@@ -193,11 +223,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
             }
             Ok(_) | Err(_) => return Some(None),
         };
-        let parsed = work_on(text.len(), move || serde_json::from_str::<PageFrame>(&text)).await;
-        let Some(parsed) = parsed else {
+        let length = text.len();
+        let user = self.opened.user().clone();
+        let parse = move || serde_json::from_str::<PageFrame>(&text);
+        let Some(parsed) = work_on(&user, length, parse).await else {
             return Some(None);
         };
-        let _memory = memory;
         match parsed {
             Ok(PageFrame::Ping) => self.send_frame(&ServerFrame::Pong).await,
             Ok(frame) => {
@@ -263,7 +294,14 @@ fn goodbye(code: EndCode) -> (u16, &'static str) {
         EndCode::Deleted => (4404, "the conversation was deleted"),
         EndCode::ServiceStopping => (1001, "the service is stopping; the page connects again"),
         EndCode::Slow => (4408, "the page reads too slowly; it connects again"),
+        EndCode::Busy => (
+            1013,
+            "the service has no memory left for this conversation; the page connects again in a moment",
+        ),
         EndCode::ChatOff => (4409, "an administrator has switched chat off"),
         EndCode::Failed => (1011, "the conversation cannot be kept; reload the page"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,9 +18,6 @@ const TAIL: u64 = 2 * 1024 * 1024;
 const LONGEST_PICTURE: u64 = 20 * 1024 * 1024;
 /// Most bytes of all pictures of a message.
 const ALL_PICTURES: u64 = 40 * 1024 * 1024;
-/// Refusal of a picture, by its path.
-const TOO_LONG: &str =
-    "{}: pictures may have 20 MiB each and 40 MiB together; send it as a file instead";
 /// Bytes by which a picture is known.
 const MAGIC: usize = 64;
 
@@ -156,14 +153,7 @@ pub(super) async fn look_up_attachments(
             let picture = picture && pictures;
             if picture {
                 bytes += file.size();
-                if file.size() > LONGEST_PICTURE || bytes > ALL_PICTURES {
-                    return Err(TOO_LONG.replace("{}", &format!("{path:?}")));
-                }
-                if picture_type(&read_head(&file)).is_none() {
-                    return Err(format!(
-                        "{path:?} is not a JPEG, PNG, GIF, WebP or BMP picture; send it as a file instead"
-                    ));
-                }
+                check_picture(&path, &file, bytes)?;
             }
             attachments.push(Attachment {
                 name: place.name().to_owned(),
@@ -176,6 +166,21 @@ pub(super) async fn look_up_attachments(
     };
     let looked = files.run(account, work).await;
     looked.map_err(|error| error.to_string())?
+}
+
+/// Returns the media type of a picture of a message; `bytes`: the length of it and of those before it.
+///
+/// # Errors
+/// A sentence that names the file.
+fn check_picture(path: &str, file: &OpenFile, bytes: u64) -> Result<&'static str, String> {
+    if file.size() > LONGEST_PICTURE || bytes > ALL_PICTURES {
+        return Err(format!(
+            "{path:?}: pictures may have 20 MiB each and 40 MiB together; send it as a file instead"
+        ));
+    }
+    picture_type(&read_head(file)).ok_or_else(|| {
+        format!("{path:?} is not a JPEG, PNG, GIF, WebP or BMP picture; send it as a file instead")
+    })
 }
 
 /// A picture that is to be sent.
@@ -208,11 +213,7 @@ pub(super) async fn open_pictures(
                 .open_file(&place)
                 .map_err(|error| error.to_string())?;
             bytes += file.size();
-            if file.size() > LONGEST_PICTURE || bytes > ALL_PICTURES {
-                return Err(TOO_LONG.replace("{}", &format!("{path:?}")));
-            }
-            let kind = picture_type(&read_head(&file));
-            let kind = kind.ok_or(format!("{path:?} is no longer a picture"))?;
+            let kind = check_picture(&path, &file, bytes)?;
             let file = Arc::new(file);
             Ok(Picture { file, kind })
         };

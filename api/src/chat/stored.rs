@@ -208,8 +208,8 @@ pub(crate) struct Log {
     entries: BTreeMap<u64, (usize, Entry)>,
     bytes: usize,
     removed: HashSet<u64>,
-    /// Entries before the first one were left out.
-    left_out: bool,
+    /// The greatest id of an entry that was left out: earlier ones are, too. 0 before.
+    left_out: u64,
     /// Lines of earlier entries in a row.
     earlier: usize,
 }
@@ -222,7 +222,7 @@ impl Log {
             entries: BTreeMap::new(),
             bytes: 0,
             removed: HashSet::new(),
-            left_out: false,
+            left_out: 0,
             earlier: 0,
         }
     }
@@ -250,8 +250,7 @@ impl Log {
         {
             return Verdict::Readable;
         }
-        let first = self.entries.first_key_value().map(|(first, _)| *first);
-        if self.left_out && first.is_some_and(|first| id < first) {
+        if id <= self.left_out {
             self.earlier += 1;
             return match self.earlier > MOST_EARLIER {
                 true => Verdict::Enough,
@@ -269,10 +268,10 @@ impl Log {
         while self.entries.len() > self.wanted.entries
             || self.bytes > self.wanted.bytes && self.entries.len() > 1
         {
-            if let Some((_, (bytes, _))) = self.entries.pop_first() {
+            if let Some((id, (bytes, _))) = self.entries.pop_first() {
                 self.bytes -= bytes;
+                self.left_out = self.left_out.max(id);
             }
-            self.left_out = true;
         }
         Verdict::Readable
     }
@@ -280,7 +279,7 @@ impl Log {
     /// Returns the entries, oldest first, and true when others exist before them.
     pub(crate) fn into_entries(self) -> (Vec<Entry>, bool) {
         let entries = self.entries.into_values().map(|(_, entry)| entry);
-        (entries.collect(), self.left_out)
+        (entries.collect(), self.left_out > 0)
     }
 }
 

@@ -39,9 +39,6 @@ const LOOK: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(10);
 /// Bytes of the head of a ping or pong.
 const CONTROL: usize = 6;
-/// How long a message may take to come whole: longer than any call waits for it. What is not whole holds memory that others wait
-/// for, so it is this connection that ends, and not theirs.
-const UNFINISHED: Duration = Duration::from_secs(140);
 /// How long a message may wait for room in memory. Whoever has asked has a limit of their own and hears then that there was no answer;
 /// the connection is not to blame, and executors of the first generation do not come back by themselves. But nothing else is read
 /// meanwhile, no ping either: after about so long the desktop client gives up by itself.
@@ -177,22 +174,16 @@ impl Registered {
             let Some(message) = message else {
                 break End::Over;
             };
-            let share = match &message {
-                // It may have come between the parts of another one.
-                Ok(Message::Ping(bytes) | Message::Pong(bytes)) => {
-                    unfinished.without(bytes.len() + CONTROL);
-                    Share::default()
-                }
-                _ => unfinished.whole(),
-            };
+            let share = unfinished.take_memory(message.as_ref().ok(), CONTROL);
             match message {
                 // With it the extension says that it is there.
                 Ok(Message::Text(text)) if text.is_empty() => {}
                 Ok(Message::Text(text)) => {
                     // One after the other, as they came: only what is no text overtakes a long one.
                     self.finish(&mut parsing).await;
+                    let user = self.user.clone();
                     parsing = Some(Box::pin(async move {
-                        let frame = work_on(text.len(), move || Frame::read(&text)).await;
+                        let frame = work_on(&user, text.len(), move || Frame::read(&text)).await;
                         (frame.unwrap_or(Frame::Other), share)
                     }));
                 }
@@ -228,8 +219,9 @@ impl Registered {
     async fn watch(&self, traffic: &Traffic, unfinished: &Incoming) -> End {
         loop {
             sleep(LOOK).await;
-            let over = |since: Option<Instant>, limit| since.is_some_and(|it| it.elapsed() > limit);
-            if over(unfinished.begun(), UNFINISHED) || over(unfinished.starved(), STARVED) {
+            let starved = unfinished.starved();
+            let starves = starved.is_some_and(|since| since.elapsed() > STARVED);
+            if starves || unfinished.is_overdue() {
                 return End::Told(Close::Slow);
             }
             let heard = traffic.received();

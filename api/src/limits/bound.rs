@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, broadcast, mpsc};
 
 /// Bound of something that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(crate) enum All {
     Most(usize),
     /// As many times the part of one as there are things of the other bound.
     Times(&'static Bound),
+    /// As many times the part of one as there are accounts.
+    Accounts,
     /// As many as the processor has cores.
     Cores,
 }
@@ -91,6 +93,12 @@ impl Bound {
     #[allow(clippy::disallowed_methods)]
     pub(crate) fn queue<T>(&self) -> (mpsc::Sender<T>, mpsc::Receiver<T>) {
         mpsc::channel(self.each())
+    }
+
+    /// Makes a channel of another number of messages than the bound's, as tests say, that all receivers get.
+    #[allow(clippy::disallowed_methods)]
+    pub(crate) fn broadcast_of<T: Clone>(&self, messages: usize) -> broadcast::Sender<T> {
+        broadcast::Sender::new(messages)
     }
 
     /// Begins a cache that is read on threads, of all owners together.

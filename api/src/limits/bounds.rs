@@ -24,7 +24,7 @@ macro_rules! bounds {
     };
 }
 
-use All::{Cores, Most, Times};
+use All::{Accounts, Cores, Most, Times};
 use Each::{Account, Address, Of, Service};
 
 bounds! {
@@ -66,7 +66,7 @@ bounds! {
     /// WebSockets of chat pages.
     CHAT_SOCKETS = "WebSockets of chat pages", Number, Account(8), Most(2000);
     /// Conversations in use, each with a connection to the agent.
-    CHAT_ROOMS = "conversations in use", Number, Account(16), Times(&CHAT_SOCKETS);
+    CHAT_ROOMS = "conversations in use", Number, Account(16), Accounts;
     /// Memory of messages between the service, agents and pages while they are read, parsed and sent.
     CHAT_FRAMES = "chat messages on the way from and to agents and from pages", Bytes, Account(64 * MIB), Most(512 * MIB);
     /// Memory of conversations in use, and of what is sent to their pages.
@@ -105,6 +105,8 @@ bounds! {
     WATCHERS = "event streams of administrators", Number, Service("one superadmin may open all of them; ordinary users have others"), Most(2000);
     /// Event streams of own objects.
     OWN_WATCHERS = "event streams of own objects", Number, Account(8), Most(2000);
+    /// Batches of changes that all watchers share.
+    WATCH_BATCHES = "batches of changes that a watcher may be behind", Number, Service("all watchers share them"), Most(128);
     /// Plans of users' own containers, each of which asks the engine.
     PLANS = "plans of own containers at once", Number, Account(1), Most(16);
     /// Work that one caller at a time may do, such as verifying the audit trail.
@@ -135,7 +137,7 @@ bounds! {
     /// Users whose turn for pictures is remembered.
     PICTURE_USERS = "users whose turn for pictures is remembered", Number, Service("a user has one"), Most(10_000);
     /// Long texts that are parsed at once.
-    PARSES = "long messages that are parsed or written at once", Number, Service("each ends by its own length, and none waits for another"), Most(2);
+    PARSES = "long messages that are parsed or written at once", Number, Account(1), Most(2);
 
     /// Tags of registries.
     TAGS = "repositories whose tags are remembered", Number, Service("superadmins ask for them"), Most(16);

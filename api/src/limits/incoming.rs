@@ -5,12 +5,14 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use schema::ids::Uid;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::PollSemaphore;
 
 use super::Memory;
@@ -18,9 +20,14 @@ use super::Memory;
 /// Bytes of a permit.
 const PERMIT: usize = 1024;
 /// Bytes of each message that are free: most are shorter.
-const FREE: usize = 64 * 1024;
+pub(crate) const FREE: usize = 64 * 1024;
 /// Permits that a message takes at a time.
 const PIECE: u32 = 256;
+/// Longest time for a message to come whole: longer than any call of a tool waits for it. What is not whole holds memory that others
+/// wait for, so it is this connection that ends, and not theirs.
+const UNFINISHED: Duration = Duration::from_secs(140);
+/// Time between two looks at the age of a message.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Memory of messages that were received; given back when dropped.
 #[derive(Debug, Default)]
@@ -133,8 +140,7 @@ impl Incoming {
         state.begun.get_or_insert_with(Instant::now);
     }
 
-    /// Takes out bytes that were read and are not of it.
-    pub(crate) fn without(&self, bytes: usize) {
+    fn without(&self, bytes: usize) {
         let mut state = lock(&self.state);
         state.read = state.read.saturating_sub(bytes);
         if state.read == 0 {
@@ -142,16 +148,35 @@ impl Incoming {
         }
     }
 
-    /// Ends it: what is read from now on is another one. Returns its memory.
-    pub(crate) fn whole(&self) -> Received {
+    /// Ends what was read last and returns its memory. A ping or pong, whose head has so many bytes, may have come between the fragments
+    /// of a message, which goes on. `None`: the connection has ended.
+    pub(crate) fn take_memory(&self, message: Option<&Message>, head: usize) -> Received {
+        match message {
+            Some(Message::Ping(bytes) | Message::Pong(bytes)) => {
+                self.without(bytes.len() + head);
+                Received::default()
+            }
+            _ => self.whole(),
+        }
+    }
+
+    fn whole(&self) -> Received {
         let mut state = lock(&self.state);
         (state.read, state.room, state.begun) = (0, 0, None);
         std::mem::take(&mut state.share)
     }
 
-    /// Returns the time of its first bytes; `None` before.
-    pub(crate) fn begun(&self) -> Option<Instant> {
-        lock(&self.state).begun
+    /// Returns true if it has not come whole for too long.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let begun = lock(&self.state).begun;
+        begun.is_some_and(|begun| begun.elapsed() > UNFINISHED)
+    }
+
+    /// Waits until a message has not come whole for too long.
+    pub(crate) async fn wait_until_overdue(&self) {
+        while !self.is_overdue() {
+            sleep(LOOK).await;
+        }
     }
 
     /// Returns the time since which it has no room for more.
@@ -216,7 +241,6 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::time::Duration;
 
     use tokio::time::timeout;
 

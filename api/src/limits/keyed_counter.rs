@@ -11,12 +11,12 @@ type Counts<K> = Mutex<HashMap<K, usize>>;
 
 /// Counters of places, one for each key. Clones share them.
 #[derive(Debug)]
-pub(crate) struct Tally<K: Eq + Hash> {
+pub(crate) struct KeyedCounter<K: Eq + Hash> {
     counts: Arc<Counts<K>>,
     most: usize,
 }
 
-impl<K: Eq + Hash> Clone for Tally<K> {
+impl<K: Eq + Hash> Clone for KeyedCounter<K> {
     fn clone(&self) -> Self {
         Self {
             counts: Arc::clone(&self.counts),
@@ -32,7 +32,7 @@ pub(crate) struct Place<K: Eq + Hash> {
     counts: Arc<Counts<K>>,
 }
 
-impl<K: Clone + Eq + Hash> Tally<K> {
+impl<K: Clone + Eq + Hash> KeyedCounter<K> {
     /// Makes counters that allow each key its part of a bound.
     pub(crate) fn new(bound: &Bound) -> Self {
         Self::with_most(bound, bound.each())

@@ -13,7 +13,7 @@ fn most_of_all(bound: &Bound, depth: usize) -> usize {
     assert!(depth < 5, "{}: no number at the end", bound.name);
     match bound.all {
         All::Most(most) => most,
-        All::Cores => 1,
+        All::Accounts | All::Cores => 1,
         All::Times(other) => bound.each().saturating_mul(most_of_all(other, depth + 1)),
     }
 }
@@ -26,6 +26,7 @@ fn each_row_has_an_end_and_leaves_room_to_other_accounts() {
         let all = most_of_all(row, 0);
         let is_socket = constant.starts_with("SOCKET_");
         match row.each {
+            Each::Account(each) if row.all == All::Accounts => assert!(each > 0, "{constant}"),
             Each::Account(each) | Each::Address(each) => {
                 assert!(each > 0 && (is_socket || 2 * each <= all), "{constant}");
             }
@@ -87,6 +88,7 @@ fn table() -> String {
         let all = match row.all {
             All::Most(all) => number(row.unit, all),
             All::Times(other) => format!("by the number of {}", other.name),
+            All::Accounts => "by the number of accounts".to_owned(),
             All::Cores => "one a core".to_owned(),
         };
         let _ = writeln!(text, "| {} | {each} | {all} |", row.name);

@@ -89,7 +89,8 @@ pub(crate) async fn take_for_replica(
         origin,
         memory: None,
     };
-    let read = work_on(body.len(), move || Body::read(&body)).await;
+    let user = &request.bearer.account.uid;
+    let read = work_on(user, body.len(), move || Body::read(&body)).await;
     let read = read.unwrap_or(Err(Unreadable::NotJson));
     old_sse::post(&request, stream, read).await
 }

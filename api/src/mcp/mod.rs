@@ -39,7 +39,7 @@ use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
 use crate::executors::{Hub, Key};
 use crate::limits::{
-    EXECUTOR_SOCKETS, MCP_CALLS, MCP_DETACHED, MCP_ENDED, MCP_STREAMS, Place, Tally,
+    EXECUTOR_SOCKETS, KeyedCounter, MCP_CALLS, MCP_DETACHED, MCP_ENDED, MCP_STREAMS, Place,
 };
 use crate::replica::Replicas;
 use crate::settings::WebSettings;
@@ -82,10 +82,10 @@ pub struct Mcp {
     ended: Cache<String, ()>,
     old_sessions: OldSessions,
     calls: Calls,
-    streams: Tally<Uid>,
-    detached: Tally<Uid>,
-    under_way: Tally<Key>,
-    sockets: Tally<Key>,
+    streams: KeyedCounter<Uid>,
+    detached: KeyedCounter<Uid>,
+    under_way: KeyedCounter<Key>,
+    sockets: KeyedCounter<Key>,
     limits: Limits,
     gate: Gate,
     audit: Audit,
@@ -118,10 +118,10 @@ impl Mcp {
                 .build(),
             old_sessions: OldSessions::default(),
             calls: Calls::default(),
-            streams: Tally::new(&MCP_STREAMS),
-            detached: Tally::new(&MCP_DETACHED),
-            under_way: Tally::new(&MCP_CALLS),
-            sockets: Tally::new(&EXECUTOR_SOCKETS),
+            streams: KeyedCounter::new(&MCP_STREAMS),
+            detached: KeyedCounter::new(&MCP_DETACHED),
+            under_way: KeyedCounter::new(&MCP_CALLS),
+            sockets: KeyedCounter::new(&EXECUTOR_SOCKETS),
             limits: Limits::default(),
             gate: Gate::new(settings, db, own),
             audit: Audit::new(clock, master_key.derive("mcp arguments", b"")),

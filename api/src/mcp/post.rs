@@ -201,7 +201,8 @@ pub(crate) async fn post(request: Request, stream: Option<&str>, body: Bytes) ->
     {
         return reply;
     }
-    let read = work_on(body.len(), move || Body::read(&body)).await;
+    let user = &request.bearer.account.uid;
+    let read = work_on(user, body.len(), move || Body::read(&body)).await;
     let read = read.unwrap_or(Err(Unreadable::NotJson));
     if let Some(stream) = stream {
         return old_sse::post(&request, stream, read).await;

@@ -21,7 +21,7 @@ use crate::deps::Deps;
 use crate::dispatch::Anyone;
 use crate::error::{ApiError, Cause, Result};
 use crate::input::Input;
-use crate::long_work::work_on;
+use crate::long_work::run_blocking;
 use crate::route::{Area, Route};
 
 /// The routes of this file.
@@ -82,7 +82,7 @@ static DOCUMENTS: OnceCell<Documents> = OnceCell::const_new();
 
 async fn serve(_: Anyone, input: Input<Params>, _: Deps) -> Result<Resource<ApiDocument>> {
     let documents = DOCUMENTS.get_or_try_init(async || {
-        let made = work_on(usize::MAX, Documents::new).await;
+        let made = run_blocking(Documents::new).await;
         let made = made.ok_or_else(|| ApiError::internal("the API document was not completed"))?;
         made.map_err(ApiError::internal)
     });

@@ -215,11 +215,12 @@ async fn revoke(_: Superadmin, input: Input<WhichToken>, deps: Deps) -> Result<A
     let name = input.params.name;
     let mut tx = input.meta.begin(&deps).await?;
     let revoked = api_token::revoke(&mut tx, &name).await;
-    revoked.map_err(|error| match error {
+    let uid = revoked.map_err(|error| match error {
         DbError::NotFound(_) => ApiError::not_found(format!("API token {name}")),
         other => other.into(),
     })?;
     tx.commit(About::object("api-token", &name)).await?;
+    deps.session_ends.report(&uid);
     Ok(Answer::plain(format!("API token {name} revoked")))
 }
 

@@ -6,13 +6,13 @@ use tokio::sync::watch;
 
 use super::request::Peer;
 use crate::auth::client_address::Network;
-use crate::limits::{self, CONNECTIONS, Tally};
+use crate::limits::{self, CONNECTIONS, KeyedCounter};
 use crate::settings::WebSettings;
 
 /// The clients of one listener.
 pub(super) struct Crowd {
     settings: watch::Receiver<Arc<WebSettings>>,
-    connections: Tally<Network>,
+    connections: KeyedCounter<Network>,
 }
 
 /// A connection's place among those of its client; given back when dropped.
@@ -25,7 +25,7 @@ impl Crowd {
     pub(super) fn new(most: usize, settings: watch::Receiver<Arc<WebSettings>>) -> Self {
         Self {
             settings,
-            connections: Tally::with_most(&CONNECTIONS, most),
+            connections: KeyedCounter::with_most(&CONNECTIONS, most),
         }
     }
 

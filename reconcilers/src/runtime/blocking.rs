@@ -8,6 +8,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 /// How much of it runs at once.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "four places for the work of passes"
+)]
 static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// Does it on a thread where it holds up no request; a panic goes on here. Who is not waited for any more still keeps its

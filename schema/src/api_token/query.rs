@@ -36,7 +36,7 @@ statements! {
     /// Records a use of a token.
     USED = "UPDATE api_tokens SET last_used_at = $2 WHERE uid = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
     /// Removes a token.
-    REVOKE = "DELETE FROM api_tokens WHERE name = $1";
+    REVOKE = "DELETE FROM api_tokens WHERE name = $1 RETURNING uid";
 }
 
 /// Creates a token. Returns it as it is shown to its owner, once, and as it is stored.
@@ -118,13 +118,11 @@ pub async fn mark_used(tx: &mut ObservedTx, uid: &Uid, at: Timestamp) -> Result<
     execute!(tx, USED, uid, at).map(drop)
 }
 
-/// Removes a token; its name is free again.
+/// Removes a token, whose name is free again. Returns its uid.
 ///
 /// # Errors
 /// [`DbError::NotFound`].
-pub async fn revoke(tx: &mut Tx, name: &str) -> Result<(), DbError> {
-    match execute!(tx, REVOKE, name)? {
-        0 => Err(DbError::NotFound("API token")),
-        _ => Ok(()),
-    }
+pub async fn revoke(tx: &mut Tx, name: &str) -> Result<Uid, DbError> {
+    let uid: Option<Uid> = scalar_optional!(tx, REVOKE, name)?;
+    uid.ok_or(DbError::NotFound("API token"))
 }

@@ -92,6 +92,16 @@ test('slow page connects again at once', () => {
   expect(FakeSocket.all).toHaveLength(2);
 });
 
+test('service without memory is tried again slowly', async () => {
+  const socket = open();
+  socket.receive({ type: 'end', code: 'busy', message: '' });
+  socket.end(1013);
+  await vi.advanceTimersByTimeAsync(29_999);
+  expect(FakeSocket.all).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(FakeSocket.all).toHaveLength(2);
+});
+
 test('silence after a ping gives the connection up', async () => {
   const socket = open();
   await vi.advanceTimersByTimeAsync(30_000);

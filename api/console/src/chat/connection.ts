@@ -143,7 +143,10 @@ export class ChatConnection {
     else if (code === 4409 || end === 'chat_off') this.halt('chat_off');
     else if (end === 'failed') this.halt('failed');
     else if (code === 4408 || end === 'slow') this.connect();
-    else if (opened && code !== 4401 && end !== 'session_ended') this.later();
+    else if (end === 'busy') {
+      this.backOff.slowDown();
+      this.later();
+    } else if (opened && code !== 4401 && end !== 'session_ended') this.later();
     else await this.ask();
   }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schema::home::conversations::ConversationId;
 
 use super::Keeper;
-use crate::chat::link::{Outgoing, post_message};
+use crate::chat::link::Outgoing;
 use crate::chat::protocol::EndCode;
 use crate::chat::talk::{Effect, Now, Talk};
 
@@ -35,7 +35,7 @@ impl Keeper {
                     .get(id)
                     .is_some_and(|used| used.room.is_starved())
                 {
-                    self.close_room(id, EndCode::Failed).await;
+                    self.close_room(id, EndCode::Busy).await;
                 }
             }
         }
@@ -85,7 +85,7 @@ impl Keeper {
                 }
                 Effect::Stop => {
                     if let Some(used) = self.rooms.get(id)
-                        && !post_message(&used.link, Outgoing::Stop)
+                        && !used.link.post(Outgoing::Stop)
                     {
                         room.change(Talk::lose_stop);
                     }
@@ -98,7 +98,7 @@ impl Keeper {
     /// Gives the link a message; the link reads it when the agent can take it.
     fn deliver_message(&self, id: &ConversationId, entry: u64) -> Result<(), String> {
         let link = self.rooms.get(id).map(|used| &used.link);
-        match link.is_some_and(|link| post_message(link, Outgoing::Message(entry))) {
+        match link.is_some_and(|link| link.post(Outgoing::Message(entry))) {
             true => Ok(()),
             false => Err("The agent takes no messages at the moment. Send it again.".to_owned()),
         }

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::audit::record_messages;
-use super::link::{LinkNews, Outgoing, open_link};
+use super::link::{LinkEvent, LinkHandle, Links};
 use super::protocol::{AgentState, Conversation, EndCode, PageFrame, RefusalCode};
 use super::room::Room;
 use super::store::{self, Loaded};
@@ -67,7 +67,7 @@ struct Used {
     room: Arc<Room>,
     /// Its folder; absent after a failure to write that lost it.
     folder: Option<HeldFolder>,
-    link: mpsc::Sender<Outgoing>,
+    link: LinkHandle,
     agent: AgentState,
     message: Option<String>,
     started: Option<Timestamp>,
@@ -84,8 +84,8 @@ pub(super) struct Keeper {
     commands: mpsc::Receiver<Command>,
     number: u64,
     rooms: BTreeMap<ConversationId, Used>,
-    news: mpsc::Receiver<(ConversationId, LinkNews)>,
-    news_sender: mpsc::Sender<(ConversationId, LinkNews)>,
+    links: Links,
+    news: mpsc::Receiver<LinkEvent>,
     fetched: mpsc::Receiver<Fetched>,
     fetched_sender: mpsc::Sender<Fetched>,
     fetches: Arc<Semaphore>,
@@ -104,7 +104,8 @@ impl Keeper {
         commands: mpsc::Receiver<Command>,
         number: u64,
     ) -> Self {
-        let (news_sender, news) = CHAT_LINK_EVENTS.queue();
+        let (events, news) = CHAT_LINK_EVENTS.queue();
+        let links = Links::new(&deps, &account, events);
         let (fetched_sender, fetched) = CHAT_FETCHES.queue();
         Self {
             deps,
@@ -112,8 +113,8 @@ impl Keeper {
             commands,
             number,
             rooms: BTreeMap::new(),
+            links,
             news,
-            news_sender,
             fetched,
             fetched_sender,
             fetches: CHAT_FETCHES.semaphore_of_one(),
@@ -143,7 +144,7 @@ impl Keeper {
                     Some(command) => self.obey_command(command).await,
                     None => break,
                 },
-                Some((id, news)) = self.news.recv() => self.take_news(&id, news).await,
+                Some(event) = self.news.recv() => self.take_news(event).await,
                 Some(fetched) = self.fetched.recv() => self.take_file(fetched).await,
                 _ = tick.tick() => {
                     self.tick().await;
@@ -217,7 +218,7 @@ impl Keeper {
             return Err(ROOMS_IN_USE);
         }
         let used = Used {
-            link: open_link(&self.deps, &self.account, id, &room, &self.news_sender),
+            link: self.links.open(id, &room),
             room,
             folder: Some(folder),
             agent: AgentState::Connecting,

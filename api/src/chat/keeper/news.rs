@@ -3,13 +3,24 @@
 use schema::home::conversations::ConversationId;
 
 use super::Keeper;
-use crate::chat::link::LinkNews;
+use crate::chat::link::{LinkEvent, LinkNews};
 use crate::chat::protocol::{AgentState, EndCode, NoticeCode};
 
 impl Keeper {
-    pub(super) async fn take_news(&mut self, id: &ConversationId, news: LinkNews) {
+    pub(super) async fn take_news(&mut self, event: LinkEvent) {
         let now = self.now();
-        let Some(used) = self.rooms.get_mut(id) else {
+        let LinkEvent {
+            conversation,
+            link,
+            news,
+        } = event;
+        let id = &conversation;
+        // A conversation that was closed and opened again has another link.
+        let Some(used) = self
+            .rooms
+            .get_mut(id)
+            .filter(|used| used.link.number == link)
+        else {
             return;
         };
         match news {
@@ -37,7 +48,7 @@ impl Keeper {
             LinkNews::Frame(frame, _memory) => {
                 used.room.change(|talk| talk.take_frame(frame, now));
             }
-            LinkNews::Sent(entry) => used.room.change(|talk| talk.leave_link(entry)),
+            LinkNews::Left(entry) => used.room.change(|talk| talk.leave_link(entry)),
             LinkNews::Failed(entry, cause) => {
                 used.room
                     .change(|talk| talk.fail_message(entry, cause, now));

@@ -55,7 +55,7 @@ impl Keeper {
             Err(error) => {
                 // A new attempt to write lines to a file that is too long would fail, too.
                 if !matches!(error, FileError::TooLarge { .. }) {
-                    used.room.change(|talk| talk.put_lines_back(lines));
+                    used.room.change(|talk| talk.put_lines_back(lines, now));
                 }
                 if !matches!(error, FileError::Full(_)) {
                     self.warn_unwritten(&error);

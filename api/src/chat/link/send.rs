@@ -1,11 +1,10 @@
 //! Sending of messages. Pictures are read from the disk while they are sent, so that no message is in memory as a whole.
 
-use std::future::Future;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::SinkExt;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -14,29 +13,57 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use super::{Link, Outgoing, SEND, Writer};
 use crate::chat::pico::{BETWEEN_PICTURES, END_OF_PICTURES, begin_picture_frame, message_frame};
 use crate::chat::store::{Picture, open_pictures, read_part};
+use crate::limits::{FREE, Share};
 use crate::long_work::work_on;
 
-/// Bytes of a picture that are sent at once: a multiple of three, so that the parts in Base64 make one text.
+/// Bytes of a picture that are read at once: a multiple of three, so that the parts in Base64 make one text.
 const PART: usize = 768 * 1024;
-/// Memory of a message with pictures while it is sent, in bytes: a part, its Base64, and the copies of the socket.
-const MEMORY: usize = 4 * 1024 * 1024;
+/// Most bytes of a fragment: the socket keeps memory for the longest that it has sent.
+const FRAGMENT: usize = 64 * 1024;
+/// Memory of a message with pictures while it is sent, in bytes: a part, and its Base64.
+const MEMORY: usize = 2 * 1024 * 1024;
 
 /// A message that was not sent.
 pub(super) enum Unsent {
     /// It cannot be sent, for this reason; the connection stands.
     Message(String),
+    /// It is no longer to be sent; the connection stands.
+    NotWanted,
     /// The connection is broken, or has to be: for this reason, if the message is not to be sent again.
     Broken(Option<String>),
 }
 
-/// Waits for a step of sending, at most [`SEND`].
-async fn within_time<T>(step: impl Future<Output = T>) -> Result<T, Unsent> {
-    timeout(SEND, step).await.map_err(|_| Unsent::Broken(None))
+/// Work for the agent whose turn has come, with the memory that it takes.
+pub(super) struct Prepared {
+    /// The frame, or its beginning where pictures follow.
+    frame: String,
+    pictures: Vec<Picture>,
+    _memory: Option<Share>,
+    _turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Prepared {
+    fn text(frame: String, memory: Option<Share>) -> Self {
+        Self {
+            frame,
+            pictures: Vec::new(),
+            _memory: memory,
+            _turn: None,
+        }
+    }
 }
 
 async fn send(writer: &mut Writer, message: Message) -> Result<(), Unsent> {
-    let sent = within_time(writer.send(message)).await?;
-    sent.map_err(|_| Unsent::Broken(None))
+    match timeout(SEND, writer.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Unsent::Broken(None)),
+    }
+}
+
+/// Sends a ping; false when the connection is broken.
+pub(super) async fn send_ping(writer: &mut Writer) -> bool {
+    let sent = send(writer, Message::Ping(Bytes::new())).await;
+    sent.is_ok()
 }
 
 /// A message that is sent in fragments.
@@ -47,61 +74,89 @@ struct Fragments<'a> {
 
 impl Fragments<'_> {
     async fn send(&mut self, bytes: impl Into<Bytes>, is_last: bool) -> Result<(), Unsent> {
-        let data = match std::mem::take(&mut self.is_first) {
-            true => Data::Text,
-            false => Data::Continue,
-        };
-        let frame = Frame::message(bytes, OpCode::Data(data), is_last);
-        send(self.writer, Message::Frame(frame)).await
+        let mut rest: Bytes = bytes.into();
+        loop {
+            let fragment = rest.split_to(rest.len().min(FRAGMENT));
+            let data = match std::mem::take(&mut self.is_first) {
+                true => Data::Text,
+                false => Data::Continue,
+            };
+            let ends = rest.is_empty();
+            let frame = Frame::message(fragment, OpCode::Data(data), is_last && ends);
+            send(self.writer, Message::Frame(frame)).await?;
+            if ends {
+                return Ok(());
+            }
+        }
     }
 }
 
-impl Link<'_> {
-    /// Sends a message, or the text that stops the turn.
-    pub(super) async fn send_outgoing(
-        &self,
-        writer: &mut Writer,
-        outgoing: Outgoing,
-    ) -> Result<(), Unsent> {
+impl Link {
+    fn read_message(&self, entry: u64) -> Result<(String, Vec<String>), Unsent> {
+        let message = self
+            .room
+            .upgrade()
+            .and_then(|room| room.read(|talk| talk.message_of(entry)));
+        message.ok_or(Unsent::NotWanted)
+    }
+
+    /// Waits until a message, or the text that stops the turn, can be sent.
+    pub(super) async fn prepare(&self, outgoing: Outgoing) -> Result<Prepared, Unsent> {
         let entry = match outgoing {
             Outgoing::Message(entry) => entry,
-            Outgoing::Stop => {
-                let text = message_frame("stop", "/stop");
-                return send(writer, Message::text(text)).await;
-            }
+            Outgoing::Stop => return Ok(Prepared::text(message_frame("stop", "/stop"), None)),
         };
-        let room = self.room.upgrade();
-        let message = room.and_then(|room| room.read(|talk| talk.message_of(entry)));
-        let Some((text, pictures)) = message else {
-            return Err(Unsent::Message("The message is gone.".to_owned()));
-        };
-        let mut memory = self.deps.chats.frames.share(&self.account.uid);
+        let account = &self.all.account;
+        let chats = &self.all.deps.chats;
+        let mut memory = chats.frames.share(&account.uid);
+        let (text, pictures) = self.read_message(entry)?;
+        // Once as JSON, and once as a text.
+        let weight = 4 * text.len();
         if pictures.is_empty() {
-            // As JSON, and as a copy of the socket.
-            within_time(memory.wait_for(4 * text.len())).await?;
+            drop(text);
+            memory.wait_for(weight.saturating_sub(FREE)).await;
+            let (text, _) = self.read_message(entry)?;
             let length = text.len();
-            let frame = work_on(length, move || message_frame(&entry.to_string(), &text)).await;
+            let write = move || message_frame(&entry.to_string(), &text);
+            let frame = work_on(&account.uid, length, write).await;
             let frame = frame.ok_or(Unsent::Broken(None))?;
-            return send(writer, Message::text(frame)).await;
+            return Ok(Prepared::text(frame, Some(memory)));
         }
-        let sending = self.deps.chats.sending.part_of(&self.account.uid);
+        drop((text, pictures));
         // It is never closed.
-        let _turn = within_time(sending.acquire_owned()).await?.ok();
-        within_time(memory.wait_for(MEMORY + 4 * text.len())).await?;
-        let pictures = open_pictures(&self.deps.files, self.account, pictures).await;
-        let pictures = pictures.map_err(Unsent::Message)?;
-        let begin = begin_picture_frame(&entry.to_string(), &text);
-        drop(text);
+        let turn = chats.sending.part_of(&account.uid).acquire_owned().await;
+        memory.wait_for(MEMORY + weight).await;
+        // The user may have stopped the turn meanwhile.
+        let (text, pictures) = self.read_message(entry)?;
+        let pictures = open_pictures(&self.all.deps.files, account, pictures).await;
+        Ok(Prepared {
+            frame: begin_picture_frame(&entry.to_string(), &text),
+            pictures: pictures.map_err(Unsent::Message)?,
+            _memory: Some(memory),
+            _turn: turn.ok(),
+        })
+    }
+
+    /// Sends what is prepared.
+    pub(super) async fn send_prepared(
+        &self,
+        writer: &mut Writer,
+        prepared: Prepared,
+    ) -> Result<(), Unsent> {
         let is_first = true;
         let mut fragments = Fragments { writer, is_first };
-        fragments.send(begin, false).await?;
-        for (number, picture) in pictures.iter().enumerate() {
+        let has_pictures = !prepared.pictures.is_empty();
+        fragments.send(prepared.frame, !has_pictures).await?;
+        for (number, picture) in prepared.pictures.iter().enumerate() {
             let between = if number == 0 { "" } else { BETWEEN_PICTURES };
             let head = format!("{between}data:{};base64,", picture.kind);
             fragments.send(head, false).await?;
             self.send_picture(&mut fragments, picture).await?;
         }
-        fragments.send(END_OF_PICTURES, true).await
+        match has_pictures {
+            true => fragments.send(END_OF_PICTURES, true).await,
+            false => Ok(()),
+        }
     }
 
     async fn send_picture(
@@ -109,12 +164,12 @@ impl Link<'_> {
         fragments: &mut Fragments<'_>,
         picture: &Picture,
     ) -> Result<(), Unsent> {
+        let (files, account) = (&self.all.deps.files, &self.all.account);
         let size = picture.file.size();
         let mut begin = 0;
         while begin < size {
             let length = usize::try_from(size - begin).map_or(PART, |left| left.min(PART));
-            let part = read_part(&self.deps.files, self.account, &picture.file, begin, length);
-            let part = within_time(part).await?;
+            let part = read_part(files, account, &picture.file, begin, length).await;
             let changed = || "A picture has changed while it was sent. Send it again.".to_owned();
             // The agent waits for the rest of the frame: only the end of the connection takes it back.
             let part = part.ok_or_else(|| Unsent::Broken(Some(changed())))?;

@@ -3,15 +3,17 @@
 mod failure;
 
 use bytes::Bytes;
+use schema::ids::Uid;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 pub(super) use failure::classify_failure;
 
-use super::bounded::{MOST_PARTS, NAME, cut_json};
+use super::bounded::{First, MOST_PARTS, NAME, cut_json};
 use super::protocol::ToolCall;
-use crate::long_work::run_blocking;
+use crate::long_work::run_long_work;
 
 /// Longest frame of an agent, in bytes.
 pub(super) const LONGEST_FRAME: usize = 2 * 1024 * 1024;
@@ -102,44 +104,118 @@ pub(super) struct AgentFile {
     pub(super) path: String,
 }
 
+/// A value that is read when its use is known; one of another type than expected counts as absent. It is a part of the frame, so that
+/// a frame of any shape takes no memory of its own.
+type Raw<'a> = Option<&'a RawValue>;
+
 #[derive(Deserialize)]
-struct Envelope {
-    #[serde(rename = "type", default)]
-    kind: Value,
-    #[serde(default)]
-    payload: Value,
+struct Envelope<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    payload: Raw<'a>,
 }
 
-/// Parses a frame as it came from the agent, a long one off the async threads.
-pub(super) async fn parse_frame(frame: Bytes) -> AgentFrame {
+#[derive(Default, Deserialize)]
+struct Payload<'a> {
+    #[serde(borrow)]
+    attachments: Raw<'a>,
+    #[serde(borrow)]
+    code: Raw<'a>,
+    #[serde(borrow)]
+    content: Raw<'a>,
+    #[serde(borrow)]
+    context_usage: Raw<'a>,
+    #[serde(borrow)]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    message: Raw<'a>,
+    #[serde(borrow)]
+    message_id: Raw<'a>,
+    #[serde(borrow)]
+    model_name: Raw<'a>,
+    #[serde(borrow)]
+    placeholder: Raw<'a>,
+    #[serde(borrow)]
+    request_id: Raw<'a>,
+    #[serde(borrow)]
+    thought: Raw<'a>,
+    #[serde(borrow)]
+    tool_calls: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+struct Usage<'a> {
+    #[serde(borrow)]
+    used_percent: Raw<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    function: Raw<'a>,
+    #[serde(borrow)]
+    extra_content: Raw<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Raw<'a>,
+    #[serde(borrow)]
+    arguments: Raw<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Extra<'a> {
+    #[serde(borrow)]
+    tool_feedback_explanation: Raw<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct File<'a> {
+    #[serde(borrow)]
+    filename: Raw<'a>,
+    #[serde(borrow)]
+    content_type: Raw<'a>,
+    #[serde(borrow)]
+    url: Raw<'a>,
+}
+
+/// Parses a frame of a user's agent, a long one off the async threads.
+pub(super) async fn parse_frame(user: &Uid, frame: Bytes) -> AgentFrame {
     let length = frame.len();
     let parse = move || AgentFrame::from_json(&String::from_utf8_lossy(&frame));
     match length <= SHORT_FRAME {
         true => parse(),
-        false => run_blocking(parse).await.unwrap_or(AgentFrame::Other),
+        false => run_long_work(user, parse)
+            .await
+            .unwrap_or(AgentFrame::Other),
     }
 }
 
 impl AgentFrame {
     /// Parses a frame; one that cannot be read, or is not known, is [`AgentFrame::Other`].
     pub(super) fn from_json(text: &str) -> Self {
-        let Ok(Envelope { kind, payload }) = serde_json::from_str::<Envelope>(text) else {
+        let Ok(Envelope { kind, payload }) = serde_json::from_str::<Envelope<'_>>(text) else {
             return Self::Other;
         };
-        match kind.as_str().unwrap_or_default() {
+        let payload: Payload<'_> = parse(payload).unwrap_or_default();
+        match parse::<String>(kind).unwrap_or_default().as_str() {
             "typing.start" => Self::TypingStart,
             "typing.stop" => Self::TypingStop,
             "message.create" => Self::Create(Message::from_payload(&payload)),
             "message.update" => Self::Update(Message::from_payload(&payload)),
-            "message.delete" => match text_of(&payload, "message_id") {
+            "message.delete" => match parse_text(payload.message_id) {
                 Some(id) => Self::Delete(id),
                 None => Self::Other,
             },
             "error" => {
-                let part = |name| text_of(&payload, name).unwrap_or_default();
+                let part = |part| parse_text(part).unwrap_or_default();
+                let (code, message) = (part(payload.code), part(payload.message));
                 Self::Refused {
-                    request: text_of(&payload, "request_id"),
-                    message: shorten_text(&format!("{}: {}", part("code"), part("message"))),
+                    request: parse_text(payload.request_id),
+                    message: shorten_text(&format!("{code}: {message}")),
                 }
             }
             "pong" => Self::Pong,
@@ -149,16 +225,15 @@ impl AgentFrame {
 }
 
 impl Message {
-    fn from_payload(payload: &Value) -> Self {
-        let content = payload.get("content").and_then(Value::as_str);
-        let (text, cut) = cut_text(content.unwrap_or_default());
-        let usage = payload.get("context_usage").filter(|it| it.is_object());
+    fn from_payload(payload: &Payload<'_>) -> Self {
+        let content: String = parse(payload.content).unwrap_or_default();
+        let (text, cut) = cut_text(&content);
         Self {
-            id: text_of(payload, "message_id").filter(|id| (1..=LONGEST_ID).contains(&id.len())),
+            id: parse_text(payload.message_id).filter(|id| (1..=LONGEST_ID).contains(&id.len())),
             kind: kind_of(payload, &text),
-            model: text_of(payload, "model_name").filter(|name| !name.is_empty()),
-            usage: usage.map(|usage| {
-                let percent = usage.get("used_percent").and_then(Value::as_f64);
+            model: parse_text(payload.model_name).filter(|name| !name.is_empty()),
+            usage: parse::<Usage<'_>>(payload.context_usage).map(|usage| {
+                let percent: Option<f64> = parse(usage.used_percent);
                 // Out of range is clamped, not wrapped.
                 percent.unwrap_or_default().clamp(0.0, 1000.0) as u32
             }),
@@ -168,20 +243,21 @@ impl Message {
     }
 }
 
-fn kind_of(payload: &Value, text: &str) -> MessageKind {
-    let flag = |name| payload.get(name).and_then(Value::as_bool) == Some(true);
-    let list = |name| payload.get(name).and_then(Value::as_array);
-    let kind = payload.get("kind").and_then(Value::as_str);
-    if flag("thought") || kind == Some("thought") {
+fn kind_of(payload: &Payload<'_>, text: &str) -> MessageKind {
+    type Parts<'a> = First<&'a RawValue, MOST_PARTS>;
+    let flag = |flag| parse::<bool>(flag) == Some(true);
+    if flag(payload.thought) || parse_text(payload.kind).as_deref() == Some("thought") {
         return MessageKind::Thought;
     }
-    if let Some(calls) = list("tool_calls").filter(|calls| !calls.is_empty()) {
-        return MessageKind::Tools(calls.iter().take(MOST_PARTS).map(tool_call).collect());
+    let First(calls) = parse::<Parts<'_>>(payload.tool_calls).unwrap_or_default();
+    if !calls.is_empty() {
+        return MessageKind::Tools(calls.into_iter().map(tool_call).collect());
     }
-    if let Some(files) = list("attachments").filter(|files| !files.is_empty()) {
-        return MessageKind::Files(files.iter().take(MOST_PARTS).map(agent_file).collect());
+    let First(files) = parse::<Parts<'_>>(payload.attachments).unwrap_or_default();
+    if !files.is_empty() {
+        return MessageKind::Files(files.into_iter().map(agent_file).collect());
     }
-    if flag("placeholder") {
+    if flag(payload.placeholder) {
         return MessageKind::Placeholder;
     }
     if text.starts_with(FAILED) {
@@ -193,18 +269,18 @@ fn kind_of(payload: &Value, text: &str) -> MessageKind {
     }
 }
 
-fn tool_call(call: &Value) -> ToolCall {
-    let function = call.get("function").unwrap_or(&Value::Null);
-    let arguments = text_of(function, "arguments").unwrap_or_default();
-    let explanation = call
-        .get("extra_content")
-        .and_then(|extra| text_of(extra, "tool_feedback_explanation"));
+fn tool_call(call: &RawValue) -> ToolCall {
+    let call: Call<'_> = parse(Some(call)).unwrap_or_default();
+    let function: Function<'_> = parse(call.function).unwrap_or_default();
+    let extra: Extra<'_> = parse(call.extra_content).unwrap_or_default();
+    let arguments = parse_text(function.arguments).unwrap_or_default();
     ToolCall {
-        name: text_of(function, "name").unwrap_or_default(),
+        name: parse_text(function.name).unwrap_or_default(),
         cut: arguments.chars().count() >= CUT_ARGUMENTS
-            && serde_json::from_str::<Value>(&arguments).is_err(),
+            && serde_json::from_str::<IgnoredAny>(&arguments).is_err(),
         arguments,
-        explanation: explanation.filter(|text| !text.trim().is_empty()),
+        explanation: parse_text(extra.tool_feedback_explanation)
+            .filter(|text| !text.trim().is_empty()),
     }
 }
 
@@ -217,23 +293,28 @@ fn tool_of_text(text: &str) -> Option<ToolCall> {
     let arguments = shorten_text(arguments.trim());
     Some(ToolCall {
         name: shorten_text(name),
-        cut: serde_json::from_str::<Value>(&arguments).is_err(),
+        cut: serde_json::from_str::<IgnoredAny>(&arguments).is_err(),
         arguments,
         explanation: None,
     })
 }
 
-fn agent_file(file: &Value) -> AgentFile {
-    let part = |name| text_of(file, name).unwrap_or_default();
+fn agent_file(file: &RawValue) -> AgentFile {
+    let file: File<'_> = parse(Some(file)).unwrap_or_default();
+    let part = |part| parse_text(part).unwrap_or_default();
     AgentFile {
-        name: part("filename"),
-        content_type: part("content_type"),
-        path: part("url"),
+        name: part(file.filename),
+        content_type: part(file.content_type),
+        path: part(file.url),
     }
 }
 
-fn text_of(value: &Value, name: &str) -> Option<String> {
-    value.get(name).and_then(Value::as_str).map(shorten_text)
+fn parse<'a, T: Deserialize<'a>>(value: Raw<'a>) -> Option<T> {
+    serde_json::from_str(value?.get()).ok()
+}
+
+fn parse_text(value: Raw<'_>) -> Option<String> {
+    parse::<String>(value).map(|text| shorten_text(&text))
 }
 
 fn shorten_text(text: &str) -> String {
@@ -271,4 +352,64 @@ pub(super) fn is_stop_answer(text: &str) -> bool {
 /// A remark of an agent after which its turn goes on.
 pub(super) fn is_interim_remark(text: &str) -> bool {
     text.starts_with("Context window exceeded. Compressing history")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_of_another_type_counts_as_absent() {
+        let parse = |payload: &str| {
+            let frame = format!(r#"{{"type":"message.create","payload":{payload},"more":[1]}}"#);
+            match AgentFrame::from_json(&frame) {
+                AgentFrame::Create(message) => message,
+                other => panic!("{other:?}"),
+            }
+        };
+        let nothing = Message::default();
+        for payload in [
+            "null",
+            "7",
+            "{}",
+            r#"{"content":{"a":[]}}"#,
+            r#"{"content":null}"#,
+        ] {
+            assert_eq!(parse(payload), nothing, "{payload}");
+        }
+        let odd = r#"{"content":"x","message_id":5,"tool_calls":"no","attachments":{"a":1},
+            "thought":"yes","model_name":[],"context_usage":[],"placeholder":1,"kind":{}}"#;
+        let text = "x".to_owned();
+        assert_eq!(parse(odd).text, text);
+        assert_eq!(parse(odd).kind, MessageKind::Answer);
+        let calls =
+            r#"{"tool_calls":[7,{"function":{"name":"a","arguments":{}}},{"function":[]}]}"#;
+        let MessageKind::Tools(calls) = parse(calls).kind else {
+            panic!("no calls");
+        };
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["", "a", ""]);
+        for frame in [
+            "",
+            "[]",
+            "{}",
+            r#"{"type":5}"#,
+            r#"{"type":"message.delete","payload":{"message_id":5}}"#,
+        ] {
+            assert_eq!(AgentFrame::from_json(frame), AgentFrame::Other, "{frame}");
+        }
+    }
+
+    #[test]
+    fn many_parts_are_cut_at_their_bound() {
+        let parts = vec!["{}"; 10_000].join(",");
+        let frame = format!(r#"{{"type":"message.update","payload":{{"tool_calls":[{parts}]}}}}"#);
+        let AgentFrame::Update(message) = AgentFrame::from_json(&frame) else {
+            panic!("no update");
+        };
+        let MessageKind::Tools(calls) = message.kind else {
+            panic!("no calls");
+        };
+        assert_eq!(calls.len(), MOST_PARTS);
+    }
 }

@@ -65,6 +65,16 @@ fn hostile_lines_become_small_entries_with_short_lines() {
 }
 
 #[test]
+fn long_entry_that_was_written_last_hides_none_that_fit() {
+    // The first entry is rewritten after all others.
+    let lines: Vec<_> = [1, 2, 3, 4, 5].map(|id| answer(id, "short")).into();
+    let lines = [lines, vec![answer(1, &"x".repeat(2000))]].concat();
+    let mut log = log(u64::MAX, 100, 2500);
+    read(&mut log, &lines);
+    assert_eq!(ids(log), (vec![2, 3, 4, 5], true));
+}
+
+#[test]
 fn entry_that_cannot_be_short_becomes_a_notice() {
     let call = ToolCall {
         name: String::new(),

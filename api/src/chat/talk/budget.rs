@@ -51,9 +51,22 @@ impl Talk {
         lines
     }
 
-    /// Takes lines back that could not be written; the oldest of too many are dropped.
-    pub(in crate::chat) fn put_lines_back(&mut self, lines: Vec<Line>) {
-        let later = std::mem::replace(&mut self.unwritten, VecDeque::from(lines));
+    /// Takes lines back that could not be written. Entries in memory are written again; of the lines of other ones the oldest of too
+    /// many are dropped.
+    pub(in crate::chat) fn put_lines_back(&mut self, lines: Vec<Line>, now: Now) {
+        let later = std::mem::take(&mut self.unwritten);
+        for line in lines {
+            let id = match &line {
+                Line::Entry(entry) => Some(entry.id),
+                Line::Removed(_) => None,
+            };
+            match id.and_then(|id| self.items.get_mut(&id)) {
+                Some(item) => {
+                    item.unsaved.get_or_insert(now.instant);
+                }
+                None => self.unwritten.push_back(line),
+            }
+        }
         self.unwritten.extend(later);
         let mut bytes: usize = self.unwritten.iter().map(Line::weight).sum();
         while bytes > UNWRITTEN

@@ -9,6 +9,8 @@ use crate::chat::protocol::{
     RefusalCode,
 };
 
+/// Most bytes of messages that wait for the agent in one conversation: they cannot be forgotten.
+const MOST_WAITING_BYTES: usize = 1024 * 1024;
 /// Most ids of messages that are remembered.
 const KNOWN_MESSAGES: usize = 1000;
 /// Longest title that is made of a message, in characters.
@@ -74,6 +76,15 @@ impl Talk {
                 RefusalCode::TooManyWaiting,
                 format!(
                     "{MOST_WAITING} messages wait already; wait for an answer, then send it again"
+                ),
+            ));
+        }
+        let waiting = self.weigh_waiting();
+        if waiting > 0 && waiting + text.len() > MOST_WAITING_BYTES {
+            return Err((
+                RefusalCode::TooManyWaiting,
+                format!(
+                    "{waiting} bytes of messages wait already, at most {MOST_WAITING_BYTES} do; wait for an answer, then send it again"
                 ),
             ));
         }
@@ -174,8 +185,12 @@ impl Talk {
         self.publish();
     }
 
-    /// Returns the text of a message, with the paths of files that are no pictures, and the paths of its pictures.
+    /// Returns the text of a message, with the paths of files that are no pictures, and the paths of its pictures; `None` when it is no
+    /// longer to be sent.
     pub(in crate::chat) fn message_of(&self, id: u64) -> Option<(String, Vec<String>)> {
+        if !self.is_sent(id) || self.is_stopping() {
+            return None;
+        }
         let Body::User {
             text, attachments, ..
         } = &self.items.get(&id)?.entry.body
@@ -206,6 +221,13 @@ impl Talk {
         let of_user = |item: &Item| matches!(&item.entry.body, Body::User { status, .. } if *status == wanted);
         let items = self.items.iter().filter(|(_, item)| of_user(item));
         items.map(|(id, _)| *id).collect()
+    }
+
+    /// Returns the memory of the messages that wait for the agent, in bytes.
+    fn weigh_waiting(&self) -> usize {
+        let waiting = self.with_status(MessageStatus::Waiting).into_iter();
+        let items = waiting.filter_map(|id| self.items.get(&id));
+        items.map(|item| item.weight).sum()
     }
 
     /// Returns how many messages wait for the agent.

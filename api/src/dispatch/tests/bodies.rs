@@ -241,6 +241,7 @@ async fn an_empty_body_may_have_any_type() {
 
 #[tokio::test]
 async fn answer_without_memory_is_refused_before_its_handler_runs() {
+    #[expect(clippy::disallowed_methods, reason = "in a test")]
     static RUNNING: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
     async fn wait(_: OrdinaryUser, _: Input<Nothing>, _: Deps) -> Result<Reply> {
         RUNNING.add_permits(1);

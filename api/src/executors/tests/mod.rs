@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::frame::Outcome;
 use super::*;
-use crate::long_work::work_on;
+use crate::long_work::run_blocking;
 
 /// Which of the user's tokens everybody shows.
 const TOKEN: i64 = 3;
@@ -230,7 +230,7 @@ async fn pings_are_answered_while_a_long_answer_waits_to_be_parsed_and_it_arrive
     for _ in 0..2 {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (begun, beginning) = tokio::sync::oneshot::channel();
-        TaskTracker::new().spawn(work_on(MIB, move || {
+        TaskTracker::new().spawn(run_blocking(move || {
             let _ = begun.send(());
             let _ = held.recv();
         }));

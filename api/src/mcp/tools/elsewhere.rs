@@ -142,7 +142,10 @@ impl Mcp {
         };
         let body = timeout(limit, answered.body(LONGEST)).await;
         let body = body.ok().flatten().ok_or(Missing::Lost)?;
-        let came = work_on(body.len(), move || serde_json::from_slice::<Came>(&body));
+        let user = &caller.account.uid;
+        let came = work_on(user, body.len(), move || {
+            serde_json::from_slice::<Came>(&body)
+        });
         Ok(match came.await {
             Some(Ok(Came::Result(received))) => {
                 let mut result = CallResult::from(received);

@@ -336,7 +336,7 @@ impl<'a> Turn<'a> {
         make: impl FnOnce(T) -> R + Send + 'static,
     ) -> Result<R, Stop> {
         let outcome = self.ask(tool, arguments).await?;
-        made_of(tool, outcome, |tool, outcome| {
+        self.parse_answer(tool, outcome, |tool, outcome| {
             Ok(make(read(tool, &outcome)?))
         })
         .await
@@ -348,7 +348,7 @@ impl<'a> Turn<'a> {
     /// When there is no answer.
     pub(super) async fn picture(&mut self, tool: &str) -> Result<Result<String, CallResult>, Stop> {
         let outcome = self.ask(tool, &Arguments::new()).await?;
-        made_of(tool, outcome, |tool, outcome| {
+        self.parse_answer(tool, outcome, |tool, outcome| {
             Ok(picture_or_result(tool, outcome))
         })
         .await
@@ -366,26 +366,28 @@ impl<'a> Turn<'a> {
         let outcome = self.ask(tool, arguments).await?;
         let found = self.mcp.catalogue.find(self.caller.service, tool);
         let untrusted = found.is_none_or(|tool| tool.untrusted);
-        made_of(tool, outcome, move |tool, outcome| {
+        self.parse_answer(tool, outcome, move |tool, outcome| {
             let result = CallResult::of(tool, outcome);
             Ok(if untrusted { result.marked() } else { result })
         })
         .await
     }
-}
 
-/// What is made of a tool's answer, where long ones hold up nobody else.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) async fn made_of<T: Send + 'static>(
-    tool: &str,
-    outcome: Outcome,
-    make: impl FnOnce(&str, Outcome) -> Result<T, Stop> + Send + 'static,
-) -> Result<T, Stop> {
-    let (owned, bytes) = (tool.to_owned(), outcome.bytes());
-    let made = work_on(bytes, move || make(&owned, outcome)).await;
-    made.unwrap_or_else(|| Err(Stop::said(format!("the answer to {tool} cannot be read"))))
+    /// Makes something of a tool's answer; a long one holds up nobody else.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) async fn parse_answer<T: Send + 'static>(
+        &self,
+        tool: &str,
+        outcome: Outcome,
+        make: impl FnOnce(&str, Outcome) -> Result<T, Stop> + Send + 'static,
+    ) -> Result<T, Stop> {
+        let (owned, bytes) = (tool.to_owned(), outcome.bytes());
+        let user = &self.caller.account.uid;
+        let made = work_on(user, bytes, move || make(&owned, outcome)).await;
+        made.unwrap_or_else(|| Err(Stop::said(format!("the answer to {tool} cannot be read"))))
+    }
 }
 
 /// The arguments that are in `fields`.

@@ -3,7 +3,7 @@
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, StatusCode};
 use schema::home::conversations::{ConversationId, Folder, LONGEST, Verdict};
-use schema::home::workspace::FileError;
+use schema::home::workspace::{FileError, OpenFile};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -131,6 +131,27 @@ pub(super) async fn read_folder<T: Send + 'static>(
     read.map_err(refused)?.ok_or_else(no_conversation)
 }
 
+/// Opens a file of a conversation; returns its media type if it is a picture. A page asks for many at once, so this is a short call.
+async fn open_file(
+    deps: &Deps,
+    account: &Account,
+    id: ConversationId,
+    name: String,
+) -> Result<(OpenFile, Option<&'static str>)> {
+    let workspace = deps.files.find(account).await?;
+    let workspace = workspace.ok_or_else(no_conversation)?;
+    let work = move || {
+        let Some(folder) = workspace.open_conversation(&id)? else {
+            return Ok(None);
+        };
+        let file = folder.open_file(&name)?;
+        let kind = picture_type(&read_head(&file)).filter(|kind| *kind != "image/bmp");
+        Ok(Some((file, kind)))
+    };
+    let opened = deps.files.run(account, work).await?;
+    opened.map_err(refused)?.ok_or_else(no_conversation)
+}
+
 /// A file of a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ChatFileParams)]
@@ -176,13 +197,7 @@ async fn download(
     deps: Deps,
 ) -> Result<Shown> {
     let File { id, file: name } = input.params;
-    let wanted = name.clone();
-    let open = move |folder: &Folder, _: &Client| {
-        let file = folder.open_file(&wanted)?;
-        let kind = picture_type(&read_head(&file)).filter(|kind| *kind != "image/bmp");
-        Ok((file, kind))
-    };
-    let (file, kind) = read_folder(&deps, &session.account, id, open).await?;
+    let (file, kind) = open_file(&deps, &session.account, id, name.clone()).await?;
     let length = file.size();
     // Stored names begin with the entry's number and the file's place.
     let shown = name.splitn(3, '-').last().unwrap_or(&name).to_owned();

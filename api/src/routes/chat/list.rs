@@ -121,8 +121,10 @@ async fn show(
     };
     let listed = match deps.files.find(account).await? {
         Some(workspace) => {
-            let listing = move || workspace.list_conversations();
-            deps.files.run(account, listing).await?.map_err(refused)?
+            // An agent may have made thousands of them.
+            let listing = move |_: &Client| workspace.list_conversations();
+            let listed = deps.files.run_long(account, listing).await?;
+            listed.map_err(refused)?
         }
         None => Default::default(),
     };
@@ -171,11 +173,9 @@ async fn create(
     record_change(&session, &input.meta, &deps, &id).await?;
     let workspace = deps.files.open(&session.account).await?;
     let (made, new) = (id.clone(), meta.clone());
-    let create = move || workspace.create_conversation(&made, &new);
-    deps.files
-        .run(&session.account, create)
-        .await?
-        .map_err(refused)?;
+    let create = move |_: &Client| workspace.create_conversation(&made, &new);
+    let created = deps.files.run_long(&session.account, create).await?;
+    created.map_err(refused)?;
     let conversation = Conversation::new(id, meta);
     Ok(Answer::ok("conversation created", One { conversation }))
 }

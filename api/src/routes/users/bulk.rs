@@ -359,7 +359,13 @@ async fn record(
         let (kind, generation) = user::change_in_bulk(&mut tx, uid, change, by).await?;
         targets.push((kind, uid.clone(), name.clone(), generation));
     }
-    finish(tx, deps, actor, action, None, &targets).await
+    let task = finish(tx, deps, actor, action, None, &targets).await?;
+    if matches!(action, Action::Disable | Action::Delete) {
+        for (uid, _) in users {
+            deps.session_ends.report(uid);
+        }
+    }
+    Ok(task)
 }
 
 async fn record_members(

@@ -91,6 +91,10 @@ impl Default for Cache {
         Self {
             world: Mutex::default(),
             unnoted_ends: Mutex::default(),
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "holds `BACKLOG` changes, the oldest are dropped"
+            )]
             changes: broadcast::Sender::new(BACKLOG),
             turns: watch::Sender::new(0),
         }

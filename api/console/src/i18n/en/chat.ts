@@ -81,6 +81,7 @@ export const chat = {
   'chat.refused.too_fast': 'too many messages in a short time. Send it again in a moment.',
   'chat.refused.bad_attachment': 'an attached file does not exist any more, or cannot be used.',
   'chat.refused.quota_exceeded': 'your files take all the space you may use. Delete some first.',
+  'chat.refused.busy': 'the service is short of memory. Send it again in a minute.',
   'chat.refused.not_running': 'your agent is not running.',
   'chat.again': 'Send again',
   'chat.edit': 'Edit',

@@ -78,6 +78,7 @@ export const chat = {
   'chat.refused.too_fast': '短时间内消息过多，请稍候再发。',
   'chat.refused.bad_attachment': '某个附件已不存在，或无法使用。',
   'chat.refused.quota_exceeded': '你的文件已占满可用空间，请先删除一些。',
+  'chat.refused.busy': '服务内存不足，请一分钟后再发。',
   'chat.refused.not_running': '智能体没有在运行。',
   'chat.again': '重新发送',
   'chat.edit': '编辑',

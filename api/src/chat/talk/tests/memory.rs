@@ -4,6 +4,7 @@ use schema::home::conversations::LINE;
 
 use super::super::budget::UNWRITTEN;
 use super::*;
+use crate::chat::stored::Line;
 
 /// Most memory of one conversation: what is kept, what waits to be written, and one entry more of each.
 const MOST: usize = 2 * KEPT_BYTES + UNWRITTEN + 2 * LINE;
@@ -60,9 +61,36 @@ fn unwritten_lines_are_bounded() {
         scene.create(&format!("m{number}"), &"x".repeat(200_000), json!({}));
         let now = scene.now();
         let lines = scene.talk.take_lines(true, now);
-        scene.talk.put_lines_back(lines);
+        scene.talk.put_lines_back(lines, now);
         assert!(scene.talk.weight() <= MOST);
     }
+}
+
+#[test]
+fn failed_write_loses_no_entry_in_memory() {
+    let mut scene = Scene::newest();
+    scene.say("x").unwrap();
+    for number in 0..3 {
+        scene.create(&format!("m{number}"), &"x".repeat(500_000), json!({}));
+    }
+    let now = scene.now();
+    let lines = scene.talk.take_lines(true, now);
+    let number = lines.len();
+    assert!(lines.iter().map(Line::weight).sum::<usize>() > UNWRITTEN);
+    scene.talk.put_lines_back(lines, now);
+    assert_eq!(scene.talk.take_lines(true, now).len(), number);
+}
+
+#[test]
+fn waiting_messages_are_bounded_by_their_length() {
+    let mut scene = Scene::newest();
+    scene.talk.set_agent(AgentState::Starting, None, false);
+    let long = "\u{1f600}".repeat(100_000);
+    scene.say(&long).unwrap();
+    scene.say(&long).unwrap();
+    assert_eq!(scene.say(&long), Err(RefusalCode::TooManyWaiting));
+    scene.say("short").unwrap();
+    assert!(scene.talk.weight() <= MOST);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::mcp::tools::CallResult;
 use crate::mcp::tools::bounded::{Few, MOST, Named};
 use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text::{self, Part};
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, made_of, only};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, only};
 
 /// Said where an outline was asked for.
 const NO_SCRIPTS: &str = "The page's Content-Security-Policy lets no script run in it, so this is its text and its links, without refs.";
@@ -93,7 +93,7 @@ pub(super) async fn visible_text<R: Send + 'static>(
     make: impl FnOnce(&str) -> R + Send + 'static,
 ) -> Result<R, Stop> {
     let outcome = turn.ask("browser_get_content", given).await?;
-    made_of("browser_get_content", outcome, |tool, outcome| {
+    turn.parse_answer("browser_get_content", outcome, |tool, outcome| {
         Ok(make(&text_of_answer(tool, outcome)?))
     })
     .await

@@ -9,7 +9,7 @@ use url::Url;
 use super::look;
 use super::page::{self, Failed, Script};
 use crate::mcp::tools::result::read;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn};
 use crate::mcp::tools::{CallResult, text};
 
 /// The controlled tab.
@@ -63,7 +63,7 @@ pub(super) async fn current_tab(turn: &mut Turn<'_>) -> Result<Tab, Stop> {
     }
     let nothing = Arguments::new();
     let outcome = turn.ask_within(TAB, CURRENT_TAB, &nothing).await?;
-    let answer = made_of(CURRENT_TAB, outcome, |tool, outcome| {
+    let answer = turn.parse_answer(CURRENT_TAB, outcome, |tool, outcome| {
         read::<Answer>(tool, &outcome)
     });
     Ok(answer.await?.tab)

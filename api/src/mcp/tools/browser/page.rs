@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::executors::Outcome;
 use crate::mcp::tools::bounded::{LONGEST, too_long};
-use crate::mcp::tools::turn::{Stop, Turn, arguments, made_of};
+use crate::mcp::tools::turn::{Stop, Turn, arguments};
 
 /// The executor's tool.
 const TOOL: &str = "browser_execute";
@@ -171,7 +171,7 @@ pub(super) async fn run<T: DeserializeOwned, R: Send + 'static>(
         turn.watched = Some(token);
     }
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
-    made_of(TOOL, outcome, read).await?
+    turn.parse_answer(TOOL, outcome, read).await?
 }
 
 async fn ask(turn: &mut Turn<'_>, source: String) -> Result<Outcome, Stop> {
@@ -190,7 +190,7 @@ pub(super) async fn run_source<T: DeserializeOwned, R: Send + 'static>(
 ) -> Result<R, Failed> {
     let outcome = ask(turn, source).await?;
     let read = move |_: &str, outcome| Ok(brought(outcome).map(make));
-    made_of(TOOL, outcome, read).await?
+    turn.parse_answer(TOOL, outcome, read).await?
 }
 
 /// Reads the effect of the action with this token.
@@ -208,7 +208,7 @@ pub(super) async fn effect<T: DeserializeOwned + Send + 'static>(
     let asked = arguments(serde_json::json!({ "script": source }));
     let outcome = turn.ask_within(limit, TOOL, &asked).await?;
     let read = |_: &str, outcome| Ok(brought(outcome).map_err(Failed::stop));
-    made_of(TOOL, outcome, read).await?
+    turn.parse_answer(TOOL, outcome, read).await?
 }
 
 /// Reads a flag that a script sets beside its value.

@@ -11,7 +11,7 @@ use super::{look, navigate};
 use crate::executors::Failure;
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::result::read;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, made_of, typed};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, arguments, typed};
 
 /// How long is waited if nothing else is asked for.
 const USUAL: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub(in crate::mcp::tools) async fn for_element(
         asked["timeout"]
     );
     let outcome = turn.ask("browser_wait", asked).await?;
-    made_of("browser_wait", outcome, move |tool, outcome| {
+    turn.parse_answer("browser_wait", outcome, move |tool, outcome| {
         Ok(match read(tool, &outcome) {
             Ok(Found { found: false }) => CallResult::error(said).with(&json!({ "found": false })),
             _ => CallResult::of(tool, outcome),

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::mcp::tools::CallResult;
 use crate::mcp::tools::result::text_of_answer;
 use crate::mcp::tools::text;
-use crate::mcp::tools::turn::{Arguments, Stop, Turn, made_of, only, typed};
+use crate::mcp::tools::turn::{Arguments, Stop, Turn, only, typed};
 
 /// Most characters that may be asked for.
 const MOST: usize = 200_000;
@@ -75,7 +75,7 @@ pub(super) async fn read(turn: &mut Turn<'_>, arguments: &Arguments) -> Result<C
     let given: Given = typed(arguments)?;
     let asked = only(arguments, &["path"]);
     let outcome = turn.ask("computer_file_read", &asked).await?;
-    made_of("computer_file_read", outcome, move |tool, outcome| {
+    turn.parse_answer("computer_file_read", outcome, move |tool, outcome| {
         Ok(told(&text_of_answer(tool, outcome)?, &given))
     })
     .await

@@ -24,6 +24,7 @@ const REFUSED: Record<string, MessageKey> = {
   too_fast: 'chat.refused.too_fast',
   bad_attachment: 'chat.refused.bad_attachment',
   quota_exceeded: 'chat.refused.quota_exceeded',
+  busy: 'chat.refused.busy',
   not_running: 'chat.refused.not_running',
 } satisfies Partial<Record<RefusalCode, MessageKey>>;
 
