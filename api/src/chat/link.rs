@@ -36,7 +36,7 @@ use super::room::Room;
 use super::target::{ChatPlace, find_target, has_address};
 use crate::auth::Account;
 use crate::deps::Deps;
-use crate::limits::{CHAT_OUTGOING, Incoming, Metered, Rate};
+use crate::limits::{CHAT_OUTGOING, Incoming, Metered, Rate, Received};
 use send::{Unsent, send_ping};
 
 /// Longest time to connect.
@@ -186,7 +186,7 @@ impl LinkHandle {
 }
 
 /// What all links of a user share.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Links {
     deps: Deps,
     account: Account,
@@ -266,6 +266,8 @@ async fn connect_agent(
             .max_frame_size(Some(LONGEST_FRAME));
         let stream = Metered::new(stream, incoming.clone());
         let (socket, _) = client_async_with_config(request, stream, Some(config)).await?;
+        // The answer to the handshake is no message.
+        drop(incoming.take_memory(None, 0));
         Ok(socket)
     };
     match timeout(CONNECT, connecting).await {

@@ -149,7 +149,7 @@ impl Incoming {
     }
 
     /// Ends what was read last and returns its memory. A ping or pong, whose head has so many bytes, may have come between the fragments
-    /// of a message, which goes on. `None`: the connection has ended.
+    /// of a message, which goes on. `None`: it was no message.
     pub(crate) fn take_memory(&self, message: Option<&Message>, head: usize) -> Received {
         match message {
             Some(Message::Ping(bytes) | Message::Pong(bytes)) => {

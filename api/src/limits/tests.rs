@@ -13,7 +13,8 @@ fn most_of_all(bound: &Bound, depth: usize) -> usize {
     assert!(depth < 5, "{}: no number at the end", bound.name);
     match bound.all {
         All::Most(most) => most,
-        All::Accounts | All::Cores => 1,
+        All::Accounts => 1000,
+        All::Cores => 1,
         All::Times(other) => bound.each().saturating_mul(most_of_all(other, depth + 1)),
     }
 }

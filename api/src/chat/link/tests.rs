@@ -124,12 +124,9 @@ impl Scene {
     }
 
     async fn connect(&self) -> (Socket, Incoming) {
-        let connecting = connect_agent(
-            &self.world.deps,
-            &self.account.uid,
-            &self.place(),
-            &self.link.id,
-        );
+        let place = self.place();
+        let deps = &self.world.deps;
+        let connecting = connect_agent(deps, &self.account.uid, &place, &self.link.id);
         connecting.await.unwrap()
     }
 
@@ -208,7 +205,7 @@ async fn pictures_arrive_whole_in_short_fragments() {
     let mut scene = Scene::new().await;
     let pictures = [("a.png", 2_000_000), ("b.png", 10)];
     let contents = pictures.map(|(name, length)| scene.make_picture(name, length));
-    let text = "\"look\"".repeat(20_000);
+    let text = "\"look\"".repeat(15_000);
     let entry = scene.say(&text, &["a.png", "b.png"]);
     let (outgoing, mut receiver) = CHAT_OUTGOING.queue();
     outgoing.try_send(Outgoing::Message(entry)).unwrap();
@@ -332,9 +329,10 @@ async fn frame_that_does_not_come_whole_ends_its_connection() {
     assert!((120..180).contains(&lasted), "{lasted} s");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn conversations_of_a_user_share_the_rate_of_frames() {
     let scene = Scene::new().await;
+    tokio::time::pause();
     let links = [scene.link.all.clone(), scene.link.all.clone()];
     let count = |number: usize| links[number % 2].rates.lock().unwrap().count_frame(10);
     let waits: Vec<Duration> = (0..1001).map(count).collect();

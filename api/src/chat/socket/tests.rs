@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{DuplexStream, duplex};
 
 use super::*;
-use crate::auth::{Account, Role};
+use crate::auth::{self, Account};
 use crate::chat::pico::AgentFrame;
 use crate::chat::talk::Now;
 use crate::limits::CHAT_KEPT;
@@ -23,10 +23,13 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let world = world().await;
+        world
+            .settings
+            .send_modify(|settings| Arc::make_mut(settings).chat_enabled = true);
         let account = Account {
             uid: Uid::random(),
             name: "alice".parse().unwrap(),
-            role: Role::User,
+            role: auth::Role::User,
         };
         let homes = Homes::open(world.data_dir(), "test").unwrap();
         homes.ensure(&account.name, &account.uid, None).unwrap();

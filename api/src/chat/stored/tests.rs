@@ -69,7 +69,7 @@ fn long_entry_that_was_written_last_hides_none_that_fit() {
     // The first entry is rewritten after all others.
     let lines: Vec<_> = [1, 2, 3, 4, 5].map(|id| answer(id, "short")).into();
     let lines = [lines, vec![answer(1, &"x".repeat(2000))]].concat();
-    let mut log = log(u64::MAX, 100, 2500);
+    let mut log = log(u64::MAX, 100, 2200);
     read(&mut log, &lines);
     assert_eq!(ids(log), (vec![2, 3, 4, 5], true));
 }

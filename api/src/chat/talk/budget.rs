@@ -1,6 +1,5 @@
 //! The memory of a conversation, and which entries are forgotten to bound it.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::entries::{is_growing, is_open};
