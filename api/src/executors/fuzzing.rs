@@ -1,5 +1,7 @@
 //! Properties of frames of hostile executors.
 
+#![allow(clippy::panic, reason = "a finding ends the target")]
+
 use serde_json::value::RawValue;
 
 use super::frame::{Frame, Outcome, numbered, question};

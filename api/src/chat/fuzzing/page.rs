@@ -24,7 +24,7 @@ pub(super) struct Page {
     pub(super) entries: BTreeMap<u64, Value>,
     state: Value,
     conversation: Value,
-    older: bool,
+    pub(super) older: bool,
 }
 
 impl Page {

@@ -1,5 +1,7 @@
 //! Properties of messages of hostile directories.
 
+#![allow(clippy::panic, reason = "a finding ends the target")]
+
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
