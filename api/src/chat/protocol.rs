@@ -11,6 +11,8 @@ use super::bounded::{Cut, First, NAME, read_name, read_optional_name};
 
 /// Longest text of a message, in characters.
 pub const LONGEST_TEXT: usize = 100_000;
+/// Longest id that a page gives a message, in bytes.
+pub(super) const LONGEST_CLIENT_ID: usize = 64;
 /// Most messages that wait for the agent, or join a turn, in one conversation.
 pub const MOST_WAITING: usize = 10;
 

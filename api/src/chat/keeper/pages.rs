@@ -6,7 +6,9 @@ use std::time::Duration;
 use schema::home::conversations::ConversationId;
 
 use super::Keeper;
-use crate::chat::protocol::{MOST_ATTACHMENTS, PageFrame, RefusalCode, SentAttachment};
+use crate::chat::protocol::{
+    LONGEST_CLIENT_ID, MOST_ATTACHMENTS, PageFrame, RefusalCode, SentAttachment,
+};
 use crate::chat::store;
 use crate::chat::talk::{Now, Talk};
 use crate::error::ApiError;
@@ -15,8 +17,6 @@ use crate::quota;
 /// Most messages of a user within [`RATE_TIME`].
 const RATE: usize = 20;
 const RATE_TIME: Duration = Duration::from_secs(10);
-/// Longest id that a page gives a message.
-const LONGEST_CLIENT_ID: usize = 64;
 /// Memory of an attachment, in bytes: longer paths are rare.
 const PATH: usize = 1024;
 

@@ -2,7 +2,7 @@
 
 use super::entries::is_open;
 use super::{Item, Now, Talk};
-use crate::chat::protocol::{Body, Entry, MessageStatus, NoticeCode};
+use crate::chat::protocol::{Body, Entry, LONGEST_CLIENT_ID, MessageStatus, NoticeCode};
 
 impl Talk {
     pub(super) fn take_entries(&mut self, entries: Vec<Entry>, now: Now) {
@@ -13,6 +13,8 @@ impl Talk {
                 client_id: Some(client_id),
                 ..
             } = &entry.body
+                // Others come from no page, and would take more memory than is counted.
+                && client_id.len() <= LONGEST_CLIENT_ID
             {
                 self.remember_message(client_id.clone(), id);
             }
