@@ -15,10 +15,10 @@ use crate::chat::bounded::{MOST_ATTACHMENTS, NAME};
 use crate::chat::keeper::check_message;
 use crate::chat::pico::{AgentFrame, message_frame};
 use crate::chat::protocol::{
-    AgentState, Attachment, Body, Conversation, Entry, MOST_WAITING, PageFrame, RefusalCode,
+    AgentState, Attachment, Conversation, Entry, MOST_WAITING, PageFrame, RefusalCode,
     SentAttachment, ServerFrame,
 };
-use crate::chat::stored::{Line, Log, Wanted};
+use crate::chat::stored::{Log, Wanted};
 use crate::chat::talk::{Effect, KEPT, KEPT_BYTES, Now, Talk};
 
 /// Most memory of a conversation: what is kept, what waits to be written, and one entry more of each.
