@@ -122,17 +122,22 @@ test-own-agent: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/packages
 test-own-agent: release
 	trap 'tests/services/down' EXIT; tests/services/up engine && tests/services/own-agent
 
-# Damaged input for the parsers of untrusted input, with a nightly toolchain. Findings are in schema/fuzz/artifacts.
+# Damaged input for what reads bytes of strangers, FUZZ_SECONDS for each target: by hand and at night, never in `make test`. Findings are in
+# tests/fuzz/artifacts. Runs with other FUZZ_TARGETS can go on beside each other.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS = front_matter import_zip
+FUZZ_TARGETS = agent_frames backup_manifest conversation_entries front_matter import_zip ldap_messages mcp_messages page_frames
+CARGO_FUZZ = target/tools/bin/cargo-fuzz
+CARGO_FUZZ_VERSION = 0.13.1
 fuzz:
-	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz
-	cp Cargo.lock schema/fuzz/Cargo.lock
-	for target in $(FUZZ_TARGETS); do \
-	  mkdir -p schema/fuzz/corpus/$$target && \
-	  (cd schema && cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-	    -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -rss_limit_mb=512) || exit 1; \
-	done
+	@[ "$$($(CARGO_FUZZ) --version 2>/dev/null)" = "cargo-fuzz $(CARGO_FUZZ_VERSION)" ] || \
+	  $(CARGO) install --quiet --locked cargo-fuzz --version $(CARGO_FUZZ_VERSION) --root target/tools --force
+	@cp Cargo.lock tests/fuzz/Cargo.lock.$$$$ && mv tests/fuzz/Cargo.lock.$$$$ tests/fuzz/Cargo.lock
+	@failed=; for target in $(FUZZ_TARGETS); do \
+	  mkdir -p tests/fuzz/corpus/$$target; \
+	  $(CARGO_FUZZ) run --fuzz-dir tests/fuzz --target-dir target/fuzz --sanitizer none $$target \
+	    tests/fuzz/corpus/$$target tests/fuzz/seeds/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -rss_limit_mb=512 || failed+=" $$target"; \
+	done; [ -z "$$failed" ] || { echo "findings:$$failed" >&2; exit 1; }
 
 # Everything that needs no service. The program of `make run` is checked by itself: it has no support for tests.
 check: tools deny typos

@@ -17,6 +17,8 @@ pub mod executors;
 pub mod explain;
 pub mod files;
 pub mod follows;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod housekeeping;
 pub mod input;
 mod limits;

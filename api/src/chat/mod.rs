@@ -8,6 +8,8 @@ mod audit;
 mod bounded;
 mod elsewhere;
 mod fetch;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod hub;
 mod keeper;
 mod link;

@@ -5,6 +5,8 @@
 
 mod changes;
 mod frame;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod hub;
 mod registry;
 mod socket;

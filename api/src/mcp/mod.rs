@@ -9,6 +9,8 @@ mod calls;
 mod elsewhere;
 mod events;
 mod executor;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod get;
 mod handshake;
 mod limits;

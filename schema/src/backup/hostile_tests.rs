@@ -401,6 +401,23 @@ fn tampered_head_is_refused_or_harmless() {
 }
 
 #[test]
+fn fault_of_a_line_is_short_and_plain() {
+    let fixture = Fixture::new();
+    let backup = fixture.back_up(0);
+    let folder = backup.path().to_owned();
+    for kind in ["\u{1b}[2J".to_owned(), "x".repeat(10_000)] {
+        tamper(&folder, |_, lines| lines[0]["kind"] = json!(kind));
+        let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+        let fault = parse_manifest(&read(HEAD), &read(LINES)).unwrap_err();
+        let BackupError::NotABackup { detail, .. } = fault else {
+            panic!("{fault}");
+        };
+        assert!(detail.contains("damaged in line 1"), "{detail}");
+        assert!(detail.chars().count() <= 300 && !detail.contains(char::is_control));
+    }
+}
+
+#[test]
 fn manifest_is_trusted_by_its_mac_only() {
     let fixture = Fixture::new();
     let backup = fixture.back_up(0);

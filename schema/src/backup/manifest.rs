@@ -37,6 +37,8 @@ pub(super) const LONGEST_LINE: u64 = 64 << 10;
 const LONGEST_TEXT: usize = 200;
 /// Longest path of the key in the head.
 const LONGEST_KEY_PATH: usize = 4096;
+/// Longest description of a fault, in characters: it may quote what strangers wrote.
+const LONGEST_DETAIL: usize = 300;
 /// So many entries that were left out are named.
 const MOST_NAMED: usize = 100;
 /// Most characters of such a name.
@@ -262,9 +264,12 @@ pub(super) fn read_head(file: File, place: &Path) -> Result<Vec<u8>, BackupError
 }
 
 pub(super) fn damaged(place: &Path, detail: String) -> BackupError {
+    let plain = detail
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
     BackupError::NotABackup {
         path: place.to_owned(),
-        detail,
+        detail: plain.take(LONGEST_DETAIL).collect(),
     }
 }
 

@@ -27,6 +27,8 @@ use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::limits::{CHAT_FETCHES, CHAT_FETCHES_WAITING, CHAT_LINK_EVENTS, CHAT_ROOMS};
 use files::Fetched;
+#[cfg(feature = "fuzzing")]
+pub(super) use pages::check_message;
 
 /// Time between two looks at what has become due.
 const TICK: Duration = Duration::from_millis(500);

@@ -54,20 +54,7 @@ impl Keeper {
         asked: Vec<SentAttachment>,
         now: Now,
     ) -> Result<(), (RefusalCode, String)> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-        if client_id.is_empty()
-            || client_id.len() > LONGEST_CLIENT_ID
-            || !client_id.bytes().all(plain)
-        {
-            let text = "client_id has 1 to 64 letters, digits and hyphens";
-            return Err((RefusalCode::InvalidMessage, text.to_owned()));
-        }
-        if asked.len() > MOST_ATTACHMENTS {
-            let most = MOST_ATTACHMENTS;
-            let text =
-                format!("a message has at most {most} attachments; send the rest with another one");
-            return Err((RefusalCode::BadAttachment, text));
-        }
+        check_message(&client_id, &asked)?;
         let Some(used) = self.rooms.get(id) else {
             return Err(gone());
         };
@@ -115,6 +102,29 @@ impl Keeper {
         self.uncounted += 1;
         Ok(())
     }
+}
+
+/// Checks the id of a message and the number of its attachments.
+///
+/// # Errors
+/// Cause and sentence of the refusal.
+pub(in crate::chat) fn check_message(
+    client_id: &str,
+    asked: &[SentAttachment],
+) -> Result<(), (RefusalCode, String)> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    if client_id.is_empty() || client_id.len() > LONGEST_CLIENT_ID || !client_id.bytes().all(plain)
+    {
+        let text = "client_id has 1 to 64 letters, digits and hyphens";
+        return Err((RefusalCode::InvalidMessage, text.to_owned()));
+    }
+    if asked.len() > MOST_ATTACHMENTS {
+        let most = MOST_ATTACHMENTS;
+        let text =
+            format!("a message has at most {most} attachments; send the rest with another one");
+        return Err((RefusalCode::BadAttachment, text));
+    }
+    Ok(())
 }
 
 fn gone() -> (RefusalCode, String) {

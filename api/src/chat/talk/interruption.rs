@@ -13,6 +13,7 @@ impl Talk {
                 client_id: Some(client_id),
                 ..
             } = &entry.body
+                // Others come from no page, and would take more memory than is counted.
                 && client_id.len() <= LONGEST_CLIENT_ID
             {
                 self.remember_message(client_id.clone(), id);

@@ -11,6 +11,8 @@ mod call;
 mod catalogue;
 mod computer;
 mod elsewhere;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod picture;
 mod result;
 mod status;

@@ -9,6 +9,8 @@ mod check;
 mod connect;
 mod dn;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod groups;
 mod list;
 mod membership;

@@ -132,3 +132,14 @@ fn page_behind_forgotten_entries_begins_anew() {
     assert!(frames.len() <= KEPT + 10, "{} frames", frames.len());
     assert_eq!(scene.frames(&mut cursor, false), Vec::<String>::new());
 }
+
+#[test]
+fn id_that_no_page_may_give_is_not_remembered() {
+    let line = |id: u64, length: usize| {
+        let client_id = "c".repeat(length);
+        json!({"id": id, "at": "2026-05-11T11:46:40Z", "kind": "user", "text": "x", "client_id": client_id, "status": "sent"}).to_string()
+    };
+    let scene = Scene::load(&ALL, &[line(1, 64), line(2, 65)]);
+    let ids: Vec<u64> = scene.talk.accepted.iter().map(|(_, id)| *id).collect();
+    assert_eq!(ids, [1]);
+}

@@ -52,6 +52,11 @@ impl Open {
         }
     }
 
+    fn take_answer(&self, answer: &mut [u8], limits: Limits) -> Result<(), Refusal> {
+        self.count_bytes(answer.len(), limits)?;
+        self.match_answer(check_answer(answer)?)
+    }
+
     fn count_bytes(&self, bytes: usize, limits: Limits) -> Result<(), Refusal> {
         let most = (limits.message as u64).saturating_mul(MESSAGES);
         let before = self.answered.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -80,14 +85,34 @@ pub(in crate::drivers::ldap) async fn pass_messages(
             Ok(())
         });
         let answers = pass_checked(from_server, to_library, limits.message, |answer| {
-            open.count_bytes(answer.len(), limits)?;
-            open.match_answer(check_answer(answer)?)
+            open.take_answer(answer, limits)
         });
     }
     tokio::select! {
         ended = &mut requests => ended,
         ended = &mut answers => ended,
     }
+}
+
+/// Passes answers to requests with these numbers and operations.
+///
+/// # Errors
+/// The refusal of a message.
+#[cfg(feature = "fuzzing")]
+pub(in crate::drivers::ldap) async fn pass_answers(
+    requests: &[(u32, u8)],
+    from: impl AsyncRead + Unpin,
+    to: impl AsyncWrite + Unpin,
+    limits: Limits,
+) -> Result<(), Refusal> {
+    let open = Open::default();
+    for (id, operation) in requests.iter().copied() {
+        open.add_request(Head { id, operation });
+    }
+    pass_checked(from, to, limits.message, |answer| {
+        open.take_answer(answer, limits)
+    })
+    .await
 }
 
 /// Passes whole messages on after `check`, until `from` ends or `to` takes no more.

@@ -9,6 +9,8 @@ mod guard;
 mod message;
 mod start_tls;
 
+#[cfg(feature = "fuzzing")]
+pub(super) use guard::pass_answers;
 pub(super) use guard::pass_messages;
 pub(super) use start_tls::start_tls;
 

@@ -14,5 +14,10 @@ fuzz_target!(|file: &[u8]| {
     for text in [&found.name, &found.version, &found.license] {
         assert!(text.iter().all(|text| text.chars().count() <= 1024));
     }
-    assert!(found.description.iter().all(|text| text.chars().count() <= 4096));
+    assert!(
+        found
+            .description
+            .iter()
+            .all(|text| text.chars().count() <= 4096)
+    );
 });

@@ -14,7 +14,9 @@ use tempfile::TempDir;
 
 static STORE: LazyLock<(TempDir, SkillStore)> = LazyLock::new(|| {
     // Without a disk where that is possible.
-    let data = tempfile::tempdir_in(Path::new("/dev/shm")).or_else(|_| tempfile::tempdir()).unwrap();
+    let data = tempfile::tempdir_in(Path::new("/dev/shm"))
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
     let store = SkillStore::open(data.path()).unwrap();
     (data, store)
 });
@@ -43,6 +45,8 @@ fuzz_target!(|bytes: &[u8]| {
         Err(ImportError::Refused(refusal)) => assert!(refusal.to_string().chars().count() < 3000),
         Err(ImportError::Store(error)) => panic!("{error:?}"),
     }
-    let left = std::fs::read_dir(data.path().join("skills")).unwrap().count();
+    let left = std::fs::read_dir(data.path().join("skills"))
+        .unwrap()
+        .count();
     assert_eq!(left, 0);
 });
