@@ -17,7 +17,7 @@ use super::copying::{Copying, First, Skip, key_of, line_of, stamp_of, unread};
 use super::keys::SEALED_OVERHEAD;
 use super::link::{id_of, inspect, link_beneath};
 use super::make::{Target, create, tar_header};
-use super::manifest::{EntryKind, Line, NOT_READ_TO_ITS_END, escape};
+use super::manifest::{EntryKind, Line, NOT_READ_TO_ITS_END, TOO_LARGE_TO_SEAL, escape};
 use super::settings_files::LARGEST_SEALED;
 use crate::home::beneath;
 use crate::ids::Timestamp;
@@ -222,6 +222,7 @@ impl Copying<'_> {
             (Target::Folder { .. }, None) => Err(unread(Errno::NOENT)),
         }
     }
+
     /// Copies a settings file of an agent, sealed.
     fn copy_sealed(
         &mut self,
@@ -233,7 +234,7 @@ impl Copying<'_> {
     ) -> Result<(u64, Digest, bool), Skip> {
         let length = content::size_of(stat);
         if length > LARGEST_SEALED {
-            return Err(Skip::Entry("larger than a settings file may be"));
+            return Err(Skip::Entry(TOO_LARGE_TO_SEAL));
         }
         let mut plain = Zeroizing::new(Vec::new());
         let read = original.take(length).read_to_end(&mut plain);

@@ -16,6 +16,7 @@ fn with_settings() -> Fixture {
         "users/alice/.agent/.security.yml",
         "users/alice/.agent/config.json",
         "archive/bob-1/.agent/config.json",
+        "users/alice/.agent/config.json.20261127.bak",
     ] {
         fixture.write(path, format!("{SECRET} {path}").as_bytes());
     }
@@ -47,6 +48,7 @@ fn settings_files_are_sealed_and_opened_again() {
         "users/alice/.agent/.security.yml",
         "users/alice/.agent/config.json",
         "archive/bob-1/.agent/config.json",
+        "users/alice/.agent/config.json.20261127.bak",
     ];
     for path in paths {
         let sealed = in_backup(path);
@@ -62,7 +64,7 @@ fn settings_files_are_sealed_and_opened_again() {
     assert_eq!(config.mode() & 0o7777, 0o640);
 
     let (copy, placed) = place(&backup, SealedFiles::LeaveOut);
-    assert_eq!((placed.damaged, placed.sealed), (0, 3));
+    assert_eq!((placed.damaged, placed.sealed), (0, 4));
     let mut named = placed.sealed_names;
     named.sort();
     let mut all = paths.map(str::to_owned);
@@ -94,7 +96,7 @@ fn sealed_files_are_verified_with_and_without_the_key() {
     assert_eq!(differences(None), []);
     assert_eq!(differences(Some(&fixture.keys)), []);
     let others = differences(Some(&others));
-    assert_eq!(others.len(), 3, "{others:?}");
+    assert_eq!(others.len(), 4, "{others:?}");
     assert!(others[0].detail.contains("another key"), "{others:?}");
     // The sealed file of another path.
     let at = |path: &str| backup.path().join(path);
@@ -113,13 +115,19 @@ fn giant_settings_file_is_left_out_and_named() {
     config.set_len(1 << 40).unwrap();
     let backup = fixture.back_up(0);
     assert_eq!(backup.head.left_out.total(), 1);
+    // The backup before may have it, so it is not removed.
+    assert_eq!(backup.head.left_out.unread(), 1);
     assert!(backup.head.left_out.names[0].contains("config.json: larger than"));
 }
 
 #[test]
 fn backup_of_an_earlier_release_is_restored() {
     let fixture = Fixture::new();
-    let backup = fixture.back_up(0);
+    let config = Path::new("users/alice/.agent/config.json");
+    fixture.write("users/alice/.agent/config.json", b"{}");
+    // An earlier release knows no settings files: it copies them as others.
+    let backup = fixture.back_up_with(0, SettingsFiles::none());
+    assert_eq!(std::fs::read(backup.path().join(config)).unwrap(), b"{}");
     let head = backup.path().join(HEAD);
     let text = std::fs::read_to_string(&head).unwrap();
     assert!(text.contains("\"format\": 2"));
@@ -127,7 +135,9 @@ fn backup_of_an_earlier_release_is_restored() {
     std::fs::remove_file(backup.path().join(MAC)).unwrap();
     let backup = Backup::open(backup.path()).unwrap();
     let to = fixture.root.path().join("copy");
-    assert_eq!(restore(&backup, &to).damaged, 0);
+    let placed = restore(&backup, &to);
+    assert_eq!((placed.damaged, placed.sealed), (0, 0));
+    assert_eq!(std::fs::read(to.join(config)).unwrap(), b"{}");
     assert!(
         to.join(Path::new("users/alice/.agent/workspace/notes.txt"))
             .exists()

@@ -1,6 +1,10 @@
 //! Settings files of agents, which hold secrets and are sealed in backups.
+//!
+//! So are their copies beside them: a restore leaves `config.json.restored-<time>` or `.agent.restored-<time>/config.json`, a file that was
+//! set aside is `config.json.set-aside-<time>`, and agents keep `config.json.<day>.bak`.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -22,8 +26,13 @@ impl SettingsFiles {
         Self(named.into_iter().map(PathBuf::from).chain(usual).collect())
     }
 
-    /// Returns true if `path`, relative to the data directory, is a settings file of a user or in an archive, or one on its way to
-    /// that name.
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self(BTreeSet::new())
+    }
+
+    /// Returns true if `path`, relative to the data directory, is a settings file of a user or in an archive, a copy beside it, or one on
+    /// its way to that name.
     pub(super) fn contains(&self, path: &Path) -> bool {
         let mut parts = path.components();
         let deepest = match parts.next() {
@@ -34,18 +43,19 @@ impl SettingsFiles {
         };
         (0..deepest).any(|_| {
             parts.next();
-            let within = parts.as_path().strip_prefix(AGENT_DIR);
-            within.is_ok_and(|within| self.is_settings(within))
+            self.0.iter().any(|file| is_copy(parts.as_path(), file))
         })
     }
+}
 
-    fn is_settings(&self, within: &Path) -> bool {
-        let is_on_its_way = within
-            .file_name()
-            .is_some_and(|name| is_temporary(name.as_bytes()));
-        self.0.contains(within)
-            || is_on_its_way && self.0.iter().any(|file| file.parent() == within.parent())
-    }
+/// Returns true if each part of `path`, relative to a home, begins with that of `file`, relative to the agent's directory.
+fn is_copy(path: &Path, file: &Path) -> bool {
+    let file = Path::new(AGENT_DIR).join(file);
+    let begins = |(part, name): (&OsStr, &OsStr)| {
+        let part = part.as_bytes();
+        part.starts_with(name.as_bytes()) || is_temporary(part)
+    };
+    path.iter().count() == file.iter().count() && path.iter().zip(&file).all(begins)
 }
 
 #[cfg(test)]
@@ -65,6 +75,31 @@ mod tests {
                 "users/alice/.agent/.agentyard-0123456789abcdef0123456789abcdef.tmp",
                 true,
             ),
+            ("users/alice/.agent/config.json.20261127.bak", true),
+            ("users/alice/.agent/.security.yml.20261127.bak", true),
+            (
+                "users/alice/.agent/config.json.restored-20261127T195003Z",
+                true,
+            ),
+            (
+                "users/alice/.agent/config.json.set-aside-20261127T195003Z",
+                true,
+            ),
+            (
+                "users/alice/.agent.restored-20261127T195003Z/.security.yml",
+                true,
+            ),
+            (
+                "archive/switch-1/alice/.agent.restored-20261127T195003Z-2/config.json.20261127.bak",
+                true,
+            ),
+            (
+                "users/alice/.agent/conf.restored-20261127T195003Z/own.yml",
+                true,
+            ),
+            ("users/alice/.agent/old-config.json", false),
+            ("users/alice/.agent/config.json/notes.txt", false),
+            ("users/alice/.agent", false),
             ("users/alice/.agent/workspace/config.json", false),
             ("users/alice/config.json", false),
             ("users/alice/x/.agent/config.json", false),

@@ -64,7 +64,7 @@ impl Fixture {
         Directory::make(&self.backups(), &self.data()).unwrap()
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self, settings: SettingsFiles) -> Origin {
         Origin {
             data_dir: self.data(),
             instance: "here".to_owned(),
@@ -75,13 +75,17 @@ impl Fixture {
             },
             key_file: "/data/master.key".to_owned(),
             keys: Arc::clone(&self.keys),
-            settings: SettingsFiles::new([]),
+            settings,
             release: "0.1.0".to_owned(),
         }
     }
 
     /// Makes a backup as of `at`, in seconds from now.
     pub(super) fn back_up(&self, at: i64) -> Backup {
+        self.back_up_with(at, SettingsFiles::new([]))
+    }
+
+    pub(super) fn back_up_with(&self, at: i64, settings: SettingsFiles) -> Backup {
         let now = Timestamp::from_secs(
             crate::clock::Clock::now(&crate::clock::SystemClock).as_secs() + at,
         );
@@ -90,7 +94,7 @@ impl Fixture {
         std::fs::write(&database, b"rows").unwrap();
         std::fs::set_permissions(database, PermissionsExt::from_mode(0o600)).unwrap();
         let made = making
-            .finish(&self.origin(), || now, &mut |_| true)
+            .finish(&self.origin(settings), || now, &mut |_| true)
             .unwrap();
         Backup::open(&made.path.unwrap()).unwrap()
     }
@@ -333,7 +337,9 @@ fn interrupted_backup_looks_like_none() {
     ));
     std::fs::write(making.database_dir().join("database.sqlite"), b"rows").unwrap();
     let stopped = making
-        .finish(&fixture.origin(), || now, &mut |_| false)
+        .finish(&fixture.origin(SettingsFiles::new([])), || now, &mut |_| {
+            false
+        })
         .unwrap_err();
     assert!(matches!(stopped, BackupError::Stopped), "{stopped}");
     assert_eq!(std::fs::read_dir(fixture.backups()).unwrap().count(), 0);
@@ -379,7 +385,9 @@ fn stream_holds_a_backup() {
     let file = std::fs::File::create(&out).unwrap();
     let making = Making::in_stream(Box::new(file), &scratch, now);
     let made = making
-        .finish(&fixture.origin(), || now, &mut |_| true)
+        .finish(&fixture.origin(SettingsFiles::new([])), || now, &mut |_| {
+            true
+        })
         .unwrap();
     assert_eq!(made.path, None);
     let unpacked = fixture.root.path().join("unpacked");
