@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import collections
+import hashlib
 import json
 import multiprocessing
 import os
@@ -32,6 +33,13 @@ def enter():
     subprocess.run([HERE / "image"], check=True)
 
 
+def describe(program):
+    """Says which program is measured. One that checks sums for overflow is not optimized: its figures are not those of a release."""
+    content = pathlib.Path(program).read_bytes()
+    kind = "NOT OPTIMIZED" if b"attempt to multiply with overflow" in content else "optimized"
+    return f"program: {kind}, {len(content) >> 20} MiB, SHA-256 {hashlib.sha256(content).hexdigest()[:16]}"
+
+
 def clean_engine():
     """Removes what an earlier run has left on the engine."""
     ask = ["docker", "-H", os.environ["AGENTYARD_TEST_DOCKER_HOST"]]
@@ -49,6 +57,7 @@ class Service:
         self.program = os.path.realpath(program)
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="ay-attack-"))
         self.data = self.root / "data"
+        (self.root / "admin-password").touch(0o600)
         (self.root / "admin-password").write_text(PASSWORD)
         self.options = [
             "--listen", "127.0.0.1:0", "--docker-host", os.environ["AGENTYARD_TEST_DOCKER_HOST"], "--adapter", "echo",
@@ -327,7 +336,7 @@ class Beside:
             os.nice(-10)
             asyncio.run(work(*arguments[:1], theirs, *arguments[1:]))
 
-        self.process = FORK.Process(target=run)
+        self.process = FORK.Process(target=run, daemon=True)
         self.process.start()
 
     def end(self):
