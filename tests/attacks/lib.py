@@ -154,6 +154,12 @@ class Service:
             return 0.0
 
 
+def machine():
+    """Seconds in which all processors of the machine were in use."""
+    fields = [int(field) for field in open("/proc/stat").readline().split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
 class Client:
     """A user at an address of its own: a connection for each request, and answers that are thrown away."""
 
