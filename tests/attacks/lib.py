@@ -264,7 +264,9 @@ class Page:
                 elif head[0] & 15 == 9:
                     self.write(0x8A, payload)
                 else:
-                    self.frames[payload[9:9 + payload[9:40].find(b'"')].decode()] += 1
+                    kind = payload[9:9 + payload[9:40].find(b'"')].decode()
+                    # Only then are files sent as pictures.
+                    self.frames[kind + ", pictures" * (kind == "hello" and b'"pictures":true' in payload)] += 1
         except (OSError, asyncio.IncompleteReadError):
             self.end = self.end or 1006
 
