@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use schema::agent_config::AgentConfigRow;
 use schema::condition::{self, Condition, ConditionType};
-use schema::home::HomeLook;
+use schema::home::{HomeLook, Note};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use self::observe::World;
@@ -40,7 +40,7 @@ use crate::shared::Shared;
 use crate::stores::{Desired, Rows, Verified};
 
 pub use apply::ConfigError;
-pub(crate) use observe::{LIMIT, are_long, is_unreadable};
+pub(crate) use observe::{LIMIT, are_long, is_unreadable, notes_of, parse_noted};
 pub use plan::Action;
 pub use store::AgentConfigStore;
 
@@ -125,6 +125,13 @@ impl Reconciler for AgentConfigReconciler {
         match &snapshot.world {
             World::Seen(seen) => seen.is_long(),
             _ => false,
+        }
+    }
+
+    fn note_parsing(snapshot: &observe::Snapshot) -> Vec<Note> {
+        match &snapshot.world {
+            World::Seen(seen) => notes_of([&seen.config_file, &seen.security_file]),
+            _ => Vec::new(),
         }
     }
 

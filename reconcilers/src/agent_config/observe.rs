@@ -12,7 +12,7 @@ use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::Reason;
 use schema::config::{Config, keys};
 use schema::error::DbError;
-use schema::home::{FoundFile, HomeError, HomeId, HomeLook, HomeState};
+use schema::home::{FoundFile, HomeError, HomeId, HomeLook, HomeState, Note};
 use schema::ids::Uid;
 use secrecy::SecretString;
 
@@ -27,6 +27,20 @@ const LONG: usize = 2 << 10;
 pub(crate) fn are_long(files: [&Option<FoundFile>; 2]) -> bool {
     let mut found = files.into_iter().flatten();
     found.any(|file| file.bytes.len() > LONG || file.bytes.contains(&b'*'))
+}
+
+/// Parses files with a note of each that may take long: one at which the process dies twice is set aside.
+pub(crate) fn parse_noted<T>(files: [&Option<FoundFile>; 2], parse: impl FnOnce() -> T) -> T {
+    let notes: Vec<Note> = notes_of(files);
+    let parsed = parse();
+    notes.into_iter().for_each(Note::finish);
+    parsed
+}
+
+/// Notes that files are being parsed.
+pub(crate) fn notes_of(files: [&Option<FoundFile>; 2]) -> Vec<Note> {
+    let found = files.into_iter().flatten();
+    found.map(|file| file.notes.note()).collect()
 }
 
 /// The longest file that is read. What the renderer takes is a little less, and it says so.
@@ -222,7 +236,11 @@ impl AgentConfigReconciler {
         };
         let (migrates, mut seen) = if seen.is_long() {
             let row = Arc::clone(row);
-            blocking(move || (seen.needs_migration(&row), seen)).await
+            blocking(move || {
+                let files = [&seen.config_file, &seen.security_file];
+                (parse_noted(files, || seen.needs_migration(&row)), seen)
+            })
+            .await
         } else {
             (seen.needs_migration(row), seen)
         };

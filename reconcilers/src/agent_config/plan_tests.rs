@@ -8,7 +8,7 @@ use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::Config;
-use schema::home::{FoundFile, HomeError, HomeId, HomeState, Note, Stamp};
+use schema::home::{FileNotes, FoundFile, HomeError, HomeId, HomeState, Stamp};
 use schema::ids::{Generation, Timestamp, Uid};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn file(text: &str) -> FoundFile {
             modified_ns: 1,
         },
         mode: 0o640,
-        note: Note::default(),
+        notes: FileNotes::default(),
     }
 }
 
@@ -123,7 +123,7 @@ fn apply(snapshot: &mut Snapshot, plan: &Plan<Action>) -> Vec<String> {
                             modified_ns: 2,
                         },
                         mode: new.mode,
-                        note: Note::default(),
+                        notes: FileNotes::default(),
                     });
                     written.push(new.path.clone());
                 }

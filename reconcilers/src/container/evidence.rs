@@ -19,7 +19,7 @@ use super::observe::Seen;
 use super::plan::{EVICTED, NODE_LOST, REMOVED, START_LIMIT, failed_to_start};
 use super::settings::LABEL_CONFIG_DIGEST;
 use super::{ContainerError, ContainerReconciler};
-use crate::agent_config::LIMIT;
+use crate::agent_config::{LIMIT, parse_noted};
 use crate::runtime::blocking;
 
 /// Log lines that are kept.
@@ -159,26 +159,29 @@ impl ContainerReconciler {
         let applied = self.store.settings_applied(&row.uid).await?;
         let environment = agent.environment.clone();
         let secrets = move || {
-            let bytes = |file: &'_ Option<FoundFile>| file.as_ref().map(|file| file.bytes.clone());
-            let (config, security) = (bytes(&config), bytes(&security));
-            let found = Found {
-                config: config.as_deref(),
-                security: security.as_deref(),
-            };
-            // The agent was given what is not there any more, and nobody knows it either.
-            if let Some(applied) = &applied
-                && adapter.has_drifted(applied, found).unwrap_or(true)
-            {
-                return None;
-            }
-            let mut secrets = adapter.secrets_in(found).ok()?;
-            // Of variables, only names tell.
-            let environment = environment
-                .into_iter()
-                .map(|(name, value)| (name, value.into()));
-            let environment = serde_json::Value::Object(environment.collect());
-            secrets.extend(secret_texts(environment, &SecretPaths::default()));
-            Some(pieces(secrets))
+            parse_noted([&config, &security], || {
+                let bytes =
+                    |file: &'_ Option<FoundFile>| file.as_ref().map(|file| file.bytes.clone());
+                let (config, security) = (bytes(&config), bytes(&security));
+                let found = Found {
+                    config: config.as_deref(),
+                    security: security.as_deref(),
+                };
+                // The agent was given what is not there any more, and nobody knows it either.
+                if let Some(applied) = &applied
+                    && adapter.has_drifted(applied, found).unwrap_or(true)
+                {
+                    return None;
+                }
+                let mut secrets = adapter.secrets_in(found).ok()?;
+                // Of variables, only names tell.
+                let environment = environment
+                    .into_iter()
+                    .map(|(name, value)| (name, value.into()));
+                let environment = serde_json::Value::Object(environment.collect());
+                secrets.extend(secret_texts(environment, &SecretPaths::default()));
+                Some(pieces(secrets))
+            })
         };
         Ok(blocking(secrets).await)
     }

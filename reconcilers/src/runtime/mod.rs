@@ -54,6 +54,7 @@ pub use waits::{Awaited, Waits};
 use async_trait::async_trait;
 use schema::bell::Bell;
 use schema::condition::{Condition, Reason};
+use schema::home::Note;
 use schema::ids::{Epoch, Generation, Kind, ObjectRef, Timestamp, Uid};
 
 /// Compares desired with observed state of one kind of object, and converges.
@@ -99,6 +100,10 @@ pub trait Reconciler: Send + Sync + 'static {
     /// nobody.
     fn is_long(_snapshot: &Self::Snapshot) -> bool {
         false
+    }
+    /// Notes users' files that a long plan parses, right before it does.
+    fn note_parsing(_snapshot: &Self::Snapshot) -> Vec<Note> {
+        Vec::new()
     }
     /// Does one step; idempotent and safe to cancel at any await.
     fn apply(

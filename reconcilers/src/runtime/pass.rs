@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::home::Note;
 use schema::ids::{Epoch, Generation, Timestamp, Uid};
 use schema::metric;
 use schema::under_way::{self, Entry};
@@ -82,7 +83,13 @@ pub(super) async fn planned<R: Reconciler>(
     now: Timestamp,
 ) -> (Plan<R::Action>, R::Snapshot) {
     if R::is_long(&snapshot) {
-        return blocking(move || (R::plan(&snapshot, now), snapshot)).await;
+        return blocking(move || {
+            let notes = R::note_parsing(&snapshot);
+            let plan = R::plan(&snapshot, now);
+            notes.into_iter().for_each(Note::finish);
+            (plan, snapshot)
+        })
+        .await;
     }
     (R::plan(&snapshot, now), snapshot)
 }

@@ -435,7 +435,7 @@ impl DataDir for LocalDataDir {
                     let found = home.read_stamped(path, limit)?;
                     let found = found.map(|mut file| {
                         if may_take_long(&file.bytes) {
-                            file.note = home.note_reading(path);
+                            file.notes = home.notes_of(path);
                         }
                         file
                     });

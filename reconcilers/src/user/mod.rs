@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::error::DbError;
-use schema::home::{HomeError, HomeState};
+use schema::home::{HomeError, HomeState, Note};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::user::UserRow;
 
-use crate::agent_config::{LIMIT, are_long, is_unreadable};
+use crate::agent_config::{LIMIT, are_long, is_unreadable, notes_of};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 use crate::stores::{Desired, Rows};
@@ -169,6 +169,11 @@ impl Reconciler for UserReconciler {
     fn is_long(snapshot: &Snapshot) -> bool {
         let settings = snapshot.settings.as_ref();
         settings.is_some_and(|settings| are_long(settings.found.each_ref()))
+    }
+
+    fn note_parsing(snapshot: &Snapshot) -> Vec<Note> {
+        let settings = snapshot.settings.as_ref();
+        settings.map_or_else(Vec::new, |settings| notes_of(settings.found.each_ref()))
     }
 
     fn changed(&self, key: &Uid) {

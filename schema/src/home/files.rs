@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::beneath;
 use super::error::HomeError;
-use super::reading::Note;
+use super::reading::FileNotes;
 use super::temporary::is_temporary;
 use super::user_home::{UserHome, not_regular, unsafe_path};
 use crate::fault;
@@ -51,8 +51,8 @@ pub struct FoundFile {
     pub stamp: Stamp,
     /// Its permission bits.
     pub mode: u32,
-    /// That it is being read, where that may take long.
-    pub note: Note,
+    /// Notes that it is being parsed, where that may take long.
+    pub notes: FileNotes,
 }
 
 impl fmt::Debug for FoundFile {
@@ -117,7 +117,7 @@ impl UserHome {
             bytes,
             stamp: Stamp::of(&stat),
             mode: stat.st_mode & 0o777,
-            note: Note::default(),
+            notes: FileNotes::default(),
         }))
     }
 

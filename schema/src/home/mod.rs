@@ -67,7 +67,7 @@ pub use error::HomeError;
 pub use files::{FoundFile, NewFile, Stamp};
 pub use look::{HomeId, HomeLook};
 pub use measure::{Measured, Measurement, Walked};
-pub use reading::{LONG_READING, Note, READING_DIR, Readings, SetAside};
+pub use reading::{FileNotes, LONG_READING, Note, READING_DIR, Readings, SetAside};
 pub use removal::Archive;
 pub use restore::{RestoreError, Restored};
 pub use seed::{SeedLimits, Seeded};

@@ -1,14 +1,16 @@
 //! Notes of the users' files that are being read, kept in the data directory: a file at which the process dies is found.
 //!
 //! ```text
-//! <data>/reading/<process>/<number>   one file under way, while it is read; the directory is locked by its process
+//! <data>/reading/<process>/<number>   one file under way, while it is read
+//! <data>/reading/<process>/lock       locked by its process: a file, since NFS locks no directories
 //! <data>/reading/suspects/<digest>    one that was being read when a process died, until it has been read to its end
 //! ```
 //!
 //! A note is a small file without `fsync`: a reset of the machine may lose it, an end of the process does not. A reader of
-//! what may take long takes one first, and drops it after the file was parsed. A start counts the notes of processes that
-//! have died; a file that was under way at [`DEATHS`] deaths without a complete reading in between is set aside: renamed beside
-//! itself, so that nothing reads it by its name.
+//! what may take long takes one first: settings files of agents right before they are parsed, conversations before their lines are read.
+//! Only [`Note::finish`], after all of the file was read, clears what it is suspected of: a page of a conversation may end before the line
+//! at which the process dies. A start counts the notes of processes that have died; a file that was under way at [`DEATHS`] deaths without a
+//! complete reading in between is set aside: renamed beside itself, so that nothing reads it by its name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,6 +34,7 @@ use crate::ids::{Timestamp, Uid, UserName};
 /// Directory of the notes, inside the data directory.
 pub const READING_DIR: &str = "reading";
 const SUSPECTS: &str = "suspects";
+const LOCK: &str = "lock";
 
 /// Length in bytes from which on reading a file may take long.
 pub const LONG_READING: u64 = 64 * 1024;
@@ -87,8 +90,9 @@ pub struct Readings(Arc<Inner>);
 struct Inner {
     root: OwnedFd,
     suspects: OwnedFd,
-    /// Locked for as long as the process lives.
     own: OwnedFd,
+    /// Locked for as long as the process lives.
+    _lock: OwnedFd,
     name: String,
     path: PathBuf,
     next: AtomicU64,
@@ -97,14 +101,24 @@ struct Inner {
     known: Mutex<HashSet<String>>,
 }
 
-/// A reading that is under way, until the last clone of this is dropped.
-#[derive(Clone, Default)]
-pub struct Note(#[expect(dead_code, reason = "its drop ends the reading")] Option<Arc<Held>>);
+/// A reading that is under way, until this is dropped.
+#[derive(Default)]
+pub struct Note(Option<Held>);
 
 struct Held {
     readings: Readings,
     number: String,
     digest: String,
+    is_complete: bool,
+}
+
+impl Note {
+    /// Ends the reading of a file that was read and parsed to its end: what it was suspected of is forgotten.
+    pub fn finish(mut self) {
+        if let Some(held) = &mut self.0 {
+            held.is_complete = true;
+        }
+    }
 }
 
 impl fmt::Debug for Note {
@@ -113,22 +127,12 @@ impl fmt::Debug for Note {
     }
 }
 
-/// It is no part of what was read.
-impl PartialEq for Note {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Note {}
-
 impl Drop for Held {
     fn drop(&mut self) {
         let inner = &self.readings.0;
         let _ = rustix::fs::unlinkat(&inner.own, &self.number, AtFlags::empty());
         inner.held.fetch_sub(1, Ordering::Relaxed);
-        if inner.known().remove(&self.digest) {
-            // It was read to its end: what it was suspected of is forgotten.
+        if self.is_complete && inner.known().remove(&self.digest) {
             let _ = rustix::fs::unlinkat(&inner.suspects, &self.digest, AtFlags::empty());
         }
     }
@@ -148,23 +152,28 @@ impl Readings {
     pub fn open(data_dir: &Path) -> Result<Self, HomeError> {
         let path = data_dir.join(READING_DIR);
         let failed = HomeError::io("opening", &path);
-        let open = || -> rustix::io::Result<(OwnedFd, OwnedFd, OwnedFd, String)> {
+        let open = || -> rustix::io::Result<(OwnedFd, OwnedFd, [OwnedFd; 2], String)> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let data = rustix::fs::open(data_dir, flags, Mode::empty())?;
             let root = ensure_dir(&data, READING_DIR)?;
             let suspects = ensure_dir(&root, SUSPECTS)?;
+            // Other processes see it when it is locked.
             let name = uuid::Uuid::new_v4().simple().to_string();
-            rustix::fs::mkdirat(&root, &name, Mode::RWXU)?;
-            let own = beneath::open_dir(&root, Path::new(&name))?;
-            flock(&own, FlockOperation::NonBlockingLockExclusive)?;
-            Ok((root, suspects, own, name))
+            let hidden = format!(".{name}");
+            rustix::fs::mkdirat(&root, &hidden, Mode::RWXU)?;
+            let own = beneath::open_dir(&root, Path::new(&hidden))?;
+            let lock = open_lock(&own, OFlags::CREATE, Mode::RUSR | Mode::WUSR)?;
+            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+            rustix::fs::renameat(&root, &hidden, &root, &name)?;
+            Ok((root, suspects, [own, lock], name))
         };
-        let (root, suspects, own, name) = open().map_err(failed)?;
+        let (root, suspects, [own, lock], name) = open().map_err(failed)?;
         check_private(&root, &path)?;
         Ok(Self(Arc::new(Inner {
             root,
             suspects,
             own,
+            _lock: lock,
             name,
             path,
             next: AtomicU64::new(0),
@@ -191,9 +200,10 @@ impl Readings {
             readings: self.clone(),
             number: inner.next.fetch_add(1, Ordering::Relaxed).to_string(),
             digest: noted.digest(),
+            is_complete: false,
         };
         match write(&inner.own, &held.number, &noted) {
-            Ok(()) => Note(Some(Arc::new(held))),
+            Ok(()) => Note(Some(held)),
             Err(error) => {
                 tracing::debug!(%error, "a reading could not be noted");
                 Note::default()
@@ -275,16 +285,20 @@ impl Readings {
     fn take_notes_of_dead(&self) -> rustix::io::Result<Vec<(String, Noted)>> {
         let mut all = Vec::new();
         for name in names(&self.0.root, MOST_PROCESSES)? {
-            if name == SUSPECTS || name == self.0.name {
+            if name == SUSPECTS || name == self.0.name || name.starts_with('.') {
                 continue;
             }
             let Ok(dead) = beneath::open_dir(&self.0.root, Path::new(&name)) else {
                 continue;
             };
-            // A process that lives holds it.
-            if flock(&dead, FlockOperation::NonBlockingLockExclusive).is_err() {
-                continue;
-            }
+            // A process that lives holds it; one that stops removes it first.
+            let _lock = match open_lock(&dead, OFlags::empty(), Mode::empty()) {
+                Ok(lock) if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() => {
+                    Some(lock)
+                }
+                Err(Errno::NOENT) => None,
+                Ok(_) | Err(_) => continue,
+            };
             let notes = self.read_all(&dead)?;
             all.extend(notes);
             remove_process(&self.0.root, &dead, &name);
@@ -295,7 +309,7 @@ impl Readings {
     /// Reads the notes in a directory, by digest. What cannot be read was being written.
     fn read_all(&self, dir: &OwnedFd) -> rustix::io::Result<BTreeMap<String, Noted>> {
         let mut all = BTreeMap::new();
-        for name in names(dir, MOST_NOTES.max(MOST_SUSPECTS))? {
+        for name in names(dir, MOST_NOTES.max(MOST_SUSPECTS) + 1)? {
             let noted = marker::read_file(dir, &name).ok().flatten();
             let noted = noted.and_then(|bytes| serde_json::from_slice::<Noted>(&bytes).ok());
             if let Some(noted) = noted {
@@ -319,11 +333,35 @@ impl Homes {
     }
 }
 
+/// Notes of one file; none of one that is parsed in no time.
+#[derive(Clone, Default)]
+pub struct FileNotes(NotesOfUser, Box<str>);
+
+impl FileNotes {
+    /// Notes that the file is being parsed.
+    pub fn note(&self) -> Note {
+        self.0.note(&self.1)
+    }
+}
+
+/// It is no part of what was read.
+impl PartialEq for FileNotes {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for FileNotes {}
+
 /// Notes of one user's files; none where readings are not noted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NotesOfUser(Option<Arc<(Readings, UserName, Uid)>>);
 
 impl NotesOfUser {
+    pub(super) fn of_file(&self, path: &str) -> FileNotes {
+        FileNotes(self.clone(), path.into())
+    }
+
     pub(super) fn note(&self, path: &str) -> Note {
         match self.0.as_deref() {
             Some((readings, user, uid)) => readings.note(user, uid, path),
@@ -376,6 +414,11 @@ fn names(dir: &OwnedFd, most: usize) -> rustix::io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Opens the lock of a process. NFS locks files that are open for writing only.
+fn open_lock(dir: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    beneath::open(dir, Path::new(LOCK), flags | OFlags::RDWR, mode)
+}
+
 fn write(dir: &OwnedFd, name: &str, noted: &Noted) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let file = beneath::open(dir, Path::new(name), flags, Mode::RUSR | Mode::WUSR)?;
@@ -390,10 +433,15 @@ fn rewrite(dir: &OwnedFd, name: &str, noted: &Noted) -> io::Result<()> {
     }
 }
 
-/// Removes the directory of a process.
+/// Removes the directory of a process; the lock last, without which it counts as dead.
 fn remove_process(root: &OwnedFd, dir: &OwnedFd, name: &str) {
-    for note in names(dir, MOST_NOTES).unwrap_or_default() {
-        let _ = rustix::fs::unlinkat(dir, &note, AtFlags::empty());
+    let notes = names(dir, MOST_NOTES + 1).unwrap_or_default();
+    let notes = notes
+        .iter()
+        .map(String::as_str)
+        .filter(|note| *note != LOCK);
+    for note in notes.chain([LOCK]) {
+        let _ = rustix::fs::unlinkat(dir, note, AtFlags::empty());
     }
     let _ = rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR);
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::beneath;
 use super::error::HomeError;
 use super::files::READ;
-use super::reading::{Note, NotesOfUser};
+use super::reading::{FileNotes, Note, NotesOfUser};
 use super::temporary::TemporaryFile;
 use crate::fault;
 use crate::ids::Timestamp;
@@ -32,9 +32,14 @@ impl UserHome {
     }
 
     /// Notes that a file of the user is about to be read and parsed, which may take long: from [`LONG_READING`](super::LONG_READING)
-    /// bytes on. `path` is relative to this directory. The note is to be dropped after that.
+    /// bytes on. `path` is relative to this directory. [`Note::finish`] ends it when all was read.
     pub fn note_reading(&self, path: &str) -> Note {
         self.notes.note(path)
+    }
+
+    /// Notes of a file that is parsed later, and may take long.
+    pub fn notes_of(&self, path: &str) -> FileNotes {
+        self.notes.of_file(path)
     }
 
     /// Another handle on the same directory.

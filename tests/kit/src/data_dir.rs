@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use schema::home::workspace::{Emptied, FileError};
 use schema::home::{
-    AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeId, HomeLook,
-    HomeState, Measured, Measurement, NewFile, Note, Owner, PreviousSkill, Seeded, SeenSkills,
+    AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FileNotes, FoundFile, HomeError, HomeId,
+    HomeLook, HomeState, Measured, Measurement, NewFile, Owner, PreviousSkill, Seeded, SeenSkills,
     SkillsLook, Stamp, WORKSPACE_DIR, Walked, archive_names,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
@@ -71,7 +71,7 @@ impl MemoryFile {
             bytes: self.bytes.clone(),
             stamp: self.stamp(),
             mode: self.mode,
-            note: Note::default(),
+            notes: FileNotes::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use serde::Deserialize;
 
-use super::folder::{ENTRIES, HeldFolder, LONGEST, length, reader_of};
+use super::folder::{ENTRIES, HeldFolder, LONGEST, length, note_reading, reader_of};
 use super::lines::{Verdict, for_each_line};
 use crate::fault;
 use crate::home::files::READ;
@@ -51,6 +51,8 @@ impl HeldFolder {
             return Ok(());
         }
         self.compact_from = LAST.min(length + GROWTH);
+        // Never finished: a page reads more of each line.
+        let _note = note_reading(&self.home, &path, length);
         let Some(kept) = find_last_lines(&file, length).map_err(failed())? else {
             return Ok(());
         };

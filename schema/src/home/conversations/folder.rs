@@ -21,7 +21,7 @@ use crate::home::user_home::UserHome;
 use crate::home::workspace::{
     FileError, OpenFile, PathError, Received, WorkspacePath, open_regular,
 };
-use crate::home::{LONG_READING, WORKSPACE_DIR};
+use crate::home::{LONG_READING, Note, WORKSPACE_DIR};
 use crate::ids::Timestamp;
 
 /// Longest file of entries, in bytes.
@@ -70,14 +70,13 @@ impl EntriesFile {
         see: impl FnMut(Place, &str) -> Verdict,
     ) -> Result<Scan, FileError> {
         let begin = self.length.saturating_sub(most_bytes.min(LONGEST));
-        // A file at which the process dies twice is set aside.
-        let _note = (self.length >= LONG_READING).then(|| {
-            let path = format!("{WORKSPACE_DIR}/{}", self.path);
-            self.home.note_reading(&path)
-        });
+        let note = note_reading(&self.home, &self.path, self.length);
         let scan = for_each_line_backwards(&self.file, begin, self.length, see);
         let mut scan = scan.map_err(FileError::of("reading", &self.path))?;
         scan.ended_early |= begin > 0;
+        if !scan.ended_early {
+            note.finish();
+        }
         Ok(scan)
     }
 
@@ -297,6 +296,14 @@ impl Deref for HeldFolder {
 
     fn deref(&self) -> &Folder {
         &self.folder
+    }
+}
+
+/// Notes that a file of entries is being read, if that may take long: one at which the process dies twice is set aside.
+pub(super) fn note_reading(home: &UserHome, path: &WorkspacePath, length: u64) -> Note {
+    match length >= LONG_READING {
+        true => home.note_reading(&format!("{WORKSPACE_DIR}/{path}")),
+        false => Note::default(),
     }
 }
 

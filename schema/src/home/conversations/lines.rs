@@ -35,7 +35,7 @@ pub struct Place {
 /// Outcome of reading lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Lines that were left out: unreadable, longer than [`LINE`], not UTF-8, or with NUL characters.
+    /// Lines that were left out: empty, unreadable, longer than [`LINE`], not UTF-8, or with NUL characters.
     pub skipped: usize,
     /// The reading ended before the whole range was read.
     pub ended_early: bool,
@@ -70,12 +70,11 @@ pub(super) fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LINE && !text.contains(['\n', '\0'])
 }
 
-/// Judges a line by its bytes, and then by `see`. Empty lines do not count.
+/// Judges a line by its bytes, and then by `see`.
 fn judge(bytes: &[u8], is_too_long: bool, see: impl FnOnce(&str) -> Verdict) -> Verdict {
     let text = std::str::from_utf8(bytes).ok();
     match text.filter(|text| !is_too_long && is_line(text)) {
         Some(text) => see(text),
-        None if bytes.is_empty() && !is_too_long => Verdict::Readable,
         None => Verdict::Unreadable,
     }
 }

@@ -1,6 +1,7 @@
 //! Files at which processes die are set aside.
 
 use super::*;
+use crate::home::conversations::Verdict;
 use crate::home::reading::{Note, READING_DIR, Readings, SetAside};
 
 const CONFIG: &str = ".agent/config.json";
@@ -92,11 +93,46 @@ fn complete_reading_clears_the_count() {
     let yard = yard();
     die_while_reading(&yard, CONFIG);
     let (readings, homes, _) = start(&yard);
-    drop(note(&homes, CONFIG));
+    note(&homes, CONFIG).finish();
     drop((readings, homes));
     die_while_reading(&yard, CONFIG);
     assert_eq!(start(&yard).2, []);
     assert_eq!(entries(&yard), ["config.json"]);
+}
+
+#[test]
+fn file_that_was_not_parsed_stays_suspected() {
+    let yard = yard();
+    die_while_reading(&yard, CONFIG);
+    let (readings, homes, _) = start(&yard);
+    drop(note(&homes, CONFIG));
+    drop((readings, homes));
+    die_while_reading(&yard, CONFIG);
+    assert_eq!(start(&yard).2.len(), 1);
+}
+
+#[test]
+fn only_a_whole_reading_clears_a_conversation() {
+    let yard = yard();
+    let folder = format!(".agent/workspace/conversations/{}", "a".repeat(32));
+    let path = format!("{folder}/entries.jsonl");
+    fs::create_dir_all(yard.users("alice").join(folder)).unwrap();
+    fs::write(yard.users("alice").join(&path), "{}\n".repeat(30_000)).unwrap();
+    die_while_reading(&yard, &path);
+    let (_readings, homes, _) = start(&yard);
+    let work = homes.workspace(&name("alice"), &uid('a'));
+    let work = work.unwrap().unwrap();
+    let read = |most, verdict| {
+        let folder = work.open_conversation(&"a".repeat(32).parse().unwrap());
+        let entries = folder.unwrap().unwrap().entries().unwrap().unwrap();
+        entries.read_newest(most, |_, _| verdict).unwrap();
+        let suspects = yard.data.path().join(READING_DIR).join("suspects");
+        fs::read_dir(suspects).unwrap().count()
+    };
+    assert_eq!(read(100, Verdict::Readable), 1);
+    assert_eq!(read(u64::MAX, Verdict::Enough), 1);
+    assert_eq!(read(u64::MAX, Verdict::Unreadable), 1);
+    assert_eq!(read(u64::MAX, Verdict::Readable), 0);
 }
 
 #[test]
@@ -120,7 +156,15 @@ fn readings_of_a_living_process_are_left_alone() {
     for _ in 0..3 {
         assert_eq!(start(&yard).2, []);
     }
-    assert!(newest_process(&yard).join("0").exists());
+    let process = newest_process(&yard);
+    assert!(process.join("0").exists());
+    // NFS passes locks of regular files on, and none of directories.
+    let lock = fs::File::options()
+        .write(true)
+        .open(process.join("lock"))
+        .unwrap();
+    assert!(lock.metadata().unwrap().is_file());
+    assert!(lock.try_lock().is_err());
 }
 
 #[test]
@@ -153,10 +197,10 @@ fn notes_are_bounded() {
         .map(|path: usize| note(&homes, &path.to_string()))
         .collect();
     let count = || fs::read_dir(newest_process(&yard)).unwrap().count();
-    assert_eq!(count(), 256);
+    assert_eq!(count(), 257, "with the lock");
     drop(notes);
     let _one = note(&homes, CONFIG);
     let all = fs::read_dir(yard.data.path().join(READING_DIR)).unwrap();
     let all = all.map(|entry| fs::read_dir(entry.unwrap().path()).unwrap().count());
-    assert_eq!(all.sum::<usize>(), 1);
+    assert_eq!(all.sum::<usize>(), 2);
 }

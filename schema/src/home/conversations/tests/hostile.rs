@@ -259,17 +259,17 @@ fn damaged_lines_are_skipped_and_counted() {
     let tail = yard.all();
     let long = "y".repeat(LINE);
     assert_eq!(lines(&tail), ["1", "2", "3", &long, "4"]);
-    assert_eq!((tail.skipped, tail.earlier), (3, false));
+    assert_eq!((tail.skipped, tail.earlier), (4, false));
     yard.append(&["5"]).unwrap();
     let tail = yard.tail(12);
     assert_eq!(lines(&tail), ["4", "5"]);
     assert_eq!(tail.skipped, 1, "what a loss of power has left");
 }
 
-#[test]
-fn unreadable_lines_end_the_reading() {
+#[rstest]
+fn unreadable_lines_end_the_reading(#[values("1\n", "\n")] line: &str) {
     let yard = Yard::new();
-    let junk = "1\n".repeat(LONGEST as usize / 2 - 100);
+    let junk = line.repeat(LONGEST as usize / line.len() - 100);
     yard.write_entries(format!("{{\"id\":1}}\n{junk}{{\"id\":2}}\n"));
     let (mut readable, mut seen) = (0, 0);
     let entries = yard.open().entries().unwrap().unwrap();
@@ -288,7 +288,8 @@ fn unreadable_lines_end_the_reading() {
         ended_early: true,
     };
     assert_eq!(scan.unwrap(), ended);
-    assert_eq!((readable, seen), (1, MOST_UNREADABLE + 2));
+    assert_eq!(readable, 1);
+    assert!(seen <= MOST_UNREADABLE + 2, "{seen}");
     // Nothing is removed behind them.
     let length = entries.length();
     yard.hold().compact_entries().unwrap();
@@ -392,7 +393,7 @@ proptest! {
         let whole = content.split(|byte| *byte == b'\n');
         let mut whole: Vec<&[u8]> = whole.collect();
         let unfinished = whole.pop().unwrap_or_default();
-        let count = whole.iter().filter(|line| !line.is_empty()).count();
+        let count = whole.len();
         prop_assert_eq!(before.lines.len() + before.skipped, count);
         let part = yard.tail(most);
         prop_assert!(before.lines.ends_with(&part.lines));
