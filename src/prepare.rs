@@ -1,10 +1,12 @@
 //! Makes a data directory ready: key, database, first superadmin, first configuration. Idempotent.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
 use std::sync::Arc;
 
 use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
+use schema::backup::Allowed;
 use schema::clock::{Clock, SystemClock};
 use schema::config::history::SavedBy;
 use schema::config::{Config, Problem, find, keys, parse_patch, query as config, sealing};
@@ -228,7 +230,11 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     } else {
         First::Existing
     };
-    let set = set_missing(&mut tx, &master_key, wanted, by).await?;
+    let allowed = Allowed {
+        named: settings.backup_directories.clone(),
+        before: None,
+    };
+    let set = set_missing(&mut tx, &master_key, wanted, &allowed, by).await?;
     if let Some(about) = about(is_first, activated, &set) {
         let entry = Entry::new(author, about, Outcome::Ok, now);
         audit::append(&mut tx, &trail, &entry).await?;
@@ -335,6 +341,7 @@ async fn set_missing(
     tx: &mut Tx,
     master_key: &MasterKey,
     wanted: Vec<(String, Value)>,
+    allowed: &Allowed,
     by: SavedBy<'_>,
 ) -> Result<Vec<String>, PrepareError> {
     let (stored, _) = config::load(tx, master_key).await?;
@@ -344,6 +351,14 @@ async fn set_missing(
     let changes = parse_patch(&Value::Object(missing.collect()))
         .and_then(|patch| patch.resolve(&present))
         .map_err(|problems| refused(&problems))?;
+    if let Some(Some(directory)) = changes.get(&keys::backup::DIRECTORY)
+        && let Err(rule) = allowed.permit(Path::new(&directory))
+    {
+        return Err(PrepareError::Set {
+            given: keys::backup::DIRECTORY.row.key.to_owned(),
+            rule,
+        });
+    }
     let mode = &keys::web::AUTH_MODE;
     let after = present.clone().apply(&changes);
     let missing = after.missing_for_mode();
@@ -643,6 +658,16 @@ mod tests {
         assert!(error.is_refusal());
         let said = "--set mcp.policy: mcp.policy: browser.mode: ask is not available yet; use off, read-only or auto";
         assert_eq!(error.to_string(), said);
+    }
+
+    #[tokio::test]
+    async fn set_of_a_backup_directory_that_is_not_allowed_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = start(&dir, &["backup.directory=/mnt/backup"]).await;
+        let error = error.unwrap_err();
+        assert!(error.is_refusal());
+        let said = "--set backup.directory: /mnt/backup is in no directory that the server allows";
+        assert!(error.to_string().starts_with(said), "{error}");
     }
 
     #[tokio::test]

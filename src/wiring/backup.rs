@@ -8,7 +8,9 @@ use api::ports::BackupState;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::shared::view::EngineView;
 use schema::audit::{About, Author, Writer};
-use schema::backup::{Allowed, BackupError, Directory, Kept, LeftOut, Permission};
+use schema::backup::{
+    Allowed, BackupError, DIRECTORY_BEFORE, Directory, Kept, LeftOut, Permission, name_flag,
+};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::{Config, keys};
@@ -42,9 +44,6 @@ pub struct Backups {
     allowed: Allowed,
 }
 
-/// Fact of an installation: the directory of backups, as JSON, that was set before there was a flag for it.
-const BEFORE: &str = "backup_directory_before";
-
 /// State of a schedule.
 #[derive(Debug, Clone)]
 struct Known {
@@ -52,6 +51,8 @@ struct Known {
     every: Duration,
     /// When this schedule was first seen.
     since: Timestamp,
+    /// The engine has not said yet where it keeps files.
+    awaits_engine: bool,
     listed_at: Option<Timestamp>,
     state: BackupState,
 }
@@ -63,7 +64,7 @@ impl Backups {
     /// When the database fails.
     pub async fn read(named: &[PathBuf], db: &Db) -> Result<Self, DbError> {
         let mut connection = db.read().await?;
-        let before = meta::get(&mut connection, BEFORE).await?;
+        let before = meta::get(&mut connection, DIRECTORY_BEFORE).await?;
         let before: Option<String> = before.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Self {
             known: Mutex::default(),
@@ -82,14 +83,19 @@ impl Backups {
         self.allowed.permit(directory).map(drop)
     }
 
-    /// Warning about a directory that no flag names.
+    /// Warning about a directory that no flag names, or that waits for the engine.
     pub fn warning(&self) -> Option<String> {
-        let directory = self.known().as_ref()?.directory.clone();
+        let known = self.known();
+        let known = known.as_ref()?;
+        let directory = &known.directory;
         let shown = directory.display();
-        match self.allowed.permit(&directory) {
+        match self.allowed.permit(directory) {
+            _ if known.awaits_engine => Some(format!(
+                "backup.directory {shown} is not used until the container engine has said where it keeps files of agents, who must not read a backup; make the engine available"
+            )),
             Ok(Permission::Before) => Some(format!(
-                "backup.directory {shown} was set before directories of backups had to be allowed, and is used without; add the line `backup-directory: {shown}` to the server's \
-                 settings file, or start it with --backup-directory {shown}"
+                "backup.directory {shown} was set before directories of backups had to be allowed, and is used without; {}, or start it with --backup-directory {shown}",
+                name_flag(directory)
             )),
             Ok(Permission::Named) | Err(_) => None,
         }
@@ -127,6 +133,7 @@ impl Backups {
                 directory,
                 every,
                 since: now,
+                awaits_engine: false,
                 listed_at: None,
                 state: BackupState::default(),
             },
@@ -184,6 +191,8 @@ pub struct Schedule {
     pub backups: Arc<Backups>,
     /// Knows where the engine keeps files.
     pub view: Arc<EngineView>,
+    /// The engine keeps files of agents on a host that may be this one.
+    pub engine_has_root: bool,
     /// Ends a backup under way.
     pub shutdown: CancellationToken,
 }
@@ -213,6 +222,13 @@ impl Schedule {
         let Some(known) = self.backups.known().clone() else {
             return Ok(());
         };
+        // Without it no directory can be told from one of the engine's.
+        let awaits_engine = self.engine_has_root && !self.view.has_answered();
+        self.backups
+            .change(|known| known.awaits_engine = awaits_engine);
+        if awaits_engine {
+            return Ok(());
+        }
         let fresh = |at: Timestamp| now >= at && now.since(at) < LIST;
         if !known.listed_at.is_some_and(fresh) {
             self.list(&known.directory, now).await?;
@@ -408,6 +424,9 @@ mod tests {
             "{warning}"
         );
         assert!(backups.permit(Path::new("/mnt/new")).is_err());
+        backups.change(|known| known.awaits_engine = true);
+        let warning = backups.warning().unwrap();
+        assert!(warning.contains("until the container engine"), "{warning}");
     }
 
     #[test]

@@ -81,7 +81,7 @@ use self::storage::Gauge;
 use crate::backup::Installation;
 use crate::logging::LogFilter;
 use crate::prepare::Prepared;
-use crate::settings::{AgentListen, Settings};
+use crate::settings::{AgentListen, EngineSettings, Settings};
 
 /// Whatever keeps the service from starting.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -231,6 +231,7 @@ pub async fn build(
         leadership: leadership.clone(),
         backups,
         view: Arc::clone(&view),
+        engine_has_root: matches!(settings.engine, EngineSettings::Docker { .. }),
         shutdown: shutdown.clone(),
     };
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;

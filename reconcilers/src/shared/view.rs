@@ -196,9 +196,14 @@ impl EngineView {
         Some(self.state().cpus).filter(|cpus| *cpus > 0)
     }
 
-    /// Directory of the engine's host in which it keeps files of containers; `None` when that is not known.
+    /// Directory of the engine's host in which it keeps files of containers; `None` when it does not say, or not yet.
     pub fn root_dir(&self) -> Option<PathBuf> {
         self.state().root_dir.clone()
+    }
+
+    /// Returns true once the engine has answered: what it does not say then, it never says.
+    pub fn has_answered(&self) -> bool {
+        !self.state().version.is_empty()
     }
 
     /// Which limits the engine's host can enforce, as last reported.
@@ -355,15 +360,15 @@ impl EngineView {
     async fn read_everything(&self) -> Result<(Vec<Container>, Option<Network>), Failure> {
         let engine = &self.compute.containers;
         let info = engine.info().await.map_err(Failure::Engine)?;
-        if let Some(why) = info.too_old {
-            return Err(Failure::TooOld(why));
-        }
         {
             let mut state = self.state();
             state.limits = info.limits;
             state.cpus = info.cpus;
             state.root_dir = info.root_dir;
             state.version = info.version;
+        }
+        if let Some(why) = info.too_old {
+            return Err(Failure::TooOld(why));
         }
         let containers = engine
             .list(&self.owner, None)

@@ -11,8 +11,14 @@ use super::{BackupError, Directory};
 
 /// Directories of the system in which files are no files.
 const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Directory of containers' files beside that of the engine.
-const CONTAINERD: &str = "/var/lib/containerd";
+/// Directories in which container engines keep files unless they are told otherwise.
+const ENGINES: [&str; 3] = [
+    "/var/lib/docker",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+];
+/// Fact of an installation: the directory of backups, as JSON, that was set before there was a flag for it.
+pub const DIRECTORY_BEFORE: &str = "backup_directory_before";
 /// Magic number of overlay file systems, as `statfs` reports it.
 const OVERLAY: rustix::fs::FsWord = 0x794c_7630;
 
@@ -57,12 +63,13 @@ impl Allowed {
             false => format!("allowed now: {}", known.join(", ")),
         };
         Err(format!(
-            "{shown} is in no directory that the server allows for backups ({known}); choose one of these, or add the line `backup-directory: {shown}` to the server's \
-             settings file and restart it"
+            "{shown} is in no directory that the server allows for backups ({known}); choose one of these, or {}, and restart it",
+            name_flag(path)
         ))
     }
 
-    /// Checks an opened directory: its real path, and the file system that it lies on.
+    /// Checks an opened directory: its real path, and the file system that it lies on. `engine_root` is the directory in which the
+    /// engine keeps files, beside the usual ones.
     ///
     /// # Errors
     /// [`BackupError::RefusedDirectory`].
@@ -70,6 +77,18 @@ impl Allowed {
         &self,
         directory: &Directory,
         engine_root: Option<&Path>,
+    ) -> Result<(), BackupError> {
+        let space = rustix::fs::fstatfs(&directory.fd);
+        let space = space.map_err(BackupError::io("inspecting", directory.path()))?;
+        self.check_on(directory, engine_root, space.f_type)
+    }
+
+    /// The same on a file system of this magic number.
+    fn check_on(
+        &self,
+        directory: &Directory,
+        engine_root: Option<&Path>,
+        file_system: rustix::fs::FsWord,
     ) -> Result<(), BackupError> {
         let path = directory.path();
         let refused = |detail: String| BackupError::RefusedDirectory {
@@ -87,16 +106,14 @@ impl Allowed {
         let is_engines = |root: &Path| {
             real.starts_with(root) || real.ancestors().any(|above| is_same(above, root))
         };
-        let roots = engine_root.into_iter().chain([Path::new(CONTAINERD)]);
-        if let Some(root) = roots.into_iter().find(|root| is_engines(root)) {
+        let mut roots = engine_root.into_iter().chain(ENGINES.map(Path::new));
+        if let Some(root) = roots.find(|root| is_engines(root)) {
             return Err(refused(format!(
                 "it lies in {}, where the container engine keeps files of agents, who would read the backup; use another directory",
                 root.display()
             )));
         }
-        let space =
-            rustix::fs::fstatfs(&directory.fd).map_err(BackupError::io("inspecting", path))?;
-        if space.f_type == OVERLAY {
+        if file_system == OVERLAY {
             return Err(refused(
                 "it is on an overlay file system, the files of a container; mount a directory of a disk there".to_owned(),
             ));
@@ -105,13 +122,21 @@ impl Allowed {
         let is_inside = |named: &PathBuf| real.ancestors().any(|above| is_same(above, named));
         match permission {
             Permission::Named if !self.named.iter().any(is_inside) => Err(refused(format!(
-                "it leads to {}, which is in no directory that the server allows for backups; add the line `backup-directory: {}` to its settings file and restart it",
+                "it leads to {}, which is in no directory that the server allows for backups; {}, and restart it",
                 real.display(),
-                real.display()
+                name_flag(&real)
             ))),
             Permission::Named | Permission::Before => Ok(()),
         }
     }
+}
+
+/// Ways to allow a directory, as an imperative.
+pub fn name_flag(directory: &Path) -> String {
+    format!(
+        "add the line `backup-directory: {}` to the server's settings file, or this directory to AGENTYARD_BACKUP_DIRECTORY (chart: backupDirectories)",
+        directory.display()
+    )
 }
 
 /// Says why a directory cannot be named by the flag.
@@ -193,7 +218,7 @@ mod tests {
         let before = async |statements: &'static str| {
             let db = Db::open(Backend::Sqlite(path.clone())).await.unwrap();
             let mut connection = db.read().await.unwrap();
-            let known = meta::get(&mut connection, "backup_directory_before").await;
+            let known = meta::get(&mut connection, DIRECTORY_BEFORE).await;
             drop(connection);
             db.close().await;
             let url = crate::db::sqlite_url(&path, "rw");
@@ -225,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn link_out_of_a_named_directory_is_refused() {
+    fn places_that_agents_reach_are_refused() {
         let root = tempfile::tempdir().unwrap();
         let (named, other) = (root.path().join("named"), root.path().join("other"));
         for dir in [&named, &other] {
@@ -243,6 +268,18 @@ mod tests {
         check(&named, Some(&other)).unwrap();
         let refused = check(&named, Some(root.path())).unwrap_err();
         assert!(refused.contains("container engine"), "{refused}");
+        for path in ["/proc", "/sys", "/dev"] {
+            let allowed = Allowed {
+                named: vec![path.into()],
+                before: None,
+            };
+            let opened = Directory::open(Path::new(path)).unwrap();
+            let refused = allowed.check(&opened, None).unwrap_err().to_string();
+            assert!(refused.contains("belongs to the system"), "{refused}");
+        }
+        let opened = Directory::open(&named).unwrap();
+        let refused = allowed.check_on(&opened, None, OVERLAY).unwrap_err();
+        assert!(refused.to_string().contains("overlay"), "{refused}");
         let refused = check(&named.join("link"), None).unwrap_err();
         assert!(refused.contains("it leads to"), "{refused}");
     }

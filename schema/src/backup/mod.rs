@@ -51,7 +51,7 @@ use std::path::{Path, PathBuf};
 
 use crate::home::HomeError;
 
-pub use allowed::{Allowed, Permission, check_allowed};
+pub use allowed::{Allowed, DIRECTORY_BEFORE, Permission, check_allowed, name_flag};
 pub use directory::{Directory, Kept};
 pub use keys::Keys;
 pub use lines::parse_manifest;

@@ -1,5 +1,6 @@
 //! What tests do to the fake: scripting it, and acting on it behind the service's back.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -61,6 +62,11 @@ impl FakeEngine {
         } else {
             script.latency.insert(verb, latency);
         }
+    }
+
+    /// Keeps files of containers here, as it says from its next answer on.
+    pub fn set_root_dir(&self, path: &Path) {
+        self.world().root_dir = Some(path.to_owned());
     }
 
     /// Switches the whole engine off or on. Containers go on; event streams break.

@@ -299,7 +299,7 @@ impl Containers for FakeEngine {
                 too_old: None,
                 cpus: 4,
                 memory_bytes: 16 << 30,
-                root_dir: None,
+                root_dir: self.world().root_dir.clone(),
                 limits: Limits::ALL,
             })
         })

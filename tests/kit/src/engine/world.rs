@@ -1,6 +1,7 @@
 //! The state of the fake and its rules, without time or faults of their own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use engine::{
@@ -63,6 +64,7 @@ pub(super) struct World {
     pub(super) silent: bool,
     /// What listings show instead of what is.
     pub(super) listed: Option<Vec<Container>>,
+    pub(super) root_dir: Option<PathBuf>,
 }
 
 impl World {
