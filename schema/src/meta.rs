@@ -97,7 +97,7 @@ pub async fn get(connection: &mut Connection, name: &str) -> Result<Option<Strin
 }
 
 /// Forgets a fact.
-pub(crate) async fn remove(tx: &mut Tx, name: &str) -> Result<(), DbError> {
+pub async fn remove(tx: &mut Tx, name: &str) -> Result<(), DbError> {
     execute!(tx, REMOVE_META, name)?;
     Ok(())
 }

@@ -1,16 +1,18 @@
 //! Backups beside a service that works, and the ways back from them.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentyard::prepare::First;
 use kit::engine::FakeEngine;
+use schema::backup::DIRECTORY_BEFORE;
 use schema::clock::{Clock, SystemClock};
 use schema::container::Desired;
 use schema::db::{Backend, Db};
 use schema::ids::Uid;
+use schema::meta;
 use schema::transfer::{self, Copied};
 use schema::user::{self, NewUser, Source};
 use serde_json::Value;
@@ -257,6 +259,9 @@ async fn file_of_a_user_comes_back_from_a_backup() {
     restore("../user1", &[], 2).await;
     let elsewhere = stage.path().join("elsewhere");
     let key_file = data.join("master.key");
+    // With the key of the data directory, or that of a file.
+    restore("project", &["--to", elsewhere.to_str().unwrap()], 0).await;
+    std::fs::remove_dir_all(&elsewhere).unwrap();
     let with_key = ["--to", elsewhere.to_str().unwrap(), "--key-file"];
     let with_key = [&with_key[..], &[key_file.to_str().unwrap()]].concat();
     restore("project", &with_key, 0).await;
@@ -280,6 +285,8 @@ async fn file_of_a_user_comes_back_from_a_backup() {
     // Without the key, the files of all but sealed ones, and only of a backup that the caller trusts.
     let all = stage.path().join("all");
     let words = ["restore", from, "--to", all.to_str().unwrap()];
+    let other = stage.path().join("other");
+    let command = Launch::new(&other, stage.path(), &Arc::default());
     let refused = ends(&command, &words, 78).await;
     assert!(refused.stderr.contains("--trust"), "{}", refused.stderr);
     assert!(!all.exists());
@@ -294,6 +301,98 @@ async fn file_of_a_user_comes_back_from_a_backup() {
         all.join("users/user0/.agent/workspace/project/notes")
             .exists()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_backup_is_restored_only_if_it_is_trusted() {
+    let stage = Stage::new();
+    let command = stage.command();
+    prepare(&command, &stage.data()).await;
+    let sqlite = |data: &Path| Backend::Sqlite(data.join("agentyard.db"));
+    let db = Db::join(sqlite(&stage.data())).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    let planted = meta::ensure(&mut tx, DIRECTORY_BEFORE, "\"/mnt/agents\"");
+    planted.await.unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
+    let backups = stage.path().join("backups");
+    ends(&command, &["backup", backups.to_str().unwrap()], 0).await;
+    let backup = backups.join("20991231T000000Z");
+    std::fs::rename(newest(&backups), &backup).unwrap();
+    let from = backup.to_str().unwrap();
+    let verified = ends(&command, &["backup", "verify", from], 0).await;
+    let warning = "it may be an older backup in the place of a newer one";
+    assert!(verified.stderr.contains(warning), "{}", verified.stderr);
+    assert!(verified.stdout.contains("made at "), "{}", verified.stdout);
+
+    let head = backup.join("manifest.json");
+    let mut changed: Value = serde_json::from_slice(&std::fs::read(&head).unwrap()).unwrap();
+    changed["service_user"] = serde_json::json!([12345, 12345]);
+    std::fs::write(&head, changed.to_string()).unwrap();
+    let other = stage.path().join("other");
+    let restore = Launch::new(&other, stage.path(), &Arc::default());
+    let key = stage.data().join("master.key");
+    let words = ["restore", from, "--key-file", key.to_str().unwrap()];
+    let one = [
+        "restore",
+        from,
+        "--user",
+        "admin",
+        "--path",
+        ".agent/notes.txt",
+    ];
+    for (launch, words) in [(&restore, &words[..]), (&command, &one)] {
+        let refused = ends(launch, words, 78).await;
+        let said = "its manifest was changed since it was made";
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    assert!(!other.exists());
+    let trusted = ends(&restore, &[&words[..], &["--trust"]].concat(), 0).await;
+    assert!(trusted.stderr.contains(warning), "{}", trusted.stderr);
+    // Whoever has changed it gets no key, and says of no directory that it may be used.
+    let us = rustix::process::geteuid().as_raw();
+    for name in ["", "master.key", "agentyard.db"] {
+        assert_eq!(std::fs::metadata(other.join(name)).unwrap().uid(), us);
+    }
+    let db = Db::join(sqlite(&other)).await.unwrap();
+    let mut connection = db.read().await.unwrap();
+    let before = meta::get(&mut connection, DIRECTORY_BEFORE).await.unwrap();
+    assert_eq!(before, None);
+    drop(connection);
+    db.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scheduled_backup_keeps_out_of_the_root_of_the_engine() {
+    let stage = Stage::new();
+    let data = stage.data();
+    let backups = stage.path().join("backups");
+    for directory in [&data, &backups] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let engine = engine();
+    engine.set_unavailable(true);
+    engine.set_root_dir(stage.path());
+    let set = format!("backup.directory={}", backups.display());
+    let _service = InProcess::start_with_in(&data, engine.clone(), &[&set]).await;
+    let admin = Client::new(Target::Unix(data.join("admin.sock")));
+    let state = async || admin.get("/api/admin/reconcile").await.expect(200);
+    until(
+        "the schedule waits for the engine",
+        seconds(60),
+        async || {
+            let warnings = state().await["warnings"].to_string();
+            warnings.contains("until the container engine has said")
+        },
+    )
+    .await;
+    engine.set_unavailable(false);
+    until("the directory is refused", seconds(60), async || {
+        let why = state().await["backup"]["why"].to_string();
+        why.contains("where the container engine keeps files")
+    })
+    .await;
+    assert!(std::fs::read_dir(&backups).unwrap().next().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

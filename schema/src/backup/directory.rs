@@ -226,7 +226,7 @@ impl Directory {
 }
 
 /// Reports that a name begins with a time as [`Timestamp::to_basic`] writes it, and goes on with nothing that is hidden.
-fn is_dated(name: &str) -> bool {
+pub(super) fn is_dated(name: &str) -> bool {
     let bytes = name.as_bytes();
     let digits = |range: std::ops::Range<usize>| {
         bytes

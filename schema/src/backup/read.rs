@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::BackupError;
-use super::directory::open_head;
+use super::directory::{is_dated, open_head};
 use super::keys::{Keys, ManifestDigests};
 use super::lines::{self, Lines};
 use super::manifest::{self, Head, LINES, MAC, escape};
@@ -81,6 +81,13 @@ impl Backup {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns true if the name of its folder is a time, and not that of the manifest: a folder that was unpacked from a stream may
+    /// have any other name.
+    pub fn names_another_time(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        is_dated(&name) && !name.starts_with(&self.head.started_at.to_basic())
     }
 
     pub(super) fn dir(&self) -> &OwnedFd {

@@ -262,6 +262,7 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>, keys: Option<Keys>) -> 
         Ok((backup, trust, verified.map_err(backup_failed)?))
     });
     let (backup, trust, (placed, differences)) = verified.await?;
+    trust::warn_of_time(&backup);
     if trust == Trust::Changed {
         return Err(Failure::Failed(format!(
             "{}: its manifest was changed since it was made, so what it says of files proves nothing; use another backup",
@@ -271,9 +272,10 @@ async fn verify(path: PathBuf, scratch: Option<PathBuf>, keys: Option<Keys>) -> 
     if differences.is_empty() && placed.damaged == 0 {
         let entries = report::entries(backup.head.entries);
         let text = format!(
-            "{} is intact: {entries}, {}; it needs the master key {}\n",
+            "{} is intact: {entries}, {}, made at {}; it needs the master key {}\n",
             backup.path().display(),
             report::size(backup.head.bytes),
+            backup.head.started_at.to_rfc3339(),
             backup.head.key.fingerprint
         );
         screen::print(&text)?;

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use clap::Args;
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use schema::audit::{About, Author, Writer};
-use schema::backup::{Backup, Keys, Owners, Placed, Progress, SealedFiles, Selection};
+use schema::backup::{
+    Backup, DIRECTORY_BEFORE, Keys, Owners, Placed, Progress, SealedFiles, Selection,
+};
 use schema::clock::SystemClock;
 use schema::db::{Backend, Db};
 use schema::error::chain;
 use schema::home::{BringBackError, RestoreError, WORKSPACE_DIR};
 use schema::ids::UserName;
+use schema::meta;
 use schema::secrets::{MASTER_KEY_FILE, MasterKey};
 use schema::usage;
 
@@ -34,7 +37,7 @@ use crate::settings::Settings;
 pub struct RestoreArgs {
     /// Folder of the backup
     backup: PathBuf,
-    /// File with the master key of the backup; with --to it may be missing, then sealed settings files of agents are left out
+    /// File with the master key of the backup [default with --to: that of the data directory, if it is the one]; with --to it may be missing, and sealed settings files of agents are left out then
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Restore a backup of which the master key does not prove where it comes from; its contents are taken as they are
@@ -78,9 +81,14 @@ pub async fn restore(settings: impl FnOnce() -> Result<Settings>, args: RestoreA
         }
         (user, path, Some(to)) => {
             let keys = match key_file {
-                Some(file) => Some(Keys::new(&load_key(&backup, Some(file), trusts)?)),
-                None => None,
+                Some(file) => Some(load_key(&backup, Some(file), trusts)?),
+                // A copy of a backup is restored elsewhere, too.
+                None => settings()
+                    .ok()
+                    .and_then(|settings| MasterKey::load(&settings.data_dir).ok())
+                    .filter(|key| backup.is_key(key)),
             };
+            let keys = keys.as_ref().map(Keys::new);
             check_trust(&backup, keys.as_ref(), trusts)?;
             place_files(backup, keys, user.zip(path), to).await
         }
@@ -110,7 +118,7 @@ async fn restore_all(
     // The service would not start with a database of another key.
     let key = load_key(&backup, key_file, false)?;
     let keys = Keys::new(&key);
-    check_trust(&backup, Some(&keys), trusts)?;
+    let is_proven = check_trust(&backup, Some(&keys), trusts)?;
     let data_dir = settings.data_dir.clone();
     let database = settings.database.clone();
     if let Backend::Postgres(url) = &database {
@@ -134,7 +142,10 @@ async fn restore_all(
         key.save_file(&target.join(MASTER_KEY_FILE))
             .map_err(|error| Failure::Failed(chain(&error)))?;
         let dump = place_database(&backup, &backend, &top, &target)?;
-        give_to_service(&target, &backend, service_user)?;
+        // Whoever has changed the manifest would be given the key.
+        if is_proven {
+            give_to_service(&target, &backend, service_user)?;
+        }
         rustix::fs::syncfs(&top).map_err(failed)?;
         Ok((backup, placed, dump))
     });
@@ -145,6 +156,10 @@ async fn restore_all(
         restored.map_err(|error| Failure::Failed(chain(&error)))?;
         removed.map_err(failed)?;
     }
+    if !is_proven {
+        forget_directory(database.clone()).await?;
+        tell_owner(&data_dir, &database);
+    }
     screen::print(&format!(
         "restored {} of {} to {}; start the server with `agentyard serve --data-dir {}`\n",
         said(&placed),
@@ -152,7 +167,20 @@ async fn restore_all(
         data_dir.display(),
         data_dir.display(),
     ))?;
-    tell_damaged(&placed)
+    tell_damaged(&placed, GIVE_KEY)
+}
+
+/// Forgets the directory of backups that was set before there was a flag for it: nothing proves that this installation has set it.
+async fn forget_directory(database: Backend) -> Result {
+    let db = Db::open(database).await;
+    let db = db.map_err(|error| Failure::Failed(chain(&error)))?;
+    let mut tx = db.begin().await.map_err(db_failed)?;
+    meta::remove(&mut tx, DIRECTORY_BEFORE)
+        .await
+        .map_err(db_failed)?;
+    tx.commit().await.map_err(db_failed)?;
+    db.close().await;
+    Ok(())
 }
 
 fn not_empty(place: &str) -> Failure {
@@ -229,11 +257,7 @@ fn give_to_service(data_dir: &Path, database: &Backend, (user, group): (u32, u32
     if !rustix::process::geteuid().is_root() || user == 0 {
         return Ok(());
     }
-    let mut places = vec![data_dir.to_owned(), data_dir.join(MASTER_KEY_FILE)];
-    if let Backend::Sqlite(file) = database {
-        places.push(file.clone());
-    }
-    for place in places {
+    for place in places_of_service(data_dir, database) {
         let given = rustix::fs::chown(
             &place,
             Some(Uid::from_raw(user)),
@@ -242,6 +266,31 @@ fn give_to_service(data_dir: &Path, database: &Backend, (user, group): (u32, u32
         given.map_err(|error| Failure::Failed(format!("{}: {error}", place.display())))?;
     }
     Ok(())
+}
+
+/// Paths that only the user of the service may have.
+fn places_of_service(data_dir: &Path, database: &Backend) -> Vec<PathBuf> {
+    let mut places = vec![data_dir.to_owned(), data_dir.join(MASTER_KEY_FILE)];
+    if let Backend::Sqlite(file) = database {
+        places.push(file.clone());
+    }
+    places
+}
+
+/// Says how root hands over what it has restored for a user whom nothing proves.
+fn tell_owner(data_dir: &Path, database: &Backend) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let places = places_of_service(data_dir, database);
+    let places: Vec<String> = places
+        .iter()
+        .map(|place| place.display().to_string())
+        .collect();
+    screen::note(&format!(
+        "the data directory, the master key and the database belong to root, since nothing proves which user they were of; give them to the one that runs the server: `chown USER: {}`",
+        places.join(" ")
+    ));
 }
 
 /// Restores files to a directory elsewhere: all of users and archives, or those of one user.
@@ -275,7 +324,7 @@ async fn place_files(
     });
     let placed = placed.await?;
     screen::print(&format!("restored {} to {shown}\n", said(&placed)))?;
-    tell_damaged(&placed)
+    tell_damaged(&placed, GIVE_KEY)
 }
 
 /// The path of an entry in a home: as it is given, or in the workspace.
@@ -361,7 +410,7 @@ async fn bring_back(settings: &Settings, backup: Backup, user: &str, back: Back<
         "restored {} to {shown} in {name}'s home\n",
         said(&back.placed)
     ))?;
-    tell_damaged(&back.placed)
+    tell_damaged(&back.placed, &BringBackError::Sealed.to_string())
 }
 
 fn not_back(error: BringBackError, user: &UserName) -> Failure {
@@ -386,13 +435,13 @@ fn said(placed: &Placed) -> String {
     )
 }
 
-/// Names files that were left out; damaged ones: exit code 1.
-fn tell_damaged(placed: &Placed) -> Result {
+/// Reason and remedy of a sealed file that was left out.
+const GIVE_KEY: &str = "it is sealed; give the master key with --key-file";
+
+/// Names files that were left out, sealed ones with this reason; damaged ones: exit code 1.
+fn tell_damaged(placed: &Placed, sealed: &str) -> Result {
     for name in &placed.sealed_names {
-        screen::note(&format!(
-            "left out: {}: it is sealed; give the master key with --key-file",
-            clean(name)
-        ));
+        screen::note(&format!("left out: {}: {sealed}", clean(name)));
     }
     if let Some(more @ 1..) = placed.sealed.checked_sub(placed.sealed_names.len() as u64) {
         screen::note(&format!("left out: {more} more sealed files"));

@@ -10,15 +10,22 @@ use super::backup_failed;
 use crate::cli::output::screen;
 use crate::cli::{Failure, Result};
 
-/// Refuses a backup that nothing proves to be of the installation whose key this is, unless the caller trusts it.
-pub(super) fn check_trust(backup: &Backup, keys: Option<&Keys>, trusts: bool) -> Result {
+/// Refuses a backup that nothing proves to be of the installation whose key this is, unless the caller trusts it. Returns true if it is
+/// proven. An older backup in the place of a newer one is proven, too, so the time is said.
+pub(super) fn check_trust(backup: &Backup, keys: Option<&Keys>, trusts: bool) -> Result<bool> {
     let trust = backup.trust(keys).map_err(backup_failed)?;
     let shown = backup.path().display();
-    match (describe_doubt(backup, trust), trusts) {
-        (None, _) => Ok(()),
+    let doubt = describe_doubt(backup, trust);
+    if doubt.is_none() || trusts {
+        let at = backup.head.started_at.to_rfc3339();
+        screen::note(&format!("{shown} was made at {at}"));
+        warn_of_time(backup);
+    }
+    match (doubt, trusts) {
+        (None, _) => Ok(true),
         (Some(doubt), true) => {
             screen::note(&format!("warning: {shown}: {doubt}"));
-            Ok(())
+            Ok(false)
         }
         (Some(doubt), false) => Err(Failure::Refused(format!(
             "{shown}: {doubt}. Users, passwords, settings and files may not be those that were backed up; nothing was restored. Use another backup, {}or add --trust if \
@@ -28,6 +35,17 @@ pub(super) fn check_trust(backup: &Backup, keys: Option<&Keys>, trusts: bool) ->
                 _ => "",
             }
         ))),
+    }
+}
+
+/// Warns of a folder with the name of another time.
+pub(super) fn warn_of_time(backup: &Backup) {
+    if backup.names_another_time() {
+        screen::note(&format!(
+            "warning: {}: its folder has the name of another time than its manifest, {}; it may be an older backup in the place of a newer one",
+            backup.path().display(),
+            backup.head.started_at.to_basic()
+        ));
     }
 }
 
