@@ -20,7 +20,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior};
 use schema::fault;
 use tokio::runtime::{Handle, RuntimeMetrics};
 
@@ -57,12 +57,16 @@ impl Watchdog {
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 match judge.judge(&probes.sample()) {
                     Verdict::Answers => {}
-                    Verdict::Late => tracing::warn!(
-                        ticks = WARNING,
-                        limit,
-                        "the runtime does not answer; the process ends at the limit"
-                    ),
-                    Verdict::Recovered(ticks) => tracing::warn!(ticks, "the runtime answers again"),
+                    Verdict::Late => log(move || {
+                        tracing::warn!(
+                            ticks = WARNING,
+                            limit,
+                            "the runtime does not answer; the process ends at the limit"
+                        );
+                    }),
+                    Verdict::Recovered(ticks) => log(move || {
+                        tracing::warn!(ticks, "the runtime answers again");
+                    }),
                     Verdict::Stalled(stall) => end(stall),
                 }
             }
@@ -218,13 +222,21 @@ impl Judge {
     }
 }
 
+/// Writes to the log on a thread that is not waited for: standard error may be a pipe that is full.
+fn log(write: impl FnOnce() + Send + 'static) {
+    let _ = thread::Builder::new().spawn(write);
+}
+
 /// Ends the process after a report. No destructor runs, and neither a full pipe of the log nor a handler of the exit holds it up.
 fn end(stall: Stall) -> ! {
-    let kill = || {
+    let last = || {
         thread::sleep(LAST);
         let _ = kill_process(getpid(), Signal::KILL);
+        // The first process of a container ignores that of itself. This ends in a fault of the processor; its memory has the master key.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        std::process::abort();
     };
-    let _ = thread::Builder::new().spawn(kill);
+    let _ = thread::Builder::new().spawn(last);
     let (done, reported) = channel();
     let write = move || {
         report::write(&stall);

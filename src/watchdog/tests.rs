@@ -102,3 +102,12 @@ fn counters_tell_a_blocked_worker_from_an_idle_one() {
     drop(closed);
     ticks((0, false));
 }
+
+#[test]
+fn hanging_log_does_not_hold_up_the_watchdog() {
+    let (reader, full) = channel::<()>();
+    log(move || {
+        let _ = full.recv();
+    });
+    drop(reader);
+}
