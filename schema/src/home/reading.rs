@@ -162,7 +162,7 @@ impl Readings {
             let hidden = format!(".{name}");
             rustix::fs::mkdirat(&root, &hidden, Mode::RWXU)?;
             let own = beneath::open_dir(&root, Path::new(&hidden))?;
-            let lock = open_lock(&own, OFlags::CREATE)?;
+            let lock = open_lock(&own, OFlags::CREATE, Mode::RUSR | Mode::WUSR)?;
             flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
             rustix::fs::renameat(&root, &hidden, &root, &name)?;
             Ok((root, suspects, [own, lock], name))
@@ -292,7 +292,7 @@ impl Readings {
                 continue;
             };
             // A process that lives holds it; one that stops removes it first.
-            let _lock = match open_lock(&dead, OFlags::empty()) {
+            let _lock = match open_lock(&dead, OFlags::empty(), Mode::empty()) {
                 Ok(lock) if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() => {
                     Some(lock)
                 }
@@ -415,9 +415,8 @@ fn names(dir: &OwnedFd, most: usize) -> rustix::io::Result<Vec<String>> {
 }
 
 /// Opens the lock of a process. NFS locks files that are open for writing only.
-fn open_lock(dir: &OwnedFd, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let flags = flags | OFlags::RDWR;
-    beneath::open(dir, Path::new(LOCK), flags, Mode::RUSR | Mode::WUSR)
+fn open_lock(dir: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    beneath::open(dir, Path::new(LOCK), flags | OFlags::RDWR, mode)
 }
 
 fn write(dir: &OwnedFd, name: &str, noted: &Noted) -> io::Result<()> {
