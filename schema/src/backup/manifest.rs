@@ -117,15 +117,11 @@ pub(super) const NOT_READABLE: &str = "not readable";
 pub(super) const NOT_READ_TO_ITS_END: &str = "not readable to its end";
 /// Reason of a directory of which the end cannot be read.
 pub(super) const NOT_LISTED_TO_ITS_END: &str = "not listed to its end";
-/// Reason of a settings file that is too long to be sealed.
+/// Reason of a settings file that is too long to be sealed. It is no reason to keep earlier backups: an agent could make such a file for
+/// ever.
 pub(super) const TOO_LARGE_TO_SEAL: &str = "larger than a settings file may be";
 /// Reasons for which an earlier backup may have more.
-const UNREAD: [&str; 4] = [
-    NOT_READABLE,
-    NOT_READ_TO_ITS_END,
-    NOT_LISTED_TO_ITS_END,
-    TOO_LARGE_TO_SEAL,
-];
+const UNREAD: [&str; 3] = [NOT_READABLE, NOT_READ_TO_ITS_END, NOT_LISTED_TO_ITS_END];
 
 /// Entries that are not in a backup, counted by reason; some are named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,7 +142,7 @@ impl LeftOut {
         }
     }
 
-    /// Number of entries that could not be read, as on a failing disk, or not be sealed: a backup that was made before may have them.
+    /// Number of entries that could not be read, as on a failing disk: a backup that was made before may have them.
     pub fn unread(&self) -> u64 {
         let counts = UNREAD.iter().filter_map(|reason| self.counts.get(*reason));
         counts.fold(0, |sum, count| sum.saturating_add(*count))
