@@ -60,7 +60,8 @@ pub struct EntriesFile {
 
 impl EntriesFile {
     /// Calls `see` with the lines in at most so many bytes (at most [`LONGEST`]) at the end of the file, the newest one first. A last
-    /// line that is not finished is left out. Ends after more than [`super::MOST_UNREADABLE`] lines that were left out.
+    /// line that is not finished is left out. Ends after [`super::MOST_LINES`], or more than [`super::MOST_UNREADABLE`] that were left
+    /// out.
     ///
     /// # Errors
     /// [`FileError`] when it cannot be read.

@@ -9,6 +9,8 @@ use std::os::unix::fs::FileExt;
 pub const LINE: usize = 1024 * 1024;
 /// Most lines that are skipped or unreadable: one more ends the reading.
 pub const MOST_UNREADABLE: usize = 5000;
+/// Most lines that are read: the service writes no more to a file of 64 MiB.
+pub const MOST_LINES: usize = 1_000_000;
 /// Bytes that are read at once, from the end to the beginning.
 const CHUNK: usize = 256 * 1024;
 
@@ -39,25 +41,28 @@ pub struct Scan {
     pub skipped: usize,
     /// The reading ended before the whole range was read.
     pub ended_early: bool,
+    /// Lines that were read.
+    lines: usize,
 }
 
 impl Scan {
-    /// Returns true if the reading ended because too many lines were left out: nothing before them is read.
+    /// Returns true if the reading ended by a bound of lines: nothing before them is read.
     pub fn is_damaged(&self) -> bool {
-        self.skipped > MOST_UNREADABLE
+        self.skipped > MOST_UNREADABLE || self.lines >= MOST_LINES
     }
 
     /// Counts a line; breaks at one that nothing is read after.
     fn count(&mut self, verdict: Verdict) -> ControlFlow<()> {
+        self.lines += 1;
         match verdict {
-            Verdict::Readable => return ControlFlow::Continue(()),
+            Verdict::Readable => {}
             Verdict::Unreadable => self.skipped += 1,
             Verdict::Enough => {
                 self.ended_early = true;
                 return ControlFlow::Break(());
             }
         }
-        if self.skipped > MOST_UNREADABLE {
+        if self.is_damaged() {
             self.ended_early = true;
             return ControlFlow::Break(());
         }
@@ -80,7 +85,8 @@ fn judge(bytes: &[u8], is_too_long: bool, see: impl FnOnce(&str) -> Verdict) -> 
 }
 
 /// Calls `see` with each whole line that is text, the first one first, and keeps no more than one of them in memory. What follows the
-/// last line break does not count. Ends after more than [`MOST_UNREADABLE`] lines that were left out.
+/// last line break does not count. Ends after [`MOST_LINES`], or more than
+/// [`MOST_UNREADABLE`] that were left out.
 pub(super) fn for_each_line(
     mut reader: impl BufRead,
     mut see: impl FnMut(&str) -> Verdict,
@@ -115,8 +121,8 @@ pub(super) fn for_each_line(
 }
 
 /// Calls `see` with each whole line that is text and begins at `begin` or later, the last one first, and keeps no more than one of them
-/// in memory. What follows the last line break before `end` does not count. Ends after more than [`MOST_UNREADABLE`] lines that were
-/// left out.
+/// in memory. What follows the last line break before `end` does not count. Ends after [`MOST_LINES`], or more than
+/// [`MOST_UNREADABLE`] that were left out.
 pub(super) fn for_each_line_backwards(
     file: &File,
     begin: u64,

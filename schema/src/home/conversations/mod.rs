@@ -29,7 +29,7 @@ use rustix::io::Errno;
 
 pub use folder::{EntriesFile, Folder, HeldFolder, LONGEST};
 pub use id::{CONVERSATION_ID_RULE, ConversationId, InvalidConversationId};
-pub use lines::{LINE, MOST_UNREADABLE, Place, Scan, Verdict};
+pub use lines::{LINE, MOST_LINES, MOST_UNREADABLE, Place, Scan, Verdict};
 pub use meta::{LONGEST_TITLE, Meta, clean_title};
 
 use super::beneath;

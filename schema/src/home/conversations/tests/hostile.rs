@@ -266,6 +266,21 @@ fn damaged_lines_are_skipped_and_counted() {
     assert_eq!(tail.skipped, 1, "what a loss of power has left");
 }
 
+#[test]
+fn lines_without_news_end_the_reading() {
+    let yard = Yard::new();
+    let line = "{\"id\":1}\n";
+    yard.write_entries(line.repeat(LONGEST as usize / line.len()));
+    let mut seen = 0;
+    let entries = yard.open().entries().unwrap().unwrap();
+    let scan = entries.read_newest(u64::MAX, |_, _| {
+        seen += 1;
+        Verdict::Readable
+    });
+    assert!(scan.unwrap().is_damaged());
+    assert_eq!(seen, MOST_LINES);
+}
+
 #[rstest]
 fn unreadable_lines_end_the_reading(#[values("1\n", "\n")] line: &str) {
     let yard = Yard::new();
@@ -283,11 +298,9 @@ fn unreadable_lines_end_the_reading(#[values("1\n", "\n")] line: &str) {
             false => Verdict::Unreadable,
         }
     });
-    let ended = Scan {
-        skipped: MOST_UNREADABLE + 1,
-        ended_early: true,
-    };
-    assert_eq!(scan.unwrap(), ended);
+    let scan = scan.unwrap();
+    assert_eq!(scan.skipped, MOST_UNREADABLE + 1);
+    assert!(scan.ended_early && scan.is_damaged());
     assert_eq!(readable, 1);
     assert!(seen <= MOST_UNREADABLE + 2, "{seen}");
     // Nothing is removed behind them.
