@@ -414,9 +414,22 @@ impl Service {
         self.signal(rustix::process::Signal::HUP);
     }
 
-    /// Nothing of it runs any more, and nothing ends.
+    /// Stops it, and waits until all of its threads stand still: on a busy machine they run on for a while. Nothing ends.
     pub fn freeze(&self) {
         self.signal(rustix::process::Signal::STOP);
+        let threads = format!("/proc/{}/task", self.child.id());
+        let is_running = |thread: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(thread.path().join("stat"));
+            stat.is_ok_and(|stat| !stat.contains(") T "))
+        };
+        for _ in 0..1000 {
+            let mut threads = std::fs::read_dir(&threads).unwrap().flatten();
+            if !threads.any(is_running) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the service runs on after SIGSTOP");
     }
 
     /// It goes on where it was frozen.
