@@ -1,12 +1,33 @@
 //! A runtime that does not answer ends the process, and files at which it dies are set aside.
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::client::ready;
-use crate::support::{Stage, eventually, seconds};
+use crate::support::{Client, Service, Stage, eventually, seconds};
 
 /// Holds the thread on which the user's directory is about to be made.
 const POINT: &str = "user.EnsureHome.before";
+
+/// Begins a request whose body never comes, and waits until the service asks for that.
+async fn begin_request(service: &Service, caller: &Client, path: &str) -> TcpStream {
+    let address = service.address();
+    let mut head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nExpect: 100-continue\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n"
+    );
+    for (name, value) in caller.credentials() {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut line = [0; 12];
+    stream.read_exact(&mut line).await.unwrap();
+    assert_eq!(line, *b"HTTP/1.1 100");
+    stream
+}
 
 #[tokio::test]
 async fn stalled_runtime_ends_with_70_and_a_report() {
@@ -20,10 +41,11 @@ async fn stalled_runtime_ends_with_70_and_a_report() {
         .start()
         .await;
     let admin = service.admin().await;
+    let _waiting = begin_request(&service, &admin, "/api/admin/groups/create").await;
     std::fs::write(&switch, "").unwrap();
-    let form = [("username", "bob"), ("wait", "100")];
-    let waiting = admin.try_post("/api/admin/users/create", &form);
-    let (_, ended) = tokio::join!(waiting, service.ended_within(seconds(30)));
+    let form = [("username", "bob")];
+    let created = admin.try_post("/api/admin/users/create", &form);
+    let (_, ended) = tokio::join!(created, service.ended_within(seconds(30)));
     assert_eq!(ended.code(), Some(70), "{ended}");
     let log = service.log();
     let has = |part: &str| {
@@ -31,7 +53,7 @@ async fn stalled_runtime_ends_with_70_and_a_report() {
         assert!(lines.any(|line| line.contains(part)), "{part}: {log}");
     };
     has("the runtime does not answer: the process ends with exit code 70");
-    has("under way: request POST /api/admin/users/create (session)");
+    has("under way: request POST /api/admin/groups/create (session)");
     has("under way: reconciliation user/");
     has("(EnsureHome)");
     has("thread id=");

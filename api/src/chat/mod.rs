@@ -8,6 +8,7 @@ mod audit;
 mod bounded;
 mod elsewhere;
 mod fetch;
+mod fragments;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hub;

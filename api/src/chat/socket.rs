@@ -13,11 +13,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::Error;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 
+use super::fragments::Fragments;
 use super::hub::Opened;
 use super::protocol::{EndCode, PageFrame, RefusalCode, ServerFrame};
 use super::talk::{Cursor, PageFrameSource};
@@ -26,8 +26,6 @@ use crate::long_work::work_on;
 
 /// Longest frame of a page, in bytes.
 const LONGEST: usize = 1024 * 1024;
-/// Longest fragment of a frame to a page, in bytes.
-const FRAGMENT: usize = 64 * 1024;
 /// Bytes that are kept for reading and for writing.
 const BUFFER: usize = 4096;
 /// Bytes of the head and mask of a ping or pong.
@@ -106,6 +104,17 @@ enum Due {
     Nothing,
 }
 
+/// What became of the next frame of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// There was none: the page has all.
+    All,
+    /// It was sent.
+    Frame,
+    /// The connection ends; without a code when the page is gone.
+    End(Option<EndCode>),
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
     /// Runs to the end; `None` when the page is gone.
     async fn run(&mut self, reader: &mut Reader<S>) -> Option<EndCode> {
@@ -125,8 +134,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
                 }
                 () = ready(()), if due != Due::Nothing => {
                     let shown = self.show_next(due == Due::Hello).await;
-                    due = if shown.is_some() { Due::Changes } else { Due::Nothing };
-                    shown.flatten()
+                    due = if shown == Shown::All { Due::Nothing } else { Due::Changes };
+                    if let Shown::End(end) = shown { Some(end) } else { None }
                 }
                 changed = changes.changed(), if due == Due::Nothing => {
                     changed.ok()?;
@@ -136,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
                     None
                 }
                 end = async { ends.wait_for(Option::is_some).await.map_or(None, |end| *end) } => {
-                    let rest = async { while let Some(None) = self.show_next(false).await {} };
+                    let rest = async { while self.show_next(false).await == Shown::Frame {} };
                     let _ = timeout(SLOW, rest).await;
                     Some(end)
                 }
@@ -152,20 +161,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
         }
     }
 
-    /// Sends the next frame. `None` when the page has all; `Some(Some(_))` at the end.
-    async fn show_next(&mut self, hello: bool) -> Option<Option<Option<EndCode>>> {
+    /// Sends the next frame.
+    async fn show_next(&mut self, hello: bool) -> Shown {
         let cursor = &mut self.cursor;
         let room = &self.opened.room;
         let Some(frame) = room.read(|talk| talk.next_frame(cursor, hello)) else {
             // To shrink it needs nothing.
             let _ = self.memory.resize(0);
-            return None;
+            return Shown::All;
         };
-        Some(match timeout(SLOW, self.make_frame(frame)).await {
+        let end = match timeout(SLOW, self.make_frame(frame)).await {
             Ok(Some(text)) => self.send_text(text).await,
             Ok(None) => Some(None),
             Err(_) => Some(Some(EndCode::Busy)),
-        })
+        };
+        end.map_or(Shown::Frame, Shown::End)
     }
 
     /// Makes a frame when the user's part has memory for it. A short one needs none.
@@ -179,22 +189,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Page<S> {
         work_on(&user, weight, move || frame.into_json()).await
     }
 
-    /// Sends a text, a long one in fragments: the socket keeps memory for the longest that it has sent.
     async fn send_text(&mut self, text: String) -> Option<Option<EndCode>> {
-        if text.len() <= FRAGMENT {
-            return self.send_message(Message::text(text)).await;
-        }
-        let mut rest = Bytes::from(text);
-        let mut data = Data::Text;
-        loop {
-            let part = rest.split_to(rest.len().min(FRAGMENT));
-            let frame = Frame::message(part, OpCode::Data(data), rest.is_empty());
-            let end = self.send_message(Message::Frame(frame)).await;
-            if end.is_some() || rest.is_empty() {
+        for fragment in Fragments::default().cut(text.into(), true) {
+            let end = self.send_message(fragment).await;
+            if end.is_some() {
                 return end;
             }
-            data = Data::Continue;
         }
+        None
     }
 
     async fn send_message(&mut self, message: Message) -> Option<Option<EndCode>> {

@@ -7,10 +7,9 @@ use futures::SinkExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::{Link, Outgoing, SEND, Writer};
+use crate::chat::fragments::Fragments;
 use crate::chat::pico::{BETWEEN_PICTURES, END_OF_PICTURES, begin_picture_frame, message_frame};
 use crate::chat::store::{Picture, open_pictures, read_part};
 use crate::limits::{FREE, Share};
@@ -18,10 +17,12 @@ use crate::long_work::work_on;
 
 /// Bytes of a picture that are read at once: a multiple of three, so that the parts in Base64 make one text.
 const PART: usize = 768 * 1024;
-/// Most bytes of a fragment: the socket keeps memory for the longest that it has sent.
-const FRAGMENT: usize = 64 * 1024;
 /// Memory of a message with pictures while it is sent, in bytes: a part, and its Base64.
 const MEMORY: usize = 2 * 1024 * 1024;
+
+/// Cause of the end of a connection while a picture is sent.
+const UNREADABLE: &str =
+    "A picture changed, or could not be read, while it was sent. Send it again.";
 
 /// A message that was not sent.
 pub(super) enum Unsent {
@@ -67,27 +68,17 @@ pub(super) async fn send_ping(writer: &mut Writer) -> bool {
 }
 
 /// A message that is sent in fragments.
-struct Fragments<'a> {
+struct Sending<'a> {
     writer: &'a mut Writer,
-    is_first: bool,
+    fragments: Fragments,
 }
 
-impl Fragments<'_> {
-    async fn send(&mut self, bytes: impl Into<Bytes>, is_last: bool) -> Result<(), Unsent> {
-        let mut rest: Bytes = bytes.into();
-        loop {
-            let fragment = rest.split_to(rest.len().min(FRAGMENT));
-            let data = match std::mem::take(&mut self.is_first) {
-                true => Data::Text,
-                false => Data::Continue,
-            };
-            let ends = rest.is_empty();
-            let frame = Frame::message(fragment, OpCode::Data(data), is_last && ends);
-            send(self.writer, Message::Frame(frame)).await?;
-            if ends {
-                return Ok(());
-            }
+impl Sending<'_> {
+    async fn send(&mut self, part: impl Into<Bytes>, is_last: bool) -> Result<(), Unsent> {
+        for fragment in self.fragments.cut(part.into(), is_last) {
+            send(self.writer, fragment).await?;
         }
+        Ok(())
     }
 }
 
@@ -143,25 +134,25 @@ impl Link {
         writer: &mut Writer,
         prepared: Prepared,
     ) -> Result<(), Unsent> {
-        let is_first = true;
-        let mut fragments = Fragments { writer, is_first };
+        let fragments = Fragments::default();
+        let mut sending = Sending { writer, fragments };
         let has_pictures = !prepared.pictures.is_empty();
-        fragments.send(prepared.frame, !has_pictures).await?;
+        sending.send(prepared.frame, !has_pictures).await?;
         for (number, picture) in prepared.pictures.iter().enumerate() {
             let between = if number == 0 { "" } else { BETWEEN_PICTURES };
             let head = format!("{between}data:{};base64,", picture.kind);
-            fragments.send(head, false).await?;
-            self.send_picture(&mut fragments, picture).await?;
+            sending.send(head, false).await?;
+            self.send_picture(&mut sending, picture).await?;
         }
         match has_pictures {
-            true => fragments.send(END_OF_PICTURES, true).await,
+            true => sending.send(END_OF_PICTURES, true).await,
             false => Ok(()),
         }
     }
 
     async fn send_picture(
         &self,
-        fragments: &mut Fragments<'_>,
+        sending: &mut Sending<'_>,
         picture: &Picture,
     ) -> Result<(), Unsent> {
         let (files, account) = (&self.all.deps.files, &self.all.account);
@@ -169,12 +160,12 @@ impl Link {
         let mut begin = 0;
         while begin < size {
             let length = usize::try_from(size - begin).map_or(PART, |left| left.min(PART));
-            let part = read_part(files, account, &picture.file, begin, length).await;
-            let changed = || "A picture has changed while it was sent. Send it again.".to_owned();
+            let part = read_part(files, account, &picture.file, begin, length);
+            let part = timeout(SEND, part).await.ok().flatten();
             // The agent waits for the rest of the frame: only the end of the connection takes it back.
-            let part = part.ok_or_else(|| Unsent::Broken(Some(changed())))?;
+            let part = part.ok_or_else(|| Unsent::Broken(Some(UNREADABLE.to_owned())))?;
             let text = STANDARD.encode(part);
-            fragments.send(text, false).await?;
+            sending.send(text, false).await?;
             begin += length as u64;
         }
         Ok(())

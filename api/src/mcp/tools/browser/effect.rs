@@ -1,5 +1,6 @@
 //! The effect of an action, in its answer: where the tab is, what has become of the element, dialogs and new tabs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -17,6 +18,8 @@ use crate::mcp::tools::{CallResult, text};
 const SETTLE: Duration = Duration::from_millis(200);
 /// Longest time for a page that is being left.
 const LEAVING: Duration = Duration::from_secs(4);
+/// Longest time for a tab that is being opened: a browser names it some time after the page has asked for it.
+const OPENING: Duration = Duration::from_secs(2);
 /// Longest time for one reading.
 const READ: Duration = Duration::from_secs(3);
 /// Most characters of one line.
@@ -72,10 +75,10 @@ pub(super) async fn add(turn: &mut Turn<'_>, mut result: CallResult) -> CallResu
         }
         Ok(effect) if effect.gone => result.add(navigate::arrived(turn, None).await),
         Ok(effect) => {
-            let opened = effect.behind || effect.opened.as_ref().is_some_and(|it| !it.0.is_empty());
             result.add(render_effect(&effect));
-            if opened {
-                result.add(new_tabs(turn).await);
+            let opened = effect.opened.map_or_else(Vec::new, |few| few.0);
+            if effect.behind || !opened.is_empty() {
+                result.add(list_new_tabs(turn, opened).await);
             }
         }
         Err(Stop::Failed(Failure::TimedOut, _)) => result.add(CallResult::text(
@@ -126,32 +129,41 @@ fn render_effect(effect: &Effect) -> CallResult {
     CallResult::quoting(Some(ours), &lines.join("\n"))
 }
 
-/// The newest tabs, as far as the policy lets them be listed.
-async fn new_tabs(turn: &mut Turn<'_>) -> CallResult {
+/// Lists the newest tabs, as far as the policy lets them be listed, when those that were `opened` are among them.
+async fn list_new_tabs(turn: &mut Turn<'_>, opened: Vec<String>) -> CallResult {
     #[derive(Deserialize)]
     struct Answer {
         tabs: Few<Tab>,
     }
     const LIST: &str = "browser_tabs_list";
     let ours = "browser_tab_select controls another tab. The newest:".to_owned();
-    let made = |Answer { tabs }: Answer| {
-        let mut tabs = tabs.0;
-        tabs.sort_by_key(|tab| std::cmp::Reverse(tab.id));
-        let lines = tabs.iter().take(TABS).map(|tab| {
-            let text = format!(
-                "tab {}: {} {}",
-                tab.id.unwrap_or_default(),
-                tab.url,
-                tab.title
-            );
-            text::part(&text, (0, LINE)).text
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    if turn.admitted().lets_read(LIST)
-        && let Ok(said) = turn.read(LIST, &Arguments::new(), made).await
-    {
-        return CallResult::quoting(Some(ours), &said);
+    let opened = Arc::new(opened);
+    let until = Instant::now() + OPENING;
+    while turn.admitted().lets_read(LIST) {
+        let opened = Arc::clone(&opened);
+        let made = move |Answer { tabs }: Answer| {
+            let mut tabs = tabs.0;
+            tabs.sort_by_key(|tab| std::cmp::Reverse(tab.id));
+            let is_listed = |url: &String| {
+                tabs.iter()
+                    .any(|tab| tab.url == *url && !tab.title.is_empty())
+            };
+            (opened.iter().all(is_listed), render_tabs(&tabs))
+        };
+        match turn.read(LIST, &Arguments::new(), made).await {
+            Ok((false, _)) if Instant::now() < until && turn.left() > SETTLE => sleep(SETTLE).await,
+            Ok((_, said)) => return CallResult::quoting(Some(ours), &said),
+            Err(_) => break,
+        }
     }
     CallResult::text("browser_tabs_list names the tabs.")
+}
+
+fn render_tabs(tabs: &[Tab]) -> String {
+    let lines = tabs.iter().take(TABS).map(|tab| {
+        let id = tab.id.unwrap_or_default();
+        let text = format!("tab {id}: {} {}", tab.url, tab.title);
+        text::part(&text, (0, LINE)).text
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
