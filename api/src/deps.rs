@@ -31,7 +31,7 @@ use crate::ports::{
     Health, IdentityProvider, Images, Leadership, Models, Pulls, Reconcilers, RegistryTags,
 };
 use crate::quota::Arrivals;
-use crate::replica::Replicas;
+use crate::replica::{Processes, Replicas};
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -119,6 +119,8 @@ pub struct Dependencies {
     pub mcp: Arc<Mcp>,
     /// This replica, and calls to the other replicas.
     pub replicas: Replicas,
+    /// The processes that serve the installation.
+    pub processes: Processes,
     /// Conversations with agents that are in use.
     pub chats: Chats,
     /// Container logs.

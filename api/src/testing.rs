@@ -55,12 +55,13 @@ use crate::ports::{
     Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags, Space, SyncPlan, Usage,
 };
 use crate::quota::Arrivals;
-use crate::replica::Replicas;
+use crate::replica::{Processes, Replicas};
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Modes, Route, Tokens};
 use crate::settings::{AuthMode, WebSettings};
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
+use schema::replica::Replica;
 
 /// The moment at which tests begin.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -424,6 +425,16 @@ pub(crate) async fn world() -> World {
     let models = Arc::new(ToldModels::default());
     let deps = Arc::new(Dependencies {
         replicas: Replicas::default(),
+        processes: Processes::new(
+            Replica {
+                id: "this".to_owned(),
+                number: 1,
+                address: String::new(),
+                name: "host:1".to_owned(),
+                flags: String::new(),
+            },
+            None,
+        ),
         chats: crate::chat::Chats::default(),
         directory: directory.clone(),
         provider: provider.clone(),

@@ -460,6 +460,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::Exited
         | Reason::Evicted
         | Reason::Unresponsive
+        | Reason::StartFailed
         | Reason::Retrying
         | Reason::Panicked
         | Reason::NoProgress

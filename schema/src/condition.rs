@@ -255,6 +255,9 @@ reasons! {
     Unresponsive => AUTOMATIC, "Wait for the restart; read the container's log if it happens again.", "the container is restarted";
     /// The container exited by itself and is about to be restarted.
     Exited => AUTOMATIC, "Wait for the restart, or read the container's log.", "the container is restarted";
+    /// The engine failed to start the container.
+    StartFailed => AUTOMATIC, "Wait; after three failed starts the container is recreated. `agentyard restart container/NAME` recreates it at once; if that does not help, restart the container engine.",
+        "the container is started again";
     /// The replacement did not become ready; the previous container was restored.
     ReplacementFailed => MANUAL, "Read the events (`agentyard describe container/NAME`), then correct the image or settings, or retry with `agentyard restart container/NAME`.",
         "the replacement is retried";

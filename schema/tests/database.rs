@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::config::flags::AgentFlags;
 use schema::config::history::SavedBy;
 use schema::config::{Changes, query as config};
 use schema::container::{self, ContainerEnd, ContainerFacts, Desired, StatusWord};
@@ -740,9 +741,12 @@ async fn on_postgres_one_holder_of_the_lease_at_a_time() {
 async fn on_postgres_a_place_has_one_replica_at_a_time() {
     let yard = crate::support::postgres().await;
     let table = ReplicaTable::of(&yard.db).unwrap();
+    let join = async |table: &ReplicaTable, id: &str, address: &str| {
+        table.join(id, address, id, &AgentFlags::default()).await
+    };
     assert!(ReplicaTable::of(&crate::support::sqlite().await.db).is_none());
-    let one = table.join("one", "http://a:1").await.unwrap();
-    let two = table.join("two", "http://b:2").await.unwrap();
+    let one = join(&table, "one", "http://a:1").await.unwrap();
+    let two = join(&table, "two", "http://b:2").await.unwrap();
     assert_eq!((one.number, two.number), (1, 2));
     assert_eq!(table.live().await.unwrap(), [one.clone(), two.clone()]);
     let place = PlaceKey {
@@ -784,7 +788,7 @@ async fn on_postgres_a_place_has_one_replica_at_a_time() {
     age(60_000).await;
     assert!(!table.beat(&one).await.unwrap());
     assert_eq!(table.epoch(&place, "two").await.unwrap(), None);
-    let three = table.join("three", "http://c:3").await.unwrap();
+    let three = join(&table, "three", "http://c:3").await.unwrap();
     assert_eq!(
         three.number, 3,
         "the number of one that sleeps is not given"

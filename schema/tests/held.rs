@@ -3,7 +3,8 @@
 use schema::adapter::Adapter;
 use schema::adapter::store;
 use schema::condition::{Condition, Reason};
-use schema::config::history::SavedBy;
+use schema::config::flags::{self, AgentFlags, FlagsChanged};
+use schema::config::history::{self, SavedBy};
 use schema::config::query::{self, Saved};
 use schema::config::{Changes, keys};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
@@ -20,6 +21,7 @@ on_both_databases!(
     newer_save_takes_the_place_of_a_rollout,
     base_of_a_new_release_holds_ready_agents,
     limit_of_its_own_keeps_an_agent_out,
+    changed_flags_hold_ready_agents,
 );
 
 const BY: SavedBy<'static> = SavedBy {
@@ -235,4 +237,62 @@ async fn limit_of_its_own_keeps_an_agent_out(yard: Yard) {
     let rollout = save(&yard, key, Some(json!(512))).await.rollout.unwrap();
     let bob = ("bob".to_owned(), TargetState::Pending);
     assert_eq!(states(&yard, &rollout).await.1, [bob]);
+}
+
+async fn apply_flags(yard: &Yard, agent_listen: &str, host: &str) -> Option<FlagsChanged> {
+    let flags = AgentFlags::new([
+        ("agent-listen", agent_listen.to_owned()),
+        ("docker-host", host.to_owned()),
+    ]);
+    let mut tx = yard.db.begin().await.unwrap();
+    let changed = flags::apply(&mut tx, &yard.key, &flags, BY).await.unwrap();
+    tx.commit().await.unwrap();
+    let recorded = flags::read(&mut *yard.db.read().await.unwrap()).await;
+    assert_eq!(recorded.unwrap(), Some(flags));
+    changed
+}
+
+async fn changed_flags_hold_ready_agents(yard: Yard) {
+    let uids = ready(&yard, &["bob"]).await;
+    let starting = user(&yard, "carol").await;
+    // The first record, the same again, and a flag that reaches no agent.
+    for (agent_listen, host) in [
+        ("auto", "unix://a"),
+        ("auto", "unix://a"),
+        ("auto", "tcp://b"),
+    ] {
+        assert_eq!(apply_flags(&yard, agent_listen, host).await, None);
+    }
+    let all = [&uids[..], &[starting]].concat();
+    assert_eq!(generations(&yard, Kind::Container, &all).await, [1, 1]);
+    let changed = apply_flags(&yard, "off", "tcp://b").await.unwrap();
+    assert_eq!(changed.what, ["--agent-listen is off, was auto"]);
+    let rollout = changed.rollout.unwrap();
+    assert_eq!(
+        held_by(&yard, &uids[0]).await,
+        [(); 2].map(|()| Some(rollout.clone()))
+    );
+    assert_eq!(generations(&yard, Kind::Container, &all).await, [1, 2]);
+    let mut connection = yard.db.read().await.unwrap();
+    let paths = Default::default();
+    let access = history::Access {
+        master_key: &yard.key,
+        secret_paths: &paths,
+    };
+    let (revisions, total) = history::list(&mut connection, access, "", 10, 0)
+        .await
+        .unwrap();
+    let change = &revisions[0].changes[0];
+    assert_eq!(
+        (total, change.key.as_str(), &change.new),
+        (1, "serve.agent-listen", &json!("off"))
+    );
+    let found = rollout::get(&mut connection, &rollout)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        found.0.reference,
+        format!("configuration {}", revisions[0].revision)
+    );
 }

@@ -27,5 +27,6 @@ mod skill_store_survives_kill;
 mod skills_survive_kill;
 mod skills_under_attack;
 mod storage;
+mod transfer;
 mod usage;
 mod workspace_under_attack;

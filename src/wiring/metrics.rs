@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use schema::census::{self, Census};
 use schema::container::StatusWord;
 use schema::db::{Backend, Db};
-use schema::error::chain;
+use schema::error::{DbError, chain};
 use schema::ids::{Kind, Timestamp};
 use schema::metric::{self, Exposition};
 use strum::VariantArray as _;
@@ -123,7 +123,11 @@ impl Exporter {
         let is_postgres = matches!(self.db.backend(), Backend::Postgres(_));
         let read = async {
             let mut connection = self.db.snapshot().await?;
-            census::take(&mut connection, is_postgres).await
+            let census = census::take(&mut connection, is_postgres).await?;
+            let processes = &self.deps.processes;
+            let differing = processes.list_differences(&mut connection).await?.len();
+            metric::REPLICAS_DIFFERING.set(&[], count(differing));
+            Ok::<_, DbError>(census)
         };
         let census = match timeout(PATIENCE, read).await {
             Ok(Ok(census)) => Some(census),

@@ -6,6 +6,7 @@ mod data_watch;
 mod directory;
 pub(crate) mod engine_address;
 mod exec;
+mod flags;
 pub mod health;
 mod identity_provider;
 mod listeners;
@@ -35,7 +36,7 @@ use api::follows::FollowLimit;
 use api::mcp::{Mcp, Own};
 use api::plans::Plans;
 use api::quota::Arrivals;
-use api::replica::{Replicas, serve_replicas};
+use api::replica::{Processes, Replicas, serve_replicas};
 use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
@@ -60,9 +61,11 @@ use rustix::process::{Resource, getrlimit};
 use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
+use schema::config::flags::AgentFlags;
 use schema::db::{Backend, Db};
 use schema::home::{Homes, Readings};
-use schema::replica::ReplicaTable;
+use schema::ids::Uid;
+use schema::replica::{Replica, ReplicaTable};
 use schema::skill_repository::{Checkouts, GIT_SCRATCH};
 use schema::skill_store::SkillStore;
 use tokio::net::TcpListener;
@@ -74,6 +77,7 @@ use tracing::info;
 
 pub use self::data_watch::DataLost;
 use self::data_watch::DataWatch;
+use self::flags::{FlagsOfLeader, LeaseWithFlags};
 use self::health::Health;
 pub use self::listeners::Listeners;
 use self::metrics::Exporter;
@@ -148,7 +152,21 @@ pub async fn build(
     } else {
         health::holder_name()
     };
-    let leadership = lead(prepared, lock, &process, &clock, &mut supervisor);
+    let own_flags = flags::list_flags(settings);
+    let flags_of_leader = FlagsOfLeader::new(prepared, &clock, &own_flags);
+    if lock.is_some() {
+        flags_of_leader.apply().await?;
+    }
+    let leadership = lead(
+        lock,
+        LeaseWithFlags {
+            row: LeaseRow(prepared.db.clone()),
+            flags: flags_of_leader,
+        },
+        &process,
+        &clock,
+        &mut supervisor,
+    );
     let tick = StatusTick::default();
     let waits = Waits::default();
     let database = Arc::new(Database::new(
@@ -207,7 +225,7 @@ pub async fn build(
     let (web_sender, web_settings) = watch::channel(Arc::new(web_settings));
     let provider = Arc::new(OidcProvider::new(Arc::clone(&clock), tasks.clone()));
     let health = Health::new(
-        process,
+        process.clone(),
         prepared.db.clone(),
         Arc::clone(&clock),
         leadership.clone(),
@@ -252,7 +270,8 @@ pub async fn build(
     homes.note_readings(&readings);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let for_tasks = (tasks.clone(), shutdown.clone());
-    let replicas = join_replicas(&listeners, prepared, &clock, for_tasks).await?;
+    let processes = join_processes(&listeners, prepared, &process, &own_flags).await?;
+    let replicas = join_replicas(&listeners, prepared, &processes, &clock, for_tasks);
     let deps = Arc::new(Dependencies {
         chats: api::chat::Chats::default(),
         clock: Arc::clone(&clock),
@@ -297,6 +316,7 @@ pub async fn build(
             replicas.clone(),
         )?,
         replicas,
+        processes: processes.clone(),
         logs: ports.clone(),
         exec: ports.clone(),
         inspect: ports.clone(),
@@ -361,8 +381,15 @@ pub async fn build(
         address,
         ..
     } = listeners;
-    if let Some((listener, _)) = replicas {
-        supervise_replicas(&mut supervisor, listener, &for_replicas);
+    match replicas {
+        Some((listener, _)) => supervise_replicas(&mut supervisor, listener, &for_replicas),
+        None => {
+            let beating = processes.record_heartbeats(shutdown.clone());
+            supervisor.spawn("replica", async move {
+                beating.await;
+                Ok(())
+            });
+        }
     }
     serve(&mut supervisor, "api", server.clone(), public, &shutdown);
     serve(
@@ -416,19 +443,44 @@ fn attend(supervisor: &mut Supervisor, compute: &Compute) {
     });
 }
 
-/// Joins the other replicas, if there may be any.
-async fn join_replicas(
+/// Records this process beside the others of the database, if there may be any.
+async fn join_processes(
     listeners: &Listeners,
     prepared: &Prepared,
+    name: &str,
+    flags: &AgentFlags,
+) -> Result<Processes, Error> {
+    let id = Uid::random().to_string();
+    let address = listeners.replicas.as_ref().map_or("", |(_, url)| url);
+    let Some(table) = ReplicaTable::of(&prepared.db) else {
+        let me = Replica {
+            id,
+            number: 1,
+            address: String::new(),
+            name: name.to_owned(),
+            flags: flags.to_text(),
+        };
+        return Ok(Processes::new(me, None));
+    };
+    let me = table.join(&id, address, name, flags).await?;
+    Ok(Processes::new(me, Some(table)))
+}
+
+/// Passes requests on to other replicas, if there may be any.
+fn join_replicas(
+    listeners: &Listeners,
+    prepared: &Prepared,
+    processes: &Processes,
     clock: &SharedClock,
     for_tasks: (TaskTracker, CancellationToken),
-) -> Result<Replicas, Error> {
-    let (Some((_, url)), Some(table)) = (&listeners.replicas, ReplicaTable::of(&prepared.db))
-    else {
-        return Ok(Replicas::default());
-    };
-    let (key, clock) = (&prepared.master_key, Arc::clone(clock));
-    Ok(Replicas::join(table, url, key, clock, for_tasks).await?)
+) -> Replicas {
+    match (&listeners.replicas, processes.table()) {
+        (Some(_), Some((me, table))) => {
+            let (key, clock) = (&prepared.master_key, Arc::clone(clock));
+            Replicas::new(table.clone(), me.clone(), key, clock, for_tasks)
+        }
+        _ => Replicas::default(),
+    }
 }
 
 /// Serves other replicas, and tells them that this one lives.
@@ -631,8 +683,8 @@ fn serve(
 
 /// Who runs the reconcilers: the holder of the data directory's lock, or of the lease row.
 fn lead(
-    prepared: &Prepared,
     lock: Option<Leadership>,
+    lease: LeaseWithFlags,
     holder: &str,
     clock: &SharedClock,
     supervisor: &mut Supervisor,
@@ -641,7 +693,7 @@ fn lead(
         return leadership;
     }
     let (leadership, keeper) = leader::lease(
-        Arc::new(LeaseRow(prepared.db.clone())),
+        Arc::new(lease),
         holder.to_owned(),
         LeaseTiming::default(),
         Arc::clone(clock),

@@ -445,4 +445,20 @@ async fn engine_an_agent_reaches_the_service_at_the_address_in_its_files() {
     )
     .await;
     admin.status("ann", "running", seconds(60)).await;
+    // It has got that in steps, and not at once with all others.
+    assert!(
+        service
+            .log()
+            .contains("--agent-listen is off, was auto; agents get it in steps")
+    );
+    eventually("the rollout has ended", seconds(60), async || {
+        let listed = admin.get("/api/admin/images/rollouts").await.expect(200);
+        let rollout = &listed["rollouts"][0];
+        let is_ended = rollout["phase"] == "succeeded" && rollout["progress"]["done"] == 1;
+        let is_change = rollout["type"] == "config";
+        (is_ended && is_change)
+            .then_some(())
+            .ok_or(listed.to_string())
+    })
+    .await;
 }

@@ -106,6 +106,55 @@ async fn engine_second_server_takes_over_from_a_frozen_leader() {
 }
 
 #[tokio::test]
+async fn engine_postgres_replicas_with_other_flags_are_listed() {
+    let stage = Stage::new();
+    let database = Database::create().await;
+    let launch = |name: &str, agent_listen: &str| {
+        let socket = stage.path().join(format!("{name}.sock"));
+        let launch = stage.alone().arg("--database-url").arg(database.url());
+        let launch = launch
+            .arg("--admin-socket")
+            .arg(socket.display().to_string());
+        launch.arg("--agent-listen").arg(agent_listen)
+    };
+    let first = launch("first", "off").start().await;
+    let admin = first.admin().await;
+    let same = launch("same", "off").start().await;
+    let other = launch("other", "auto").start().await;
+    let body = admin.get("/api/admin/replicas").await.expect(200);
+    let replicas = body["replicas"].as_array().unwrap();
+    let told = replicas.iter().map(|one| {
+        let flag = one["flags"]["agent-listen"].as_str().unwrap();
+        (
+            one["leads"] == true,
+            flag,
+            one["differences"].as_array().unwrap().len(),
+        )
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(true, "off", 0), (false, "off", 0), (false, "auto", 1)]
+    );
+    let overview = admin.get("/api/admin/reconcile").await.expect(200);
+    let warnings = overview["warnings"].to_string();
+    assert!(
+        warnings.contains("--agent-listen is auto, agents have off"),
+        "{warnings}"
+    );
+    other.terminate();
+    until(
+        "one that ends is listed no longer",
+        seconds(10),
+        async || {
+            let body = admin.get("/api/admin/replicas").await.expect(200);
+            body["replicas"].as_array().unwrap().len() == 2
+        },
+    )
+    .await;
+    drop((first, same));
+}
+
+#[tokio::test]
 async fn engine_postgres_l64_nul_in_a_text_is_a_bad_request() {
     let stage = Stage::new();
     let database = Database::create().await;

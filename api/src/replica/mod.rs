@@ -15,6 +15,7 @@ mod list;
 mod listener;
 mod pipe;
 mod places;
+mod processes;
 mod serve;
 mod stamp;
 
@@ -22,7 +23,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::clock::SharedClock;
-use schema::error::DbError;
 use schema::replica::{Replica, ReplicaTable};
 use schema::secrets::MasterKey;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,8 @@ pub(crate) use pipe::pipe_websocket;
 use places::Places;
 pub use places::run;
 pub(crate) use places::{Entered, Place};
+pub use processes::Processes;
+pub(crate) use processes::describe_differences;
 use stamp::Seal;
 
 /// Label of the key under which requests between replicas are stamped.
@@ -68,23 +70,21 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Replicas {
-    /// Joins the replicas of an installation; other replicas reach this one at `address`. To be called before the database
-    /// listens for changes.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn join(
+    /// Replicas of an installation, of which `me` is this one. To be called before the database listens for changes.
+    pub fn new(
         table: ReplicaTable,
-        address: &str,
+        me: Replica,
         master_key: &MasterKey,
         clock: SharedClock,
         (tasks, shutdown): (TaskTracker, CancellationToken),
-    ) -> Result<Self, DbError> {
+    ) -> Self {
         let places = Places::new(table.notices());
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        let me = table.join(&id, address).await?;
-        tracing::info!(number = me.number, address, "joined the other replicas");
-        Ok(Self(Some(Arc::new(Inner {
+        tracing::info!(
+            number = me.number,
+            address = me.address,
+            "joined the other replicas"
+        );
+        Self(Some(Arc::new(Inner {
             seal: Seal::new(master_key.derive(LABEL, b"")),
             me,
             table,
@@ -92,7 +92,7 @@ impl Replicas {
             places,
             tasks,
             shutdown,
-        }))))
+        })))
     }
 
     /// Returns true when requests may have to be passed on.
@@ -140,7 +140,7 @@ impl Replicas {
         };
         match inner.table.live().await {
             Ok(mut all) => {
-                all.retain(|replica| replica.id != inner.me.id);
+                all.retain(|replica| replica.id != inner.me.id && !replica.address.is_empty());
                 all
             }
             Err(error) => {

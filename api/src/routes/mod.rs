@@ -29,6 +29,7 @@ mod params;
 #[cfg(test)]
 mod real_inputs;
 mod reconcile;
+mod replicas;
 mod skills;
 mod summary;
 mod superadmins;
@@ -77,6 +78,7 @@ pub fn all() -> Vec<Route> {
         adapter::routes(),
         summary::routes(),
         reconcile::routes(),
+        replicas::routes(),
         watch::routes(),
         archives::routes(),
         tasks::routes(),

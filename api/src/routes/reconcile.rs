@@ -164,6 +164,7 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
     warnings.extend(quota_users.as_ref().map(format_quota_warning));
     warnings.extend(agent_model::warning(&adapter, &Config::from_stored(values)));
     warnings.extend(deps.health.backup_warning());
+    warnings.extend(deps.processes.list_differences(connection).await?);
     let health = deps.health.parts();
     Ok(Observed {
         leader: deps.leadership.leader(),

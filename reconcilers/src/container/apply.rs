@@ -36,6 +36,9 @@ pub enum ContainerError {
     /// A replacement could not be started; the previous container waits to be put back.
     #[error("the replacement cannot be started: {0}")]
     ReplacementRefused(String),
+    /// The engine failed to start a container.
+    #[error("the engine cannot start the container: {0}")]
+    StartFailed(String),
     /// A container of that name exists that is not ours.
     #[error("{}", .owner.describe("container", .name))]
     NameConflict {
@@ -76,6 +79,7 @@ impl Classify for ContainerError {
             // The next pass says it, and starts nothing.
             Self::HostOpen(_) => (ErrorClass::Conflict, Reason::HostOpen),
             Self::ReplacementRefused(_) => (ErrorClass::Conflict, Reason::ReplacementFailed),
+            Self::StartFailed(_) => (ErrorClass::Transient, Reason::StartFailed),
             Self::NameConflict { .. } => (ErrorClass::Terminal, Reason::NameConflict),
         }
     }
@@ -187,7 +191,13 @@ impl ContainerReconciler {
             }
             Some(found) => found.id,
         };
-        match engine.start(&id).await {
+        let started = engine.start(&id).await;
+        match &started {
+            Ok(()) => self.failed_starts.forget(uid),
+            Err(EngineError::Internal(_)) => self.failed_starts.count(uid, &id),
+            Err(_) => {}
+        }
+        match started {
             // Something it was made with is gone, such as the network: it can only be recreated.
             Err(EngineError::NotFound(what)) => {
                 engine.remove(&id).await?;
@@ -197,6 +207,7 @@ impl ContainerReconciler {
             Err(EngineError::Refused(why)) if self.previous_waits(uid).await => {
                 Err(ContainerError::ReplacementRefused(why))
             }
+            Err(EngineError::Internal(why)) => Err(ContainerError::StartFailed(why)),
             other => Ok(other?),
         }
     }

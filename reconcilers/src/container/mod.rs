@@ -25,6 +25,7 @@ pub mod observe;
 pub mod plan;
 pub mod seed;
 pub mod settings;
+mod starts;
 mod store;
 
 use std::sync::Arc;
@@ -70,6 +71,7 @@ pub struct ContainerReconciler {
     /// Since when replacements have been ready whose previous containers are kept.
     ready: Stopwatch<Uid>,
     absent: fixing::Absent,
+    failed_starts: starts::FailedStarts,
     desired: Desired<ContainerRow>,
 }
 
@@ -94,6 +96,7 @@ impl ContainerReconciler {
             waiting: Stopwatch::new(Arc::clone(&shared.clock)),
             ready: Stopwatch::new(Arc::clone(&shared.clock)),
             absent: fixing::Absent::default(),
+            failed_starts: starts::FailedStarts::default(),
             desired: Desired::new(rows),
             shared,
         }
@@ -123,6 +126,7 @@ impl Reconciler for ContainerReconciler {
 
     fn leads(&self) {
         self.liveness.forget_all();
+        self.failed_starts.forget_all();
         self.desired.distrust();
         self.shared.view.distrust();
         self.verified.forget_all();

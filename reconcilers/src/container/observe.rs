@@ -91,6 +91,8 @@ pub struct Seen {
     pub ready: Option<bool>,
     /// Number of questions in a row that its agent has not answered although it was ready, when that is too often.
     pub unanswered: Option<u32>,
+    /// Number of starts of the container in use that the engine has failed in a row, when that is too often.
+    pub failed_starts: Option<u32>,
     /// For how long it has run without being ready.
     pub waited: Duration,
     /// For how long the engine has been starting it.
@@ -332,6 +334,7 @@ impl ContainerReconciler {
                 self.verified.forget(uid);
                 self.waiting.forget(uid);
                 self.ready.forget(uid);
+                self.failed_starts.forget(uid);
             }
             return Ok(None);
         }
@@ -403,6 +406,7 @@ impl ContainerReconciler {
             needs_root: false,
             ready: None,
             unanswered: None,
+            failed_starts: None,
             waited: Duration::ZERO,
             starting_for: Duration::ZERO,
             readiness_timeout: self.shared.options.readiness_timeout,
@@ -442,6 +446,9 @@ impl ContainerReconciler {
         seen.unanswered = seen
             .named(&names.base)
             .and_then(|base| self.liveness.unanswered(uid, &base.id));
+        seen.failed_starts = seen
+            .named(&names.base)
+            .and_then(|base| self.failed_starts.too_many(uid, &base.id));
         if purpose == Purpose::Pass {
             // A held agent is asked as it was.
             if row.held_by.is_none() || !self.liveness.is_watched(uid) {

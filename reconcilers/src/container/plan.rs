@@ -531,6 +531,12 @@ impl Running<'_> {
 
     /// The container is as it should be: does it run, and is it ready?
     fn keep(&self, base: &Container) -> Plan<Action> {
+        if let Some(times) = self.seen.failed_starts
+            && matches!(base.state, ContainerState::Created | ContainerState::Exited)
+        {
+            let cause = format!("not started by the engine in {times} attempts");
+            return self.remove_ended(base, &cause);
+        }
         match base.state {
             ContainerState::Running => self.running(base),
             ContainerState::Starting => {

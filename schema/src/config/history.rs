@@ -168,6 +168,17 @@ pub(super) async fn record(
             new: shown(new.as_ref()),
         });
     }
+    record_changes(tx, master_key, revision, list, by).await
+}
+
+/// Records changes as they are shown, and forgets what is too old.
+pub(super) async fn record_changes(
+    tx: &mut Tx,
+    master_key: &MasterKey,
+    revision: i64,
+    list: Vec<Changed>,
+    by: SavedBy<'_>,
+) -> Result<(), DbError> {
     let keys: Vec<&str> = list.iter().map(|changed| changed.key.as_str()).collect();
     let text = serde_json::to_string(&list)?;
     let sealed = seal(master_key, &save_place(revision), &text)?;

@@ -7,6 +7,7 @@
 mod check;
 mod document;
 mod effective;
+pub mod flags;
 pub mod history;
 mod host;
 pub mod keys;

@@ -76,6 +76,11 @@ pub async fn generation(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, GENERATION)
 }
 
+/// Counts one more change. Returns the new generation.
+pub(super) async fn bump_generation(tx: &mut Tx) -> Result<i64, DbError> {
+    scalar!(tx, BUMP)
+}
+
 /// Takes the configuration for writing: a second writer waits here, so that a change computed from
 /// what [`load`] gives afterwards cannot lose another's.
 pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
@@ -132,7 +137,7 @@ pub async fn save(
             }
         }
     }
-    let generation: i64 = scalar!(tx, BUMP)?;
+    let generation = bump_generation(tx).await?;
     history::record(tx, master_key, generation, &stored, changes, by).await?;
     let rollout = match affected(changes) {
         Some(affected) => {

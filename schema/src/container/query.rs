@@ -48,7 +48,7 @@ statements! {
     /// A fresh container, as soon as it is to run.
     SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2 WHERE uid = $1";
     /// Its limits; NULL = as configured for everybody.
-    SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
+    SET_LIMITS = "UPDATE containers SET cpu_limit = NULLIF(CAST($2 AS DOUBLE PRECISION), -1.0), memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
     SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5, min_ready_ms = $6 WHERE uid = $1";
     /// The rollout `$2` no longer waits for it; one that changes no image never gave it a time.
@@ -170,7 +170,14 @@ pub async fn set_limits(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    execute!(tx, SET_LIMITS, uid, cpu_limit, memory_limit_mb)?;
+    // sqlx binds a missing DOUBLE PRECISION with another type than a value, and the statement is prepared once for both.
+    execute!(
+        tx,
+        SET_LIMITS,
+        uid,
+        cpu_limit.unwrap_or(-1.0),
+        memory_limit_mb
+    )?;
     Ok(generation)
 }
 

@@ -35,6 +35,8 @@ metrics! {
     LEADER: Gauge = "agentyard_leader" [];
     /// 1 if a leader is known, this process or another.
     LEADER_KNOWN: Gauge = "agentyard_leader_known" [];
+    /// Replicas whose flags differ from those that agents have: agents would change when one of them leads.
+    REPLICAS_DIFFERING: Gauge = "agentyard_replicas_differing" [];
     /// 1 while a part of the service has a fault, as `/readyz` shows it.
     PART_FAULT: Gauge = "agentyard_part_fault" [part];
 

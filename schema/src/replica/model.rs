@@ -11,8 +11,13 @@ pub struct Replica {
     pub id: String,
     /// A number that no other replica has or had, from 1.
     pub number: i64,
-    /// The URL at which other replicas reach it.
+    /// The URL at which other replicas reach it; empty when they do not.
     pub address: String,
+    /// The name of its process: host and process id.
+    pub name: String,
+    /// Its flags that reach agents, as [`AgentFlags::to_text`](crate::config::flags::AgentFlags::to_text) writes them; empty when it is of
+    /// an earlier release.
+    pub flags: String,
 }
 
 /// The replica that has the executors of a place.

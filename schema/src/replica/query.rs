@@ -11,13 +11,13 @@ macro_rules! now {
 
 statements! {
     /// Records a replica.
-    JOIN = concat!("INSERT INTO replicas (id, number, address, seen_at) VALUES ($1, $2, $3, ", now!(), ")");
+    JOIN = concat!("INSERT INTO replicas (id, number, address, name, flags, seen_at) VALUES ($1, $2, $3, $4, $5, ", now!(), ")");
     /// Records a replica again, under the number that it has.
-    REJOIN = concat!("INSERT INTO replicas (id, number, address, seen_at) VALUES ($1, $2, $3, ", now!(), ") ON CONFLICT DO NOTHING");
+    REJOIN = concat!("INSERT INTO replicas (id, number, address, name, flags, seen_at) VALUES ($1, $2, $3, $4, $5, ", now!(), ") ON CONFLICT DO NOTHING");
     /// Records that a replica lives.
     BEAT = concat!("UPDATE replicas SET seen_at = ", now!(), " WHERE id = $1");
     /// Replicas that have been seen within `$1` milliseconds.
-    LIVE = concat!("SELECT id, number, address FROM replicas WHERE seen_at > ", now!(), " - $1 ORDER BY number");
+    LIVE = concat!("SELECT id, number, address, name, flags FROM replicas WHERE seen_at > ", now!(), " - $1 ORDER BY number");
     /// Forgets replicas that have not been seen for `$1` milliseconds.
     SWEEP = concat!("DELETE FROM replicas WHERE seen_at <= ", now!(), " - $1");
     /// Forgets places of replicas that are forgotten.
@@ -36,7 +36,7 @@ statements! {
     );
     /// The living replica that has a place.
     OWNER = concat!(
-        "SELECT replicas.id, number, address, epoch FROM executor_places JOIN replicas ON replicas.id = executor_places.replica \
+        "SELECT replicas.id, number, address, name, flags, epoch FROM executor_places JOIN replicas ON replicas.id = executor_places.replica \
          WHERE user_uid = $1 AND service = $2 AND seen_at > ", now!(), " - $3"
     );
     /// The epoch at which a replica has a place.

@@ -6,6 +6,7 @@ use tokio::sync::broadcast;
 
 use super::model::{Notice, Owner, PlaceKey, Replica};
 use super::{CHANNEL, query};
+use crate::config::flags::AgentFlags;
 use crate::db::{Backend, Db};
 use crate::error::DbError;
 use crate::meta;
@@ -37,20 +38,37 @@ impl ReplicaTable {
         self.0.notices()
     }
 
-    /// Records a replica that other replicas reach at `address`, under a number that none had before.
+    /// Records a replica that other replicas reach at `address`, under a number that none had before; an empty one when they do not.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn join(&self, id: &str, address: &str) -> Result<Replica, DbError> {
-        let mut tx = self.0.begin_observed().await?;
-        let number = meta::take_guard(&mut tx, GUARD).await?;
-        execute!(&mut tx, query::JOIN, id, number, address)?;
-        tx.commit().await?;
-        Ok(Replica {
+    pub async fn join(
+        &self,
+        id: &str,
+        address: &str,
+        name: &str,
+        flags: &AgentFlags,
+    ) -> Result<Replica, DbError> {
+        let mut replica = Replica {
             id: id.to_owned(),
-            number,
+            number: 0,
             address: address.to_owned(),
-        })
+            name: name.to_owned(),
+            flags: flags.to_text(),
+        };
+        let mut tx = self.0.begin_observed().await?;
+        replica.number = meta::take_guard(&mut tx, GUARD).await?;
+        execute!(
+            &mut tx,
+            query::JOIN,
+            &replica.id,
+            replica.number,
+            &replica.address,
+            &replica.name,
+            &replica.flags
+        )?;
+        tx.commit().await?;
+        Ok(replica)
     }
 
     /// Records that a replica lives, and forgets those that are dead for long. Returns true when its own row had been removed: its
@@ -63,11 +81,13 @@ impl ReplicaTable {
             id,
             number,
             address,
+            name,
+            flags,
         } = replica;
         let mut tx = self.0.begin_observed().await?;
         let was_removed = execute!(&mut tx, query::BEAT, id)? == 0;
         if was_removed {
-            execute!(&mut tx, query::REJOIN, id, *number, address)?;
+            execute!(&mut tx, query::REJOIN, id, *number, address, name, flags)?;
         }
         if execute!(&mut tx, query::SWEEP, millis(FORGOTTEN))? > 0 {
             execute!(&mut tx, query::SWEEP_PLACES)?;

@@ -316,7 +316,8 @@ async fn insert(
         names.join(", "),
         values.join(", ")
     );
-    let mut query = sqlx::query(AssertSqlSafe(statement));
+    // Not prepared for the batches to come: sqlx binds a missing DOUBLE PRECISION with another type than a value.
+    let mut query = sqlx::query(AssertSqlSafe(statement)).persistent(false);
     for value in rows.into_iter().flatten() {
         query = match value {
             Value::Null(Holds::Text) => query.bind(None::<String>),

@@ -115,6 +115,7 @@ async fn check(settings: &Settings, server: &Server) -> Vec<Finding> {
         ("proxy", network::proxy(reached, settings).boxed()),
         ("model", network::model(reached).boxed()),
         ("backup", async { service::backup(reached) }.boxed()),
+        ("replicas", async { service::replicas(reached) }.boxed()),
     ];
     join_all(checks.into_iter().map(|(name, check)| async move {
         let found = timeout(LIMIT, check).await;

@@ -131,6 +131,22 @@ pub(super) fn backup(service: Option<&Service>) -> Finding {
     }
 }
 
+/// Flags of replicas that differ from those that agents have.
+pub(super) fn replicas(service: Option<&Service>) -> Finding {
+    let Some(service) = service else {
+        return Finding::unknown();
+    };
+    let warnings = at(&service.overview, "warnings").as_array();
+    let mut warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+    match warnings.find(|one| one.starts_with("replica ")) {
+        Some(warning) => {
+            let (problem, remedy) = warning.split_once("; ").unwrap_or((warning, ""));
+            Finding::warning(problem, remedy)
+        }
+        None => Finding::ok("all have the flags that agents have"),
+    }
+}
+
 /// The database: through the server, or else directly.
 pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> Finding {
     let remedy = match &settings.database {

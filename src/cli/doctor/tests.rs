@@ -257,7 +257,7 @@ async fn without_a_server_the_machine_is_checked() {
     let server = Server::new(&settings).unwrap();
     let findings = check(&settings, &server).await;
     let names: Vec<_> = findings.iter().map(|found| found.check).collect();
-    assert_eq!(names.len(), 14, "{names:?}");
+    assert_eq!(names.len(), 15, "{names:?}");
     let of = |name: &str| findings.iter().find(|found| found.check == name).unwrap();
     for (name, expected) in [
         ("server", Outcome::Failed),

@@ -28,12 +28,13 @@ const fn listed(
 }
 
 /// Kinds of things that are not reconciled.
-pub(super) static OTHERS: [&KindInfo; 8] = [
+pub(super) static OTHERS: [&KindInfo; 9] = [
     &GROUPS,
     &SUPERADMINS,
     &API_TOKENS,
     &EXECUTORS,
     &RECONCILERS,
+    &REPLICAS,
     &TASKS,
     &EVENTS,
     &AUDIT,
@@ -131,6 +132,27 @@ pub static RECONCILERS: KindInfo = listed(
         Column::text("PAUSED OBJECTS", "paused_objects").wide(),
         Column::age("LAST RESYNC", "last_resync_at").wide(),
         Column::text("TOOK MS", "last_resync_ms").wide(),
+    ],
+);
+
+/// Processes that serve the installation.
+static REPLICAS: KindInfo = listed(
+    "replica",
+    "replicas",
+    &["rep"],
+    ("/api/admin/replicas", Paging::Whole),
+    ("replicas", "number"),
+    &[
+        Column::text("NUMBER", "number"),
+        NAME,
+        Column::text("ADDRESS", "address"),
+        Column::text("LEADS", "leads"),
+        Column::text("AGENT LISTEN", "flags.agent-listen"),
+        Column::text("ENGINE", "flags.engine").wide(),
+        Column::text("DOCKER HOST", "flags.docker-host").wide(),
+        Column::text("ENGINE DATA DIR", "flags.engine-data-dir").wide(),
+        Column::text("ENGINE OPTIONS", "flags.engine-options").wide(),
+        Column::text("DIFFERENCES", "differences"),
     ],
 );
 

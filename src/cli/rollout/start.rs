@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use schema::image::ImageReference;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::follow::{self, Goal};
 use crate::cli::output::cell::{cleaned, counted, number, text};
@@ -47,6 +48,9 @@ pub struct StartArgs {
     /// Return immediately
     #[arg(short, long)]
     detach: bool,
+    /// Maximum time to wait for the end; the rollout goes on, and the command exits 124
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["detach", "dry_run", "set_default"], value_parser = duration)]
+    timeout: Option<Duration>,
     /// Show the users that the rollout would move, without starting it
     #[arg(long, conflicts_with_all = ["detach", "set_default"])]
     dry_run: bool,
@@ -129,7 +133,15 @@ pub async fn start(server: &Server, args: StartArgs) -> Result {
     if default.is_none() {
         print_warnings(&answer)?;
     }
-    let end = follow::follow(server, &id).await?;
+    let limit = args.timeout.unwrap_or(Duration::MAX);
+    let end = timeout(limit, follow::follow(server, &id)).await;
+    let end = end.map_err(|_| {
+        Failure::TimedOut(format!(
+            "rollout/{shown} has not ended within {}; `{} rollout status {shown}` shows it",
+            humantime::format_duration(limit),
+            server.command
+        ))
+    })??;
     let Some(default) = default else {
         return Ok(());
     };

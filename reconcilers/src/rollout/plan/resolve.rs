@@ -13,9 +13,10 @@ use crate::rollout::observe::{Found, ObservedImage};
 use crate::runtime::Plan;
 use crate::shared::pulls::{self, PullState};
 
-/// For how long an image is pulled in vain before its rollout ends.
-const PULL_PATIENCE: Duration = Duration::from_secs(60 * 60);
-const NOT_PULLED: &str = "the image could not be pulled for an hour";
+/// Longest time without an image before its rollout ends.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+/// Cause of that end.
+const NO_IMAGE: &str = "the image could not be had for an hour";
 
 impl View<'_> {
     pub(super) fn resolve(&self, observed: Option<&ObservedImage>) -> Plan<Action> {
@@ -101,42 +102,41 @@ impl View<'_> {
                 },
             ) => {
                 let why = format!("{reference}: {message}");
-                let Some(patience) = PULL_PATIENCE.checked_sub(self.pull_failing) else {
+                if self.pull_failing > PATIENCE {
                     return self.give_up(&why);
-                };
+                }
                 let delay = pulls::retry_delay(*failures);
                 match self.now.left_of(*at, delay) {
                     None => self.pull(),
-                    Some(left) => {
-                        let left = left.min(patience + Duration::from_millis(1));
-                        self.without_image(Reason::ImagePullFailed, why, left)
-                    }
+                    Some(left) => self.without_image(Reason::ImagePullFailed, why, left),
                 }
             }
         }
     }
 
-    /// The image cannot be had for now: the rollout says why for as long as that is so, and tries again.
+    /// The image cannot be had for now: the rollout says why and tries again, until its time is over.
     fn without_image(&self, reason: Reason, why: String, left: Duration) -> Plan<Action> {
+        let Some(patience) = PATIENCE.checked_sub(self.pull_failing) else {
+            return self.give_up(&why);
+        };
+        let left = left.min(patience + Duration::from_millis(1));
         let mut facts = self.pulling(why.clone());
-        if reason == Reason::ImagePullFailed {
-            facts.pull_failed_at.get_or_insert(self.now);
-        }
+        facts.pull_failed_at.get_or_insert(self.now);
         if facts != self.row.facts {
             return self.act(vec![self.remember(facts, Some(why))]);
         }
         Plan::say(Condition::not_ready(reason, why)).after(left)
     }
 
-    /// The image could not be pulled for too long: the rollout ends, and its message says how it is begun again.
+    /// The image could not be had for too long: the rollout ends, and its message says how it is begun again.
     fn give_up(&self, why: &str) -> Plan<Action> {
         let pending = self.in_state(TargetState::Pending);
-        let left = self.finish_alike(pending, |_| Some((TargetState::Cancelled, NOT_PULLED)));
+        let left = self.finish_alike(pending, |_| Some((TargetState::Cancelled, NO_IMAGE)));
         if !left.is_empty() {
             return self.act(left);
         }
         let message = format!(
-            "ended with failures: {}; {NOT_PULLED}: {why}; correct the image or its registry, then start another rollout",
+            "ended with failures: {}; {NO_IMAGE}: {why}; correct the image or its registry, then start another rollout",
             self.progress()
         );
         let facts = RolloutFacts {

@@ -198,3 +198,38 @@ async fn end_before_a_fresh_container_is_noted() {
     let kept = ends(&yard, &uid).await;
     assert_eq!((kept.len(), &*kept[0].cause), (1, "exit code 2"));
 }
+
+#[tokio::test]
+async fn container_that_never_starts_again_is_recreated() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    let first = yard.fake.container(NAME).unwrap().container.id;
+    let broken = || EngineError::Internal("failed to start shim: file exists".to_owned());
+    yard.fake.fail_next(Verb::Start, 3, broken);
+    yard.fake.hand_exit(NAME, 255).unwrap();
+    let mut failed = Vec::new();
+    for _ in 0..20 {
+        yard.event(&uid);
+        let pass = pass(&mut yard, &uid).await;
+        failed.extend(pass.error);
+        yard.clock.advance(second(60));
+    }
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert_eq!(failed.len(), 3, "{failed:?}");
+    assert_ne!(yard.fake.container(NAME).unwrap().container.id, first);
+    let kept = ends(&yard, &uid).await;
+    assert_eq!(kept[0].cause, "not started by the engine in 3 attempts");
+    // The count begins anew with the container that starts.
+    yard.fake.fail_next(Verb::Start, 2, broken);
+    let second_id = yard.fake.container(NAME).unwrap().container.id;
+    yard.clock.advance(second(3600));
+    yard.fake.hand_exit(NAME, 255).unwrap();
+    for _ in 0..20 {
+        yard.event(&uid);
+        pass(&mut yard, &uid).await;
+        yard.clock.advance(second(60));
+    }
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert_eq!(yard.fake.container(NAME).unwrap().container.id, second_id);
+}

@@ -329,7 +329,7 @@ async fn rollout_ends_when_its_image_cannot_be_pulled_for_an_hour() {
     let end = yard.settled().await;
     assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
     for part in [
-        "could not be pulled for an hour",
+        "the image could not be had for an hour",
         "manifest unknown",
         "start another rollout",
     ] {
@@ -340,5 +340,21 @@ async fn rollout_ends_when_its_image_cannot_be_pulled_for_an_hour() {
         took >= half * 2 && took < half * 2 + LONGEST_RETRY,
         "{took:?}"
     );
+    assert_eq!(yard.states().await, [TargetState::Cancelled; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollout_ends_when_its_image_is_missing_for_an_hour() {
+    let mut yard = of_kind(RolloutKind::Upgrade).await;
+    policy(&yard, "never").await;
+    let begun = yard.clock.now();
+    let end = yard.settled().await;
+    assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+    assert!(
+        end.message.contains("image.pull_policy is never"),
+        "{end:?}"
+    );
+    let took = yard.clock.now().since(begun);
+    assert!(took >= Duration::from_secs(60 * 60), "{took:?}");
     assert_eq!(yard.states().await, [TargetState::Cancelled; 2]);
 }

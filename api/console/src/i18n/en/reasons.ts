@@ -148,6 +148,10 @@ export const reasons: ReasonTexts = {
     'The agent does not answer any more',
     'It is restarted by itself; if it happens again, read the log.',
   ],
+  StartFailed: [
+    'The engine fails to start the agent',
+    'It is recreated by itself after three failed starts; a restart does that at once.',
+  ],
   Exited: ['The agent has ended by itself', 'It is restarted by itself; the log says why it ended.'],
   ReplacementFailed: [
     'The new container did not become ready; the old one is back',
