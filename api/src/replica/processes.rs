@@ -81,7 +81,7 @@ impl Processes {
         };
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while let Some(_) = shutdown.run_until_cancelled(beat.tick()).await {
+        while shutdown.run_until_cancelled(beat.tick()).await.is_some() {
             if let Err(error) = table.beat(&self.me).await {
                 let error = chain(&error);
                 tracing::debug!(error, "the heartbeat cannot be recorded");
