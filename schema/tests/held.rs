@@ -247,7 +247,7 @@ async fn apply_flags(yard: &Yard, agent_listen: &str, host: &str) -> Option<Flag
     let mut tx = yard.db.begin().await.unwrap();
     let changed = flags::apply(&mut tx, &yard.key, &flags, BY).await.unwrap();
     tx.commit().await.unwrap();
-    let recorded = flags::read(&mut *yard.db.read().await.unwrap()).await;
+    let recorded = flags::read(&mut yard.db.read().await.unwrap()).await;
     assert_eq!(recorded.unwrap(), Some(flags));
     changed
 }

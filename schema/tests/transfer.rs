@@ -47,7 +47,9 @@ async fn fill(database: &str) {
         let value = |row: usize, at: usize| {
             let (_, kind, is_required) = &columns[at];
             match kind.as_str() {
-                _ if *is_required == 0 && (row + row / BATCH + at) % 2 == 0 => "NULL".to_owned(),
+                _ if *is_required == 0 && (row + row / BATCH + at).is_multiple_of(2) => {
+                    "NULL".to_owned()
+                }
                 "BIGINT" => (row + 1000).to_string(),
                 "DOUBLE PRECISION" => format!("{row}.25"),
                 "BYTEA" => format!("x'{row:08x}'"),
