@@ -469,6 +469,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::FileSetAside
         | Reason::StorageLow
         | Reason::BackupFailed
+        | Reason::CertificateRefused
         | Reason::GroupsLeftOut
         | Reason::QuotaNearlyUsed
         | Reason::WithinQuota
