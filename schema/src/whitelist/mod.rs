@@ -2,4 +2,4 @@
 
 pub(crate) mod query;
 
-pub use query::{add, has, list, remove, replace, revision};
+pub use query::{add, has, is_empty, list, remove, replace, revision};
