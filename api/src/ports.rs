@@ -19,7 +19,7 @@ pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryListing,
     DirectoryPerson, DirectoryUser, DryRun, ExecSettings, LiveNumbers, LoadPoint, LocalImage,
     LogOptions, ModelHost, ModelQuestion, ModelVerdict, Network, NextReconciliation, PendingSignIn,
-    ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger, Usage,
+    ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, SyncRename, Trigger, Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;

@@ -471,6 +471,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::StorageLow
         | Reason::BackupFailed
         | Reason::GroupsLeftOut
+        | Reason::Renamed
         | Reason::QuotaNearlyUsed
         | Reason::WithinQuota
         | Reason::StorageFailed

@@ -202,6 +202,9 @@ reasons! {
     /// Groups that the identity provider names for a user could not be taken.
     GroupsLeftOut => AUTOMATIC, "Correct what the message names at the identity provider, or oidc.groups_claim; the groups are read at each sign-in.",
         "the groups are read again at the next sign-in";
+    /// A user was renamed because the user's entry in the directory was.
+    Renamed => AUTOMATIC, "The account is the same; the user signs in with the new name.",
+        "";
     /// The directory could not be read.
     DirectoryFailed => MANUAL, "Check the ldap settings and the directory with `agentyard auth test`; the directory is asked again.",
         "the directory is read again";

@@ -12,10 +12,12 @@ use schema::container::Desired;
 use schema::db::Tx;
 use schema::directory::{self, DirectoryFacts, KnownUser, Listed, Page, SyncScope, UserChange};
 use schema::error::DbError;
+use schema::event;
 use schema::group;
-use schema::ids::{Timestamp, Uid, UidPart};
+use schema::ids::{Kind, Timestamp, Uid, UidPart, UserName};
+use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source, Template};
-use schema::{mode_switch, object, session};
+use schema::{mcp_token, mode_switch, object, session, whitelist};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -33,6 +35,12 @@ on_both_databases!(
     who_proves_to_be_somebody_whose_account_a_list_removes_just_then_is_told_that_it_is_leaving,
     requests_at_once_are_one_that_asks_for_all_of_it,
     new_users_of_a_page_have_uids_of_its_part,
+    renamed_user_keeps_what_belongs_to_the_account,
+    name_of_before_is_free_once_the_directory_is_renamed,
+    person_with_the_name_of_another_gets_no_account,
+    rename_by_a_list_and_a_sign_in_at_once_is_one,
+    entry_with_an_account_gets_no_other_one,
+    identity_is_recorded_and_forgotten_alone,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -121,6 +129,7 @@ fn listed(name: &str, groups: &[&str]) -> Listed {
     Listed {
         name: name.parse().unwrap(),
         subject: format!("uid={name},dc=x"),
+        identity: None,
         groups: Some(groups.iter().map(|group| group.parse().unwrap()).collect()),
     }
 }
@@ -167,7 +176,10 @@ async fn apply_in(
         asked_at,
         uids,
     };
-    directory::apply(tx, Source::Ldap, page, asked_at).await
+    let dir = tempfile::tempdir().unwrap();
+    let key = MasterKey::load_or_create(dir.path()).unwrap();
+    let applied = directory::apply(tx, Source::Ldap, page, &key, asked_at).await;
+    applied.map(drop)
 }
 
 /// What the API does in one transaction when the mode is changed.
@@ -690,4 +702,273 @@ async fn new_users_of_a_page_have_uids_of_its_part(yard: Yard) {
     let quarter = |uid: &Uid| u8::from_str_radix(&uid.as_str()[..2], 16).unwrap() / 64;
     let quarters: Vec<u8> = uids.iter().map(quarter).collect();
     assert_eq!(quarters, [0, 1, 2, 3], "{uids:?}");
+}
+
+/// The same with what identifies the entry.
+fn identified(name: &str, groups: &[&str], number: u32) -> Listed {
+    Listed {
+        identity: Some(format!("entryuuid:{number}")),
+        ..listed(name, groups)
+    }
+}
+
+fn name(name: &str) -> UserName {
+    name.parse().unwrap()
+}
+
+/// Renames the account of an entry, as a sign-in does.
+async fn rename(
+    yard: &Yard,
+    tx: &mut Tx,
+    number: u32,
+    to: &str,
+) -> Result<Option<UserName>, DbError> {
+    let identity = format!("entryuuid:{number}");
+    directory::rename(tx, Source::Ldap, &identity, &name(to), &yard.key, NOW).await
+}
+
+/// The reconcilers are done with a rename.
+async fn end_rename(yard: &Yard, uid: &Uid, before: &str) {
+    change(yard, async |tx| {
+        user::release_previous_name(tx, uid, &name(before)).await?;
+        let row = user::row(tx, uid).await?.unwrap();
+        assert!(row.previous_released);
+        user::end_rename(tx, uid, &name(before)).await
+    })
+    .await
+    .unwrap();
+}
+
+async fn holder(yard: &Yard, of: &str) -> Option<(Uid, UserName)> {
+    let mut connection = yard.db.read().await.unwrap();
+    let found = mcp_token::find(&mut connection, &name(of)).await.unwrap();
+    found.map(|holder| (holder.uid, holder.name))
+}
+
+async fn renamed_user_keeps_what_belongs_to_the_account(yard: Yard) {
+    use_directory(&yard).await;
+    let entry = identified("ann", &["all"], 1);
+    let signed_in = change(&yard, async |tx| sign_in(tx, &entry, NOW).await).await;
+    let uid = signed_in.unwrap();
+    let policy = json!({"mode": "auto", "users": {
+        "ANN": {"browser": {"mode": "off"}},
+        "bob": {"computer": {"mode": "off"}},
+    }});
+    change(&yard, async |tx| {
+        whitelist::add(tx, &[name("Ann"), name("bob")]).await?;
+        config::lock(tx).await?;
+        let changes = Changes([("mcp.policy", Some(policy))].into());
+        let by = SavedBy {
+            actor: "root",
+            at: NOW,
+        };
+        config::save(tx, &yard.key, &changes, None, by).await
+    })
+    .await
+    .unwrap();
+    let generation = async |kind| {
+        let mut connection = yard.db.read().await.unwrap();
+        object::get(&mut connection, kind, &uid)
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    let kinds = [
+        Kind::User,
+        Kind::Container,
+        Kind::AgentConfig,
+        Kind::SkillSet,
+    ];
+    let mut before = Vec::new();
+    for kind in kinds {
+        before.push(generation(kind).await.generation);
+    }
+    let renamed = change(&yard, async |tx| rename(&yard, tx, 1, "Ann.Jones").await).await;
+    assert_eq!(renamed.unwrap(), Some(name("ann")));
+    for (kind, before) in kinds.into_iter().zip(before) {
+        let object = generation(kind).await;
+        assert_eq!(object.name, "Ann.Jones");
+        assert!(object.generation > before, "{kind}");
+    }
+    assert_eq!(accounts(&yard, "Ann.Jones").await[0].uid, uid);
+    assert_eq!(groups_of(&yard, &uid).await, set(["all"]));
+    assert_eq!(sessions(&yard, &uid).await, 0);
+    // The token with the name of before is the account's.
+    let account = Some((uid.clone(), name("Ann.Jones")));
+    assert_eq!(holder(&yard, "ANN").await, account);
+    assert_eq!(holder(&yard, "ann.jones").await, account);
+    let mut connection = yard.db.read().await.unwrap();
+    let (allowed, _) = whitelist::list(&mut connection, "", 10, 0).await.unwrap();
+    assert_eq!(allowed, [name("Ann.Jones"), name("bob")]);
+    let (values, _) = config::load(&mut connection, &yard.key).await.unwrap();
+    let expected = json!({"mode": "auto", "users": {
+        "Ann.Jones": {"browser": {"mode": "off"}},
+        "bob": {"computer": {"mode": "off"}},
+    }});
+    assert_eq!(values["mcp.policy"], expected);
+    let kind = Some(Kind::User);
+    let events = event::list(&mut connection, kind, Some(&uid), NOW, 10).await;
+    drop(connection);
+    let events = events.unwrap();
+    let event = events.iter().find(|it| it.reason == "Renamed").unwrap();
+    assert_eq!(event.message, "renamed from ann to Ann.Jones");
+    // Once more is nothing.
+    let again = change(&yard, async |tx| rename(&yard, tx, 1, "ann.jones").await).await;
+    assert_eq!(again.unwrap(), None);
+}
+
+async fn name_of_before_is_free_once_the_directory_is_renamed(yard: Yard) {
+    use_directory(&yard).await;
+    let add = [UserChange::Add(identified("ann", &[], 1))];
+    change(&yard, async |tx| apply(tx, &add, NOW).await)
+        .await
+        .unwrap();
+    let uid = accounts(&yard, "ann").await.remove(0).uid;
+    change(&yard, async |tx| rename(&yard, tx, 1, "eve").await)
+        .await
+        .unwrap();
+    let newcomer = identified("ann", &[], 2);
+    let signed_in = change(&yard, async |tx| sign_in(tx, &newcomer, NOW).await).await;
+    assert!(matches!(signed_in, Err(DbError::NameBeingRemoved)));
+    let add = [UserChange::Add(newcomer.clone())];
+    change(&yard, async |tx| apply(tx, &add, NOW).await)
+        .await
+        .unwrap();
+    assert!(accounts(&yard, "ann").await.is_empty());
+    // Nor is the account renamed again, also not back.
+    for to in ["ann", "eva"] {
+        let again = change(&yard, async |tx| rename(&yard, tx, 1, to).await).await;
+        assert!(matches!(again, Err(DbError::NameBeingRemoved)), "{to}");
+    }
+    assert_eq!(holder(&yard, "ann").await.unwrap().0, uid);
+    end_rename(&yard, &uid, "ann").await;
+    let signed_in = change(&yard, async |tx| sign_in(tx, &newcomer, NOW).await).await;
+    let other = signed_in.unwrap();
+    assert_ne!(other, uid);
+    // The token of the first bearer ends with that, and the name is the other's.
+    assert_eq!(holder(&yard, "ann").await.unwrap().0, other);
+    let formers = "SELECT count(*) FROM former_names";
+    assert_eq!(count(&yard, formers).await, 0);
+    // A second one has the name: the first cannot have it back.
+    let back = change(&yard, async |tx| rename(&yard, tx, 1, "ann").await).await;
+    assert!(matches!(back, Err(DbError::NameTaken)));
+}
+
+async fn person_with_the_name_of_another_gets_no_account(yard: Yard) {
+    use_directory(&yard).await;
+    let entry = identified("ann", &[], 1);
+    let signed_in = change(&yard, async |tx| sign_in(tx, &entry, NOW).await).await;
+    let uid = signed_in.unwrap();
+    change(&yard, async |tx| whitelist::add(tx, &[name("ann")]).await)
+        .await
+        .unwrap();
+    let other = identified("ann", &["all"], 2);
+    let refused = change(&yard, async |tx| sign_in(tx, &other, after(1)).await).await;
+    assert!(matches!(refused, Err(DbError::NameTaken)), "{refused:?}");
+    assert_eq!(groups_of(&yard, &uid).await, set([]));
+    // An identity that is not known, or of another kind, says nothing against it.
+    let unknown = listed("ann", &["all"]);
+    let of_another_kind = Listed {
+        identity: Some("ipauniqueid:2".to_owned()),
+        ..listed("ann", &["all"])
+    };
+    for entry in [unknown, of_another_kind] {
+        let signed_in = change(&yard, async |tx| sign_in(tx, &entry, after(2)).await).await;
+        assert_eq!(signed_in.unwrap(), uid);
+    }
+    assert_eq!(accounts(&yard, "ann").await[0].identity, "ipauniqueid:2");
+    // The place on the whitelist goes with the account.
+    let page = [UserChange::Remove {
+        since: None,
+        uid: uid.clone(),
+        name: name("ann"),
+    }];
+    change(&yard, async |tx| apply(tx, &page, after(10)).await)
+        .await
+        .unwrap();
+    assert!(accounts(&yard, "ann").await.is_empty());
+    assert_eq!(count(&yard, "SELECT count(*) FROM whitelist").await, 0);
+}
+
+async fn rename_by_a_list_and_a_sign_in_at_once_is_one(yard: Yard) {
+    use_directory(&yard).await;
+    for (round, order) in orders() {
+        let number = u32::try_from(round).unwrap();
+        let (old, new) = (format!("old{round}"), format!("new{round}"));
+        let add = [UserChange::Add(identified(&old, &["all"], number))];
+        change(&yard, async |tx| apply(tx, &add, NOW).await)
+            .await
+            .unwrap();
+        let uid = accounts(&yard, &old).await.remove(0).uid;
+        let page = [UserChange::Rename {
+            uid: uid.clone(),
+            from: name(&old),
+            listed: identified(&new, &["all"], number),
+            back: false,
+        }];
+        let (applied, signed_in) = overlap(
+            &yard,
+            order,
+            async |tx| apply(tx, &page, after(10)).await,
+            async |tx| {
+                rename(&yard, tx, number, &new).await?;
+                sign_in(tx, &identified(&new, &["all"], number), after(11)).await
+            },
+        )
+        .await;
+        applied.unwrap();
+        assert_eq!(signed_in.unwrap(), uid, "{order:?}");
+        assert_eq!(accounts(&yard, &new).await.len(), 1, "{order:?}");
+        assert!(accounts(&yard, &old).await.is_empty(), "{order:?}");
+        assert_eq!(groups_of(&yard, &uid).await, set(["all"]));
+    }
+}
+
+async fn entry_with_an_account_gets_no_other_one(yard: Yard) {
+    use_directory(&yard).await;
+    let newer = identified("new", &[], 1);
+    let signed_in = change(&yard, async |tx| sign_in(tx, &newer, after(5)).await).await;
+    // The list is from before the entry was renamed.
+    let add = [
+        UserChange::Add(identified("old", &[], 1)),
+        UserChange::Add(identified("other", &[], 2)),
+    ];
+    change(&yard, async |tx| apply(tx, &add, NOW).await)
+        .await
+        .unwrap();
+    assert!(accounts(&yard, "old").await.is_empty());
+    assert_eq!(accounts(&yard, "other").await.len(), 1);
+    assert_eq!(accounts(&yard, "new").await[0].uid, signed_in.unwrap());
+}
+
+async fn identity_is_recorded_and_forgotten_alone(yard: Yard) {
+    use_directory(&yard).await;
+    let entry = listed("ann", &["all"]);
+    let add = [UserChange::Add(entry.clone())];
+    change(&yard, async |tx| apply(tx, &add, NOW).await)
+        .await
+        .unwrap();
+    let known = accounts(&yard, "ann").await.remove(0);
+    assert_eq!(known.identity, "");
+    for identity in [Some("entryuuid:1".to_owned()), None] {
+        let page = [UserChange::Identify {
+            uid: known.uid.clone(),
+            name: known.name.clone(),
+            subject: known.subject.clone(),
+            identity: identity.clone(),
+        }];
+        change(&yard, async |tx| apply(tx, &page, after(1)).await)
+            .await
+            .unwrap();
+        let expected = KnownUser {
+            identity: identity.unwrap_or_default(),
+            ..known.clone()
+        };
+        assert_eq!(accounts(&yard, "ann").await, [expected]);
+    }
+    // A sign-in records it, too, although nothing else is new.
+    let identified = identified("ann", &["all"], 7);
+    let signed_in = change(&yard, async |tx| sign_in(tx, &identified, after(2)).await).await;
+    assert_eq!(signed_in.unwrap(), known.uid);
+    assert_eq!(accounts(&yard, "ann").await[0].identity, "entryuuid:7");
 }

@@ -209,6 +209,10 @@ async fn sync(server: &Server, args: &SyncArgs) -> Result {
                 screen::print(&format!("{word} {name}\n"))?;
             }
         }
+        for rename in answer["rename"].as_array().into_iter().flatten() {
+            let (from, to) = (cleaned(rename, "from"), cleaned(rename, "to"));
+            screen::print(&format!("rename {from} to {to}\n"))?;
+        }
     }
     for entry in answer["skipped_entries"].as_array().into_iter().flatten() {
         screen::note(&format!(
@@ -227,6 +231,8 @@ fn counts(answer: &Value) -> String {
         ("groups", "groups in the directory"),
         ("added", "users added"),
         ("changed", "users changed"),
+        ("renamed", "users renamed"),
+        ("identified", "users identified"),
         ("disabled", "users disabled"),
         ("removed", "users deleted"),
         ("groups_added", "groups added"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::ports::{
     CheckStep, CheckedGroup, Directory, DirectoryCheck, DirectoryFailure, DirectoryListing,
-    DirectoryPerson, DirectoryUser, DirectoryWanted, SyncPlan,
+    DirectoryPerson, DirectoryUser, DirectoryWanted, SyncPlan, SyncRename,
 };
 use async_trait::async_trait;
 use reconcilers::directory::{DirectoryStore, preview, settings};
@@ -46,6 +46,7 @@ impl Directory for Directories {
         Ok(found.map(|person| DirectoryPerson {
             name: person.name,
             dn: person.dn,
+            identity: person.identity,
             groups: person.groups,
         }))
     }
@@ -125,6 +126,17 @@ impl Directory for Directories {
             let (list, name) = match change {
                 UserChange::Add(listed) => (&mut plan.add, &listed.name),
                 UserChange::Update { listed, .. } => (&mut plan.change, &listed.name),
+                UserChange::Rename { from, listed, .. } => {
+                    if plan.rename.len() < SyncPlan::NAMED {
+                        plan.rename.push(SyncRename {
+                            from: from.to_string(),
+                            to: listed.name.to_string(),
+                        });
+                    }
+                    continue;
+                }
+                // Counted only: nothing of the user changes.
+                UserChange::Identify { .. } => continue,
                 UserChange::Disable { name, .. } => (&mut plan.disable, name),
                 UserChange::Remove { name, .. } => (&mut plan.remove, name),
             };

@@ -9,7 +9,9 @@ use ldap3::adapters::{Adapter, EntriesOnly, PagedResults};
 use ldap3::{LdapConnAsync, Scope, SearchEntry};
 use reconcilers::directory::diff::{Diff, Limits, diff};
 use reconcilers::directory::{Asked, DirectoryStore, UserPage};
-use reconcilers::drivers::ldap::{Directory, DirectorySettings, GroupSearch, LdapDirectory};
+use reconcilers::drivers::ldap::{
+    Directory, DirectorySettings, GroupSearch, ID_ATTRIBUTES_OF_SERVERS, LdapDirectory,
+};
 use reconcilers::stores::Database;
 use schema::audit::{self, ChainKey};
 use schema::clock::{Clock, SystemClock};
@@ -106,6 +108,7 @@ pub async fn part(part: Part) {
         base_dn: "ou=people,dc=example,dc=org".to_owned(),
         filter: "(&(objectClass=inetOrgPerson)(uid={{username}}))".to_owned(),
         username_attribute: "uid".to_owned(),
+        id_attributes: ID_ATTRIBUTES_OF_SERVERS.map(str::to_owned).to_vec(),
         groups: GroupSearch::Groups {
             base_dn: "ou=groups,dc=example,dc=org".to_owned(),
             filter: "(cn={{groupname}})".to_owned(),

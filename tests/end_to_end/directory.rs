@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::slapd::{self, Relay, Slapd, password};
-use crate::support::{Client, McpUser, Service, Stage, long, seconds, until};
+use crate::support::{Client, Engine, McpUser, Service, Stage, long, seconds, until};
 
 const LIMIT: Duration = seconds(60);
 const SYNC: &str = "/api/admin/auth/sync-users";
@@ -139,6 +139,94 @@ async fn people_sign_in_with_what_they_have_and_their_groups_follow() {
     // Superadmins are local in every mode.
     let root = yard.service.admin().await;
     root.get("/api/admin/users").await.expect(200);
+}
+
+/// Where the service is ended in the course of renames, one after the other.
+const STEPS_OF_A_RENAME: [&str; 4] = [
+    "container.ReleaseName.before",
+    "home.rename.after_marker",
+    "home.rename.after_home",
+    "user.EndRename.before",
+];
+
+#[tokio::test]
+async fn engine_renamed_person_keeps_agent_files_and_token() {
+    let engine = Engine::claim();
+    let (stage, slapd) = (Stage::new(), Slapd::new(&[], None));
+    let launch = || stage.serve(&engine);
+    let service = launch().start().await;
+    let admin = service.admin().await;
+    let text = settings(&slapd).to_string();
+    let saved = admin.post("/api/config", &[("config", &text), ("wait", "0")]);
+    assert!(saved.await.status.is_success());
+    let secret = password("alice");
+    let browser = service.client();
+    let browser = browser.signed_in("alice", secret.expose_secret()).await;
+    admin.status("alice", "running", LIMIT).await;
+    let alice = McpUser::signed_in(&service, "alice", &browser).await;
+    let notes = |name: &str| {
+        let workspace = stage.data().join("users").join(name);
+        workspace.join(".agent/workspace/notes")
+    };
+    std::fs::write(notes("alice"), "hers").unwrap();
+
+    slapd.rename("alice", "anna");
+    let plan = stage.command().run(&["auth", "sync", "--dry-run"]).await;
+    assert!(
+        plan.stdout.contains("\nrename alice to anna\n"),
+        "{}",
+        plan.stdout
+    );
+    let done = admin.post(SYNC, &[("wait", "60")]).await.expect(200);
+    assert_eq!(
+        (&done["renamed"], &done["disabled"]),
+        (&json!(1), &json!(0))
+    );
+    browser
+        .get("/api/user/info")
+        .await
+        .refused(401, "not_signed_in");
+    admin.status("anna", "running", LIMIT).await;
+    assert!(admin.user("alice").await.is_none());
+    assert_eq!(std::fs::read_to_string(notes("anna")).unwrap(), "hers");
+    assert!(!stage.data().join("users/alice").exists());
+    admin.event("user/anna", "Renamed", LIMIT).await;
+    let trail = admin.get("/api/admin/audit?search=directory_rename").await;
+    assert_eq!(trail.json()["entries"][0]["object"], "user/alice,user/anna");
+    // The token is good until somebody else has the name.
+    let shown = async || {
+        let url = format!("http://{}/api/mcp/sse/browser", service.address());
+        let request = reqwest::Client::new().post(url).bearer_auth(&alice.token);
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        request.json(&ping).send().await.unwrap().status().as_u16()
+    };
+    assert_ne!(shown().await, 401);
+    slapd.rename("bob", "alice");
+    admin.post(SYNC, &[("wait", "60")]).await.expect(200);
+    admin.status("alice", "running", LIMIT).await;
+    assert!(!notes("alice").exists());
+    assert_eq!(shown().await, 401);
+    service.kill9().await;
+
+    let mut name = "anna".to_owned();
+    for (number, point) in STEPS_OF_A_RENAME.into_iter().enumerate() {
+        let next = format!("anna{number}");
+        slapd.rename(&name, &next);
+        let mut doomed = launch().env("AGENTYARD_FAULT", point).start().await;
+        let _ = admin.at(&doomed.client()).try_post(SYNC, &[]).await;
+        doomed.died_of_fault(point).await;
+        let service = launch().start().await;
+        let admin = admin.at(&service.client());
+        admin.status(&next, "running", LIMIT).await;
+        assert_eq!(
+            std::fs::read_to_string(notes(&next)).unwrap(),
+            "hers",
+            "{point}"
+        );
+        assert!(!stage.data().join("users").join(&name).exists(), "{point}");
+        service.kill9().await;
+        name = next;
+    }
 }
 
 #[tokio::test]

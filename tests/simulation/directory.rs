@@ -21,8 +21,8 @@ use crate::world::World;
 const GRACE: Duration = Duration::from_secs(30 * 60);
 const STEPS: u64 = 30;
 
-/// Who is there in truth, with their groups.
-type Truth = BTreeMap<String, BTreeSet<String>>;
+/// Who is there in truth: the entry's number, and groups.
+type Truth = BTreeMap<String, (u64, BTreeSet<String>)>;
 
 /// What the directory makes of the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,10 @@ fn says(truth: &Truth, mood: Mood) -> Result<Listing, DirectoryError> {
         Mood::Half => at % 2 == 0,
         _ => true,
     });
-    let people = people.map(|(_, (name, groups))| Person {
+    let people = people.map(|(_, (name, (number, groups)))| Person {
         dn: format!("uid={name}"),
         name: name.clone(),
+        identity: Some(format!("entryuuid:{number}")),
         groups: match mood {
             Mood::WithoutGroups => Some(BTreeSet::new()),
             Mood::HidesGroups => None,
@@ -74,6 +75,7 @@ fn says(truth: &Truth, mood: Mood) -> Result<Listing, DirectoryError> {
         _ => Ok(Listing {
             people,
             groups,
+            with_identities: true,
             ..Listing::default()
         }),
     }
@@ -111,7 +113,7 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         _ => Pace::default(),
     });
     // Since when somebody is not there in truth.
-    let mut left: BTreeMap<String, Timestamp> = BTreeMap::new();
+    let mut left = Left::default();
     let mut ever_left: BTreeSet<String> = BTreeSet::new();
     let mut confirmed = false;
     // Removals that are held because of a lie.
@@ -155,7 +157,7 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         let now = world.now();
         let users = world.ground.store.synchronised();
         // Those who were there in truth all the time: a few may be disabled by a lie, and never all.
-        ever_left.extend(left.keys().cloned());
+        ever_left.extend(left.since.keys().chain(&left.names).cloned());
         let loyal = users.iter().filter(|(name, _)| !ever_left.contains(*name));
         let missing: Vec<bool> = loyal.map(|(_, (missing, _))| *missing).collect();
         if missing.len() > 5 && missing.iter().all(|missing| *missing) {
@@ -163,12 +165,16 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         }
         *tally.entry("users").or_default() += users.len() as u64;
         for name in left
+            .since
             .iter()
             .filter(|(_, since)| now.since(**since) < GRACE)
             .map(|(name, _)| name)
         {
             // Who was there, and was seen, is disabled at most.
-            if !users.contains_key(name) && world.ground.store.was_known(name) {
+            if !users.contains_key(name)
+                && world.ground.store.was_known(name)
+                && !left.names.contains(name)
+            {
                 return Err(format!(
                     "seed {seed}: {name} was removed before the time of grace was over"
                 ));
@@ -177,7 +183,8 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         for name in truth.lock().unwrap().keys() {
             if !users.contains_key(name)
                 && world.ground.store.was_known(name)
-                && !left.contains_key(name)
+                && !left.since.contains_key(name)
+                && !left.names.contains(name)
             {
                 return Err(format!(
                     "seed {seed}: {name} is there in truth, and was removed"
@@ -216,6 +223,11 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         })
         .collect();
     let truth = truth.lock().unwrap().clone();
+    let truth: BTreeMap<_, _> = truth
+        .into_iter()
+        .map(|(name, (_, it))| (name, it))
+        .collect();
+    *tally.entry("renamed").or_default() += left.names.len() as u64;
     if confirmed {
         *tally.entry("runs with a confirmation").or_default() += 1;
     }
@@ -229,19 +241,30 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Few come and go; now and then many.
-fn change(
-    chance: &Chance,
-    truth: &mut Truth,
-    left: &mut BTreeMap<String, Timestamp>,
-    now: Timestamp,
-) {
+/// Who is not there any more.
+#[derive(Default)]
+struct Left {
+    /// Since when people are gone.
+    since: BTreeMap<String, Timestamp>,
+    /// Numbers of their entries, with which they come back.
+    numbers: BTreeMap<String, u64>,
+    /// How many entries there were.
+    entries: u64,
+    /// Names that people had before they were renamed, and got: somebody else may have one by now.
+    names: BTreeSet<String>,
+}
+
+/// Few come and go, and some get other names; now and then many.
+fn change(chance: &Chance, truth: &mut Truth, left: &mut Left, now: Timestamp) {
     if truth.is_empty() || chance.per_mille(400) {
         for _ in 0..chance.between(1, 6) {
             let name = format!("p{}", chance.below(40));
             let groups = (0..chance.below(3)).map(|_| format!("g{}", chance.below(4)));
-            left.remove(&name);
-            truth.insert(name, groups.collect());
+            left.since.remove(&name);
+            let present = truth.get(&name).map(|(number, _)| *number);
+            let number = present.or(left.numbers.remove(&name));
+            left.entries += 1;
+            truth.insert(name, (number.unwrap_or(left.entries), groups.collect()));
         }
     }
     let gone = match chance.below(10) {
@@ -254,8 +277,21 @@ fn change(
         let Some(name) = chance.pick(&names) else {
             break;
         };
-        truth.remove(name);
-        left.insert(name.clone(), now);
+        let gone = truth.remove(name);
+        left.numbers
+            .extend(gone.map(|(number, _)| (name.clone(), number)));
+        left.since.insert(name.clone(), now);
+    }
+    for _ in 0..chance.below(3) {
+        let names: Vec<String> = truth.keys().cloned().collect();
+        let to = format!("p{}", chance.below(40));
+        let free = !truth.contains_key(&to) && !left.numbers.contains_key(&to);
+        if let Some(name) = chance.pick(&names).filter(|_| free)
+            && let Some(person) = truth.remove(name)
+        {
+            left.names.extend([name.clone(), to.clone()]);
+            truth.insert(to, person);
+        }
     }
 }
 

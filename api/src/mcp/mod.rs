@@ -39,7 +39,7 @@ use tokio::sync::watch;
 
 use crate::auth::mcp_token::Bearer;
 use crate::error::{ApiError, Result};
-use crate::executors::{Hub, Key};
+use crate::executors::{Close, Hub, Key};
 use crate::limits::{
     EXECUTOR_SOCKETS, KeyedCounter, MCP_CALLS, MCP_DETACHED, MCP_ENDED, MCP_STREAMS, Place,
 };
@@ -153,5 +153,14 @@ impl Mcp {
     pub fn revoke(&self, user: &Uid, version: i64) {
         self.presence.revoke(user, version);
         self.hub.revoke(user, version);
+    }
+
+    /// Ends what was opened with a token of a renamed user, which is still valid.
+    pub fn reconnect(&self, user: &Uid, version: i64) {
+        self.presence.revoke(user, version);
+        let executors = self.hub.connected().into_iter();
+        for executor in executors.filter(|executor| executor.key.user == *user) {
+            self.hub.dismiss(executor.connection, Close::Renamed);
+        }
     }
 }

@@ -143,9 +143,19 @@ async fn judge_tokens(deps: &Deps, wanted: impl Fn(&Uid) -> bool) -> Result<()> 
     let settings = deps.settings();
     for (uid, version, name) in present {
         let holder = holders.get(&uid).filter(|holder| holder.version == version);
-        if holder.is_none_or(|holder| may_use(holder, &settings).is_err()) {
-            tracing::info!(user = %name, "connections with an MCP token that is no longer valid are ended");
-            deps.mcp.revoke(&uid, version);
+        let holder = holder.filter(|holder| may_use(holder, &settings).is_ok());
+        match holder {
+            None => {
+                tracing::info!(user = %name, "connections with an MCP token that is no longer valid are ended");
+                deps.mcp.revoke(&uid, version);
+            }
+            // Rules and records go by the name.
+            Some(holder) if holder.name != name => {
+                let now = &holder.name;
+                tracing::info!(user = %name, %now, "connections of a renamed user are ended, and come back under the new name");
+                deps.mcp.reconnect(&uid, version);
+            }
+            Some(_) => {}
         }
     }
     Ok(())

@@ -92,6 +92,7 @@ impl ContainerReconciler {
         match action {
             Action::AddFinalizer
             | Action::ReleaseFinalizer
+            | Action::ReleaseName(_)
             | Action::SaveFacts(_)
             | Action::NoteEnd { .. } => {
                 self.desired.mark(uid);
@@ -118,6 +119,7 @@ impl ContainerReconciler {
         match action {
             Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
             Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
+            Action::ReleaseName(name) => Ok(self.store.release_previous_name(uid, name).await?),
             Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
             Action::NoteEnd { facts, end } => {
                 Ok(self.store.note_container_end(uid, facts, end).await?)

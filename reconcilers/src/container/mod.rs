@@ -175,7 +175,10 @@ impl Reconciler for ContainerReconciler {
     fn is_event(action: &Action) -> bool {
         !matches!(
             action,
-            Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_)
+            Action::AddFinalizer
+                | Action::ReleaseFinalizer
+                | Action::ReleaseName(_)
+                | Action::SaveFacts(_)
         )
     }
 

@@ -22,7 +22,7 @@ use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::container::{ContainerEnd, ContainerFacts, ContainerRow, Desired};
 use schema::home::HomeState;
-use schema::ids::{Kind, Timestamp};
+use schema::ids::{Kind, Timestamp, UserName};
 
 use super::names::Names;
 use super::observe::{Pin, Seen, Snapshot, Source, World};
@@ -69,6 +69,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         let condition = Condition::not_ready(Reason::Terminating, "removing the container");
         return Plan::act(actions, condition);
     }
+    if let Some(previous) = &row.previous_name {
+        return leave_name(row, previous, &seen.containers, now);
+    }
     if row.desired_running() {
         let machine = Running {
             row,
@@ -106,6 +109,25 @@ fn remove_all(containers: &[Container]) -> Vec<Action> {
         container: c.id.clone(),
     });
     stop.chain(remove).collect()
+}
+
+/// Removes all containers of a renamed user: they mount the directory under the name before, which it keeps until they are gone.
+fn leave_name(
+    row: &ContainerRow,
+    previous: &UserName,
+    containers: &[Container],
+    now: Timestamp,
+) -> Plan<Action> {
+    let mut actions = Vec::new();
+    if row.facts.engine_id.is_some() {
+        actions.push(save_facts(forgotten(&row.facts, now)));
+    }
+    actions.extend(remove_all(containers));
+    if actions.is_empty() {
+        actions.push(Action::ReleaseName(previous.clone()));
+    }
+    let said = format!("removing the container of {previous}, as the user was called before");
+    act(actions, &said)
 }
 
 /// What is remembered of a user whose container is gone on purpose.

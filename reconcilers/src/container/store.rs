@@ -5,8 +5,9 @@ use schema::adapter::Applied;
 use schema::agent_config;
 use schema::container::{self, ContainerEnd, ContainerFacts, ContainerRow};
 use schema::error::DbError;
-use schema::ids::{Kind, Uid};
+use schema::ids::{Kind, Uid, UserName};
 use schema::object;
+use schema::user;
 
 use super::ContainerReconciler;
 use crate::runtime::Reconciler;
@@ -19,6 +20,8 @@ pub trait ContainerStore: Rows<ContainerRow> {
     async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError>;
     /// Cleaning up is done: removes the rows if the container is deleted.
     async fn purge_container(&self, uid: &Uid) -> Result<(), DbError>;
+    /// No container has this name of the user's any more.
+    async fn release_previous_name(&self, uid: &Uid, name: &UserName) -> Result<(), DbError>;
     /// What the service has set in the files of the user's agent.
     async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError>;
     /// Saves what was observed, and an end that was not asked for, in one transaction; nothing happens when the container is gone.
@@ -56,6 +59,12 @@ impl ContainerStore for Database {
         let mut tx = self.db.begin().await?;
         object::remove_finalizer(&mut tx, Kind::Container, uid, ContainerReconciler::NAME).await?;
         container::purge(&mut tx, uid).await?;
+        tx.commit().await
+    }
+
+    async fn release_previous_name(&self, uid: &Uid, name: &UserName) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        user::release_previous_name(&mut tx, uid, name).await?;
         tx.commit().await
     }
 

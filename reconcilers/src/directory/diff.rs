@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use schema::directory::{
-    KnownUser, Listed, Skipped, SyncCounts, SyncResult, SyncScope, UserChange,
+    KnownUser, Listed, Skipped, SyncCounts, SyncResult, SyncScope, UserChange, are_different,
 };
 
 use schema::ids::{PlainName, Timestamp, Uid, UserName};
@@ -72,6 +72,8 @@ struct People {
     ambiguous: HashSet<String>,
     /// Entries that do not say which user they are, by [`dn_key`].
     unnamed: HashSet<String>,
+    /// What identifies entries that are there and no user here: whoever has one of these is not missing.
+    unnamed_identities: HashSet<String>,
     skipped: Vec<Skipped>,
     groups: BTreeMap<String, PlainName>,
     /// Groups that somebody is in.
@@ -86,6 +88,7 @@ impl People {
             listed: BTreeMap::new(),
             ambiguous: HashSet::new(),
             unnamed: HashSet::new(),
+            unnamed_identities: HashSet::new(),
             skipped: Vec::new(),
             groups: BTreeMap::new(),
             inhabited: HashSet::new(),
@@ -101,14 +104,30 @@ impl People {
             }
         }
         let mut many: HashMap<String, usize> = HashMap::new();
+        let shared = shared_identities(listing);
         for person in &listing.people {
             let name = match person.name.parse::<UserName>() {
                 Ok(name) => name,
                 Err(rule) => {
+                    people.unnamed_identities.extend(person.identity.clone());
                     people.skip(&person.name, rule.to_string());
                     continue;
                 }
             };
+            if let Some(identity) = &person.identity
+                && shared.contains(identity)
+            {
+                let reason = format!(
+                    "another entry has the same {identity}; correct it in the directory, or choose another attribute in ldap.id_attribute"
+                );
+                people.skip(&person.dn, reason);
+                people.ambiguous.insert(name.key());
+                people.unnamed_identities.insert(identity.clone());
+                let names = person.groups.iter().flatten();
+                let groups = names.filter_map(|name| PlainName::from_existing(name).ok());
+                people.inhabited.extend(groups.map(|name| name.key()));
+                continue;
+            }
             let groups = person.groups.as_ref().filter(|_| listing.groups.is_some());
             let groups = groups.map(|names| {
                 let known = names
@@ -129,6 +148,7 @@ impl People {
                 Listed {
                     name,
                     subject,
+                    identity: person.identity.clone(),
                     groups,
                 },
             );
@@ -140,9 +160,19 @@ impl People {
             }
             people.ambiguous.insert(key);
         }
+        if !people.ambiguous.is_empty() {
+            for person in &listing.people {
+                let name = person.name.parse::<UserName>();
+                if name.is_ok_and(|name| people.ambiguous.contains(&name.key())) {
+                    people.unnamed_identities.extend(person.identity.clone());
+                }
+            }
+        }
         for left in &listing.left_out {
             people.skip(&left.dn, left.reason.clone());
             people.unnamed.insert(dn_key(&left.dn));
+            let identities = left.identities.iter().cloned();
+            people.unnamed_identities.extend(identities);
             let names = left.names.iter().map(|name| name.trim().to_lowercase());
             people.ambiguous.extend(names);
             let groups = left.groups.iter();
@@ -158,6 +188,7 @@ impl People {
     /// A user who is not listed may be there all the same.
     fn may_be(&self, user: &KnownUser) -> bool {
         self.ambiguous.contains(&user.name.key())
+            || self.unnamed_identities.contains(&user.identity)
             || (!self.unnamed.is_empty() && self.unnamed.contains(&dn_key(&user.subject)))
     }
 
@@ -165,6 +196,86 @@ impl People {
         let name = name.chars().take(128).collect();
         self.skipped.push(Skipped { name, reason });
     }
+}
+
+/// What several entries of a listing have in common although it identifies an entry.
+fn shared_identities(listing: &Listing) -> HashSet<String> {
+    let of_people = listing.people.iter().filter_map(|it| it.identity.as_ref());
+    let left_out = listing.left_out.iter().flat_map(|it| &it.identities);
+    let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+    for identity in of_people.chain(left_out) {
+        if !seen.insert(identity) {
+            shared.insert(identity.clone());
+        }
+    }
+    shared
+}
+
+/// Names that nobody can get now.
+struct Taken<'a> {
+    superadmins: HashSet<&'a str>,
+    /// Of all accounts.
+    users: HashSet<String>,
+    /// Those before renames that are still under way.
+    previous: HashSet<String>,
+}
+
+impl<'a> Taken<'a> {
+    fn of(known: &'a Known) -> Self {
+        let previous = known
+            .users
+            .iter()
+            .filter_map(|it| it.previous_name.as_ref());
+        Self {
+            superadmins: known.superadmins.iter().map(String::as_str).collect(),
+            users: known.users.iter().map(|it| it.name.key()).collect(),
+            previous: previous.map(UserName::key).collect(),
+        }
+    }
+
+    /// Reason for which a user cannot get a name now.
+    fn objection(&self, key: &str) -> Option<&'static str> {
+        if self.superadmins.contains(key) {
+            Some("a superadmin has this name")
+        } else if self.users.contains(key) {
+            Some("another account has this name")
+        } else if self.previous.contains(key) {
+            Some("the directory of the user who had this name is still being renamed")
+        } else {
+            None
+        }
+    }
+}
+
+/// Takes from the list the entries that are users' by their identities, whatever their names are; by places in `users`.
+fn take_identified(people: &mut People, users: &[KnownUser]) -> HashMap<usize, Listed> {
+    let known = users.iter().enumerate();
+    let known = known.filter(|(_, user)| !user.leaving && !user.identity.is_empty());
+    let known: HashMap<&str, usize> = known.map(|(at, user)| (&*user.identity, at)).collect();
+    let mut identified = HashMap::new();
+    for (key, listed) in std::mem::take(&mut people.listed) {
+        let identity = listed.identity.as_deref();
+        match identity.and_then(|identity| known.get(identity)) {
+            Some(at) => drop(identified.insert(*at, listed)),
+            None => drop(people.listed.insert(key, listed)),
+        }
+    }
+    identified
+}
+
+/// The change that records by what a user's entry is recognised, if that is news.
+fn identify(user: &KnownUser, listed: &Listed, with_identities: bool) -> Option<UserChange> {
+    let identity = match (&listed.identity, with_identities) {
+        (Some(identity), _) if *identity != user.identity => Some(identity.clone()),
+        (None, false) if !user.identity.is_empty() => None,
+        _ => return None,
+    };
+    Some(UserChange::Identify {
+        uid: user.uid.clone(),
+        name: user.name.clone(),
+        subject: listed.subject.clone(),
+        identity,
+    })
 }
 
 /// Compares a listing with who is known, and gives the changes that the directory asks for. Names in `confirmed` may go whatever the limits are.
@@ -184,9 +295,15 @@ pub fn diff(
     let (mut going, mut gone) = (Vec::new(), Vec::new());
     let (mut present, mut unlisted) = (0, 0);
     let mut waiting = Vec::new();
-    for user in &known.users {
+    let taken = Taken::of(known);
+    let mut identified = take_identified(&mut people, &known.users);
+    for (place, user) in known.users.iter().enumerate() {
         let key = user.name.key();
-        let listed = people.listed.remove(&key);
+        let mut listed = match identified.remove(&place) {
+            // Another entry with the name is none of the user's: that is said below.
+            Some(listed) => Some(listed),
+            None => people.listed.remove(&key),
+        };
         if user.leaving {
             if listed.is_some() {
                 let reason = "the previous account of this name is still being archived";
@@ -194,18 +311,48 @@ pub fn diff(
             }
             continue;
         }
+        if let Some(other) = listed.take_if(|it| is_of_another(it, user)) {
+            let reason = format!(
+                "the account of this name belongs to another entry of the directory ({}); this one gets an account once that one is removed",
+                user.identity
+            );
+            people.skip(other.name.as_str(), reason);
+        }
         let goes_anyway = listed.is_none() && confirmed.contains(&user_entry(&user.name));
         present += usize::from(user.missing_since.is_none() && !goes_anyway);
         unlisted += usize::from(user.missing_since.is_none() && listed.is_none());
         let (uid, name) = (user.uid.clone(), user.name.clone());
         match (listed, user.missing_since) {
-            (Some(listed), missing) => {
+            (Some(mut listed), missing) => {
                 let back = missing.is_some();
+                if listed.name.key() != key {
+                    let objection = match user.previous_name {
+                        Some(_) => Some("the last rename of this user is still under way"),
+                        None => taken.objection(&listed.name.key()),
+                    };
+                    if everybody && user.seen_at < *at {
+                        let Some(objection) = objection else {
+                            diff.users.push(UserChange::Rename {
+                                uid,
+                                from: name,
+                                listed,
+                                back,
+                            });
+                            continue;
+                        };
+                        let reason = format!("user {name} is not renamed to it: {objection}");
+                        people.skip(listed.name.as_str(), reason);
+                    }
+                    listed.name = name;
+                }
+                let news = identify(user, &listed, listing.with_identities);
                 // Who has signed in since is newer than the list.
                 let stale =
                     listed.groups.is_some() && user.seen_at < *at && listed.digest() != user.digest;
                 if (back && everybody) || (stale && !back) {
                     diff.users.push(UserChange::Update { uid, listed, back });
+                } else if everybody {
+                    diff.users.extend(news);
                 }
             }
             // Who was here since the directory was asked is there, whatever the list says.
@@ -232,11 +379,9 @@ pub fn diff(
             }
         }
     }
-    let superadmins: HashSet<&str> = known.superadmins.iter().map(String::as_str).collect();
     for (key, listed) in std::mem::take(&mut people.listed) {
-        if superadmins.contains(key.as_str()) {
-            let reason = "a superadmin has this name";
-            people.skip(listed.name.as_str(), reason.to_owned());
+        if let Some(objection) = taken.objection(&key) {
+            people.skip(listed.name.as_str(), objection.to_owned());
         } else if everybody {
             diff.users.push(UserChange::Add(listed));
         }
@@ -244,7 +389,7 @@ pub fn diff(
     // Without everybody in the list nobody can say which groups have lost their last member: those who are not in it stay in theirs.
     let whole = everybody || unlisted == 0;
     // Without a change no user leaves a group: its members may be users whose groups can't be read.
-    let leaves = |it: &UserChange| matches!(it, UserChange::Update { listed, .. } if listed.groups.is_some());
+    let leaves = |it: &UserChange| matches!(it, UserChange::Update { listed, .. } | UserChange::Rename { listed, .. } if listed.groups.is_some());
     let may_empty = people.all_groups_known
         || !(going.is_empty() && gone.is_empty())
         || diff.users.iter().any(leaves);
@@ -283,7 +428,10 @@ fn groups(diff: &mut Diff, people: &mut People, known: &Known, are_known: bool) 
     let new = people.groups.iter().filter(|(key, _)| !made.contains(*key));
     diff.new_groups = new.map(|(_, name)| name.clone()).collect();
     for change in &diff.users {
-        if let UserChange::Add(listed) | UserChange::Update { listed, .. } = change {
+        if let UserChange::Add(listed)
+        | UserChange::Update { listed, .. }
+        | UserChange::Rename { listed, .. } = change
+        {
             made.extend(listed.groups.iter().flatten().map(PlainName::key));
         }
     }
@@ -315,8 +463,17 @@ fn groups(diff: &mut Diff, people: &mut People, known: &Known, are_known: bool) 
 fn removed_name(change: &UserChange) -> Option<&UserName> {
     match change {
         UserChange::Disable { name, .. } | UserChange::Remove { name, .. } => Some(name),
-        UserChange::Add(_) | UserChange::Update { .. } => None,
+        UserChange::Add(_)
+        | UserChange::Update { .. }
+        | UserChange::Rename { .. }
+        | UserChange::Identify { .. } => None,
     }
+}
+
+/// Reports that an entry has a user's name and is known to be another one than the user's.
+fn is_of_another(listed: &Listed, user: &KnownUser) -> bool {
+    let identity = listed.identity.as_ref();
+    identity.is_some_and(|identity| are_different(identity, &user.identity))
 }
 
 fn user_entry(name: &UserName) -> String {
@@ -360,7 +517,10 @@ fn guard(
     let parts = going.iter().chain(gone).filter_map(|change| match change {
         UserChange::Disable { name, .. } => Some(format!("disable {}", name.key())),
         UserChange::Remove { name, .. } => Some(format!("delete {}", name.key())),
-        UserChange::Add(_) | UserChange::Update { .. } => None,
+        UserChange::Add(_)
+        | UserChange::Update { .. }
+        | UserChange::Rename { .. }
+        | UserChange::Identify { .. } => None,
     });
     let removed = diff.remove_groups.iter().map(|(_, name)| name);
     let names = removed.chain(emptied);
@@ -402,6 +562,8 @@ fn count(
         match change {
             UserChange::Add(_) => counts.added += 1,
             UserChange::Update { .. } => counts.changed += 1,
+            UserChange::Rename { .. } => counts.renamed += 1,
+            UserChange::Identify { .. } => counts.identified += 1,
             UserChange::Disable { .. } => counts.disabled += 1,
             UserChange::Remove { .. } => counts.removed += 1,
         }

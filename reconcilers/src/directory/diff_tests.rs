@@ -18,6 +18,7 @@ fn person(name: &str, groups: &[&str]) -> Person {
     Person {
         dn: format!("uid={name}"),
         name: name.to_owned(),
+        identity: None,
         groups: Some(groups.iter().map(|group| (*group).to_owned()).collect()),
     }
 }
@@ -46,6 +47,8 @@ fn done(known: &Known, diff: &Diff, now: Timestamp) -> Known {
                 uid: Uid::from(format!("uid-{}", listed.name)),
                 name: listed.name.clone(),
                 subject: listed.subject.clone(),
+                identity: listed.identity.clone().unwrap_or_default(),
+                previous_name: None,
                 digest: listed.digest(),
                 missing_since: None,
                 leaving: false,
@@ -58,6 +61,29 @@ fn done(known: &Known, diff: &Diff, now: Timestamp) -> Known {
                     .find(|user| user.uid == *uid)
                     .unwrap();
                 (user.digest, user.missing_since) = (listed.digest(), None);
+                if let Some(identity) = &listed.identity {
+                    user.identity.clone_from(identity);
+                }
+            }
+            UserChange::Rename {
+                uid, from, listed, ..
+            } => {
+                let user = after
+                    .users
+                    .iter_mut()
+                    .find(|user| user.uid == *uid)
+                    .unwrap();
+                (user.digest, user.missing_since) = (listed.digest(), None);
+                user.name = listed.name.clone();
+                user.previous_name = Some(from.clone());
+            }
+            UserChange::Identify { uid, identity, .. } => {
+                let user = after
+                    .users
+                    .iter_mut()
+                    .find(|user| user.uid == *uid)
+                    .unwrap();
+                user.identity = identity.clone().unwrap_or_default();
             }
             UserChange::Disable { uid, .. } => {
                 let user = after
@@ -465,6 +491,270 @@ fn groups_alone_change_who_is_in_which_and_nobody_else() {
     );
 }
 
+/// A person whose entry is identified.
+fn identified(name: &str, identity: &str) -> Person {
+    Person {
+        identity: Some(format!("entryuuid:{identity}")),
+        ..person(name, &["all"])
+    }
+}
+
+fn with_identities(people: Vec<Person>) -> Listing {
+    Listing {
+        with_identities: true,
+        ..listing(people)
+    }
+}
+
+/// The changes, in short.
+fn changes(diff: &Diff) -> Vec<String> {
+    let change = |change: &UserChange| match change {
+        UserChange::Add(listed) => format!("add {}", listed.name),
+        UserChange::Update { listed, .. } => format!("update {}", listed.name),
+        UserChange::Rename { from, listed, .. } => format!("rename {from} to {}", listed.name),
+        UserChange::Identify { name, identity, .. } => {
+            format!("identify {name} {}", identity.as_deref().unwrap_or("-"))
+        }
+        UserChange::Disable { name, .. } => format!("disable {name}"),
+        UserChange::Remove { name, .. } => format!("remove {name}"),
+    };
+    diff.users.iter().map(change).collect()
+}
+
+/// The one reason for which an entry is left out.
+fn only_reason(diff: &Diff) -> &str {
+    match diff.result.skipped_entries.as_slice() {
+        [skipped] => &skipped.reason,
+        more => panic!("{more:?}"),
+    }
+}
+
+#[test]
+fn renamed_entry_renames_the_user() {
+    let before = with_identities(vec![identified("ann", "1"), identified("bob", "2")]);
+    let mut known = synchronised(&before);
+    let after = with_identities(vec![identified("Ann.Jones", "1"), identified("bob", "2")]);
+    let diff = users(&after, &known);
+    assert_eq!(changes(&diff), ["rename ann to Ann.Jones"]);
+    assert_eq!(
+        (diff.result.counts.renamed, diff.guard.is_none()),
+        (1, true)
+    );
+    // The pass after it finds nothing, before and after the directory is renamed.
+    known = done(&known, &diff, NOW);
+    assert_eq!(changes(&users(&after, &known)), [] as [&str; 0]);
+    known.users[0].previous_name = None;
+    assert_eq!(changes(&users(&after, &known)), [] as [&str; 0]);
+    // One who was missing is back under the new name.
+    known.users[0].missing_since = Some(NOW);
+    let back = users(&before, &known);
+    assert!(
+        matches!(
+            back.users.as_slice(),
+            [UserChange::Rename { back: true, .. }]
+        ),
+        "{back:?}"
+    );
+    // Names that differ in case only are one.
+    known.users[0].missing_since = None;
+    let upper = with_identities(vec![identified("ANN.JONES", "1"), identified("bob", "2")]);
+    assert_eq!(changes(&users(&upper, &known)), ["update ANN.JONES"]);
+}
+
+#[test]
+fn first_list_with_identities_only_records_them() {
+    let names: Vec<String> = (0..30).map(|n| format!("u{n}")).collect();
+    let by_name = names.iter().map(|name| person(name, &["all"])).collect();
+    let known = synchronised(&listing(by_name));
+    let people = names.iter().enumerate();
+    let people = people.map(|(n, name)| identified(name, &n.to_string()));
+    let listing = with_identities(people.collect());
+    let diff = users(&listing, &known);
+    let counts = diff.result.counts;
+    assert_eq!(
+        (counts.identified, counts.changed, counts.renamed),
+        (30, 0, 0)
+    );
+    assert_eq!(changes(&diff)[29], "identify u29 entryuuid:29");
+    let known = done(&known, &diff, NOW);
+    assert!(users(&listing, &known).is_nothing());
+    // Groups alone bring no identity.
+    let known = synchronised(&self::listing(vec![person("ann", &["all"])]));
+    let one = asked(
+        &with_identities(vec![identified("ann", "1")]),
+        SyncScope::Groups,
+        NOW,
+    );
+    let groups = super::diff(&one, &known, &NONE, LIMITS, NOW);
+    assert!(groups.is_nothing(), "{groups:?}");
+}
+
+#[test]
+fn unknown_identity_is_matched_by_name() {
+    let mut known = synchronised(&with_identities(vec![identified("ann", "1")]));
+    // Not sent this time, and one by another attribute.
+    let without = with_identities(vec![person("ann", &["all"])]);
+    assert_eq!(changes(&users(&without, &known)), [] as [&str; 0]);
+    let mut other = without.clone();
+    other.people[0].identity = Some("ipauniqueid:7".to_owned());
+    let diff = users(&other, &known);
+    assert_eq!(changes(&diff), ["identify ann ipauniqueid:7"]);
+    known = done(&known, &diff, NOW);
+    assert!(users(&other, &known).is_nothing());
+    // ldap.id_attribute=none forgets them.
+    let none = listing(vec![person("ann", &["all"])]);
+    let diff = users(&none, &known);
+    assert_eq!(changes(&diff), ["identify ann -"]);
+    assert!(users(&none, &done(&known, &diff, NOW)).is_nothing());
+}
+
+#[test]
+fn rename_to_a_taken_name_is_held() {
+    let people =
+        |ann: &str, bob: &str| with_identities(vec![identified(ann, "1"), identified(bob, "2")]);
+    let known = Known {
+        superadmins: vec!["root".to_owned()],
+        ..synchronised(&people("ann", "bob"))
+    };
+    // Two who change their names have each other's.
+    let swapped = users(&people("bob", "ann"), &known);
+    assert_eq!(changes(&swapped), [] as [&str; 0]);
+    assert_eq!(swapped.result.counts.skipped, 2);
+    let reason = &swapped.result.skipped_entries[1].reason;
+    assert_eq!(
+        reason,
+        "user ann is not renamed to it: another account has this name"
+    );
+    let root = users(&people("ROOT", "bob"), &known);
+    assert_eq!(changes(&root), [] as [&str; 0]);
+    assert!(only_reason(&root).ends_with("a superadmin has this name"));
+    // The name becomes free in the same synchronisation, and is taken at the next.
+    let follows = people("bob", "bobby");
+    let diff = users(&follows, &known);
+    assert_eq!(changes(&diff), ["rename bob to bobby"]);
+    assert!(only_reason(&diff).ends_with("another account has this name"));
+    let mut known = done(&known, &diff, NOW);
+    let diff = users(&follows, &known);
+    assert_eq!(changes(&diff), [] as [&str; 0]);
+    assert!(
+        only_reason(&diff).ends_with("is still being renamed"),
+        "{diff:?}"
+    );
+    known.users[1].previous_name = None;
+    assert_eq!(changes(&users(&follows, &known)), ["rename ann to bob"]);
+    // One whose last rename is not done waits, too.
+    known.users[0].previous_name = Some("eve".parse().unwrap());
+    let diff = users(&follows, &known);
+    assert_eq!(changes(&diff), [] as [&str; 0]);
+    assert!(only_reason(&diff).contains("last rename"), "{diff:?}");
+}
+
+#[test]
+fn another_person_with_the_name_gets_no_account() {
+    let mut known = synchronised(&with_identities(vec![
+        identified("ann", "1"),
+        identified("bob", "2"),
+    ]));
+    let newcomer = with_identities(vec![identified("ann", "3"), identified("bob", "2")]);
+    let diff = users(&newcomer, &known);
+    assert_eq!(changes(&diff), ["disable ann"]);
+    assert!(only_reason(&diff).contains("another entry of the directory (entryuuid:1)"));
+    known = done(&known, &diff, NOW);
+    let later = |known: &Known| {
+        let at = NOW.plus(DAY);
+        let asked = asked(&newcomer, SyncScope::Users, at);
+        super::diff(&asked, known, &NONE, LIMITS, at)
+    };
+    let diff = later(&known);
+    assert_eq!(changes(&diff), ["remove ann"]);
+    known = done(&known, &diff, NOW);
+    // Only when nothing is left of the other.
+    let diff = later(&known);
+    assert_eq!(changes(&diff), [] as [&str; 0]);
+    assert!(only_reason(&diff).contains("still being archived"));
+    known.users.retain(|user| !user.leaving);
+    assert_eq!(changes(&later(&known)), ["add ann"]);
+    // The name of one who is renamed at the same time.
+    let known = synchronised(&with_identities(vec![identified("ann", "1")]));
+    let both = with_identities(vec![identified("ann", "3"), identified("eve", "1")]);
+    let diff = users(&both, &known);
+    assert_eq!(changes(&diff), ["rename ann to eve"]);
+    assert_eq!(only_reason(&diff), "another account has this name");
+    // Everybody has another identity: that is a removal of all.
+    let all = (0..9).map(|n| identified(&format!("u{n}"), &n.to_string()));
+    let known = synchronised(&with_identities(all.collect()));
+    let rebuilt = (0..9).map(|n| identified(&format!("u{n}"), &format!("new{n}")));
+    let diff = users(&with_identities(rebuilt.collect()), &known);
+    assert_eq!(diff.guard.unwrap().what, "9 of 9 users");
+}
+
+#[test]
+fn renames_are_no_removal() {
+    let people = |prefix: &str| {
+        let all = (0..50).map(|n| identified(&format!("{prefix}{n}"), &n.to_string()));
+        with_identities(all.collect())
+    };
+    let mut known = synchronised(&people("u"));
+    for group in &mut known.groups {
+        group.has_members = true;
+    }
+    let diff = users(&people("renamed"), &known);
+    assert_eq!((diff.result.counts.renamed, diff.guard), (50, None));
+    assert!(diff.missing.is_empty());
+}
+
+#[test]
+fn user_whose_entry_cannot_be_taken_is_not_missing() {
+    let all = with_identities(vec![
+        identified("ann", "1"),
+        identified("bob", "2"),
+        identified("cid", "3"),
+    ]);
+    let known = synchronised(&all);
+    let present = || identified("cid", "3");
+    // Several entries with an identity: any of them may be ann.
+    let shared = with_identities(vec![
+        present(),
+        identified("bob", "2"),
+        identified("anna", "1"),
+        identified("anne", "1"),
+    ]);
+    // A name that is none, and one that another entry has, too.
+    let invalid = with_identities(vec![
+        present(),
+        identified("bob", "2"),
+        identified("Ann Jones", "1"),
+    ]);
+    let ambiguous = with_identities(vec![
+        present(),
+        identified("bob", "2"),
+        identified("new", "1"),
+        identified("NEW", "4"),
+    ]);
+    let mut left_out = with_identities(vec![present(), identified("bob", "2")]);
+    left_out.left_out.push(LeftOut {
+        dn: "cn=elsewhere".to_owned(),
+        names: vec!["new".to_owned(), "newer".to_owned()],
+        identities: vec!["entryuuid:1".to_owned()],
+        ..LeftOut::default()
+    });
+    for (listing, skipped) in [(shared, 2), (invalid, 1), (ambiguous, 1), (left_out, 1)] {
+        let diff = users(&listing, &known);
+        assert_eq!(changes(&diff), [] as [&str; 0], "{listing:?}");
+        assert_eq!(diff.result.counts.skipped, skipped, "{diff:?}");
+    }
+}
+
+#[test]
+fn list_from_before_a_sign_in_renames_nobody() {
+    let mut known = synchronised(&with_identities(vec![identified("new", "1")]));
+    let old = with_identities(vec![identified("old", "1")]);
+    known.users[0].seen_at = NOW;
+    assert_eq!(changes(&users(&old, &known)), [] as [&str; 0]);
+    known.users[0].seen_at = NOW.minus(DAY);
+    assert_eq!(changes(&users(&old, &known)), ["rename new to old"]);
+}
+
 /// Names that collide, names that are none, and a few groups.
 fn any_listing() -> impl Strategy<Value = Listing> {
     let name = prop_oneof![
@@ -474,17 +764,19 @@ fn any_listing() -> impl Strategy<Value = Listing> {
         Just("root".to_owned())
     ];
     let groups = proptest::collection::btree_set("[gG][0-3]", 0..3);
-    let person = (name, groups).prop_map(|(name, groups)| Person {
+    let identity = proptest::option::of("(entryuuid|employeenumber):[0-9]{1,2}");
+    let person = (name, groups, identity).prop_map(|(name, groups, identity)| Person {
         dn: format!("uid={name}"),
         name,
+        identity,
         groups: Some(groups),
     });
-    proptest::collection::vec(person, 0..30).prop_map(listing)
+    proptest::collection::vec(person, 0..30).prop_map(with_identities)
 }
 
 proptest! {
-    /// Whatever lists follow each other: a confirmed plan is done in one pass, nothing is left to do after it, and nobody who
-    /// is listed is disabled or removed.
+    /// Whatever lists follow each other: a confirmed plan is done in one pass, nothing is left to do after it, nobody who
+    /// is listed is disabled or removed, and no account becomes another entry's.
     #[test]
     fn every_plan_ends(lists in proptest::collection::vec(any_listing(), 1..6)) {
         let mut known = Known { superadmins: vec!["root".to_owned()], ..Known::default() };
@@ -492,19 +784,39 @@ proptest! {
         for listing in lists {
             now = now.plus(DAY / 2);
             let plan = diff(&asked(&listing, SyncScope::Users, now), &known, &NONE, LIMITS, now);
-            let names: HashSet<String> = listing.people.iter().map(|it| it.name.to_lowercase()).collect();
+            let user = |uid: &Uid| known.users.iter().find(|user| user.uid == *uid).unwrap();
             for change in &plan.users {
-                if let UserChange::Disable { name, .. } | UserChange::Remove { name, .. } = change {
-                    prop_assert!(!names.contains(&name.key()), "{name} is listed");
+                if let UserChange::Disable { uid, name } | UserChange::Remove { uid, name, .. } = change {
+                    let identity = &user(uid).identity;
+                    for person in &listing.people {
+                        prop_assert_ne!(person.identity.as_ref(), Some(identity), "{} is listed", name);
+                        let of_another = known.users.iter().any(|it| it.uid != *uid && Some(&it.identity) == person.identity.as_ref());
+                        let other = of_another || person.identity.as_ref().is_some_and(|it| are_different(it, identity));
+                        prop_assert!(other || person.name.to_lowercase() != name.key(), "{name} is listed");
+                    }
                 }
-                if let UserChange::Add(listed) = change {
+                if let UserChange::Add(listed) | UserChange::Rename { listed, .. } = change {
                     prop_assert_ne!(listed.name.as_str(), "root");
+                }
+                if let UserChange::Rename { uid, listed, .. } = change {
+                    prop_assert_eq!(listed.identity.as_ref(), Some(&user(uid).identity));
+                }
+                let identity = match change {
+                    UserChange::Update { uid, listed, .. } => Some((uid, &listed.identity)),
+                    UserChange::Identify { uid, identity, .. } => Some((uid, identity)),
+                    _ => None,
+                };
+                if let Some((uid, Some(identity))) = identity {
+                    prop_assert!(!are_different(identity, &user(uid).identity), "{change:?}");
                 }
             }
             known = done(&known, &plan, now);
             let again = diff(&asked(&listing, SyncScope::Users, now), &known, &NONE, LIMITS, now);
             prop_assert!(again.users.is_empty(), "{again:?}");
             known.users.retain(|user| !user.leaving);
+            for user in &mut known.users {
+                user.previous_name = None;
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
 use schema::config::{AuthMode, Config, keys::ldap, keys::web};
-use schema::directory::{SyncScope, object_uid};
+use schema::directory::{SyncScope, UserChange, object_uid};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::metric;
@@ -257,7 +257,12 @@ impl Reconciler for DirectoryReconciler {
 
     fn describe(action: &Action) -> String {
         match action {
-            Action::Users(page) => format!("change {} users", page.changes.len()),
+            Action::Users(page) => match page.changes.as_slice() {
+                [UserChange::Rename { from, listed, .. }] => {
+                    format!("rename {from} to {}", listed.name)
+                }
+                changes => format!("change {} users", changes.len()),
+            },
             Action::Groups { add, remove } => {
                 format!("add {} groups and delete {}", add.len(), remove.len())
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::AuthMode;
-use schema::directory::{DirectoryFacts, Held, SyncCounts, SyncResult, SyncScope};
+use schema::directory::{DirectoryFacts, Held, SyncCounts, SyncResult, SyncScope, UserChange};
 use schema::ids::{PlainName, Timestamp, Uid, UidPart};
 use schema::user::Template;
 
@@ -201,11 +201,20 @@ fn remaining_names(
 
 fn changes(diff: Diff, observed: &Observed) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
-    let parts = UidPart::all(diff.users.len().div_ceil(PAGE));
-    let mut users = diff.users.into_iter();
-    for uids in parts {
+    let (renames, others): (Vec<_>, Vec<_>) = diff
+        .users
+        .into_iter()
+        .partition(|change| matches!(change, UserChange::Rename { .. }));
+    // Each has an entry of its own in the audit trail.
+    let mut pages: Vec<Vec<UserChange>> = renames.into_iter().map(|it| vec![it]).collect();
+    let mut others = others.into_iter().peekable();
+    while others.peek().is_some() {
+        pages.push(others.by_ref().take(PAGE).collect());
+    }
+    let parts = UidPart::all(pages.len());
+    for (changes, uids) in pages.into_iter().zip(parts) {
         actions.push(Action::Users(UserPage {
-            changes: users.by_ref().take(PAGE).collect(),
+            changes,
             template: observed.template.clone(),
             asked_at: observed.asked.at,
             uids,
@@ -286,6 +295,8 @@ pub fn described(counts: &SyncCounts) -> String {
     let parts = [
         (counts.added, "users added"),
         (counts.changed, "users changed"),
+        (counts.renamed, "users renamed"),
+        (counts.identified, "users identified"),
         (counts.disabled, "users disabled"),
         (counts.removed, "users deleted"),
         (counts.groups_added, "groups added"),

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use schema::directory::{KnownUser, Request, Skipped};
 use schema::ids::{Generation, Uid};
 
+use super::super::DirectoryReconciler;
 use super::*;
 use crate::drivers::ldap::Person;
+use crate::runtime::Reconciler;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
@@ -14,6 +16,7 @@ fn people(count: usize) -> Listing {
     let people = (0..count).map(|n| Person {
         dn: format!("uid=u{n}"),
         name: format!("u{n}"),
+        identity: None,
         groups: Some(BTreeSet::new()),
     });
     Listing {
@@ -28,9 +31,12 @@ fn known(count: usize) -> Known {
         uid: Uid::from(format!("uid{n}")),
         name: format!("u{n}").parse().unwrap(),
         subject: format!("uid=u{n}"),
+        identity: String::new(),
+        previous_name: None,
         digest: schema::directory::Listed {
             name: format!("u{n}").parse().unwrap(),
             subject: format!("uid=u{n}"),
+            identity: None,
             groups: Some(BTreeSet::new()),
         }
         .digest(),
@@ -100,6 +106,34 @@ fn a_page_is_a_transaction_and_the_end_is_remembered_last() {
         Action::Groups { .. } | Action::SaveFacts(_) => None,
     });
     assert!(uids.eq(UidPart::all(3)));
+}
+
+#[test]
+fn each_rename_is_a_transaction_of_its_own() {
+    let mut renamed = snapshot(20, 20, "r1", "");
+    let observed = renamed.observed.as_mut().unwrap();
+    let mut listing = people(20);
+    listing.with_identities = true;
+    for (n, user) in observed.known.users.iter_mut().enumerate() {
+        user.identity = format!("entryuuid:{n}");
+        listing.people[n].identity = Some(user.identity.clone());
+    }
+    listing.people[3].name = "three".to_owned();
+    listing.people[4].name = "four".to_owned();
+    listing.people[5].groups = Some(["dev".to_owned()].into());
+    listing.people.push(Person {
+        name: "new".to_owned(),
+        ..people(1).people.remove(0)
+    });
+    observed.asked.listing = listing.into();
+    let plan = plan(&renamed, NOW);
+    assert_eq!(names(&plan), ["Users 1", "Users 1", "Users 2", "Done"]);
+    let described = plan
+        .actions
+        .iter()
+        .map(<DirectoryReconciler as Reconciler>::describe);
+    let described: Vec<String> = described.collect();
+    assert_eq!(described[..2], ["rename u3 to three", "rename u4 to four"]);
 }
 
 #[test]

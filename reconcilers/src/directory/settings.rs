@@ -6,7 +6,7 @@ use std::time::Duration;
 use schema::config::{Config, keys::ldap};
 use secrecy::SecretString;
 
-use crate::drivers::ldap::{DirectorySettings, GroupSearch};
+use crate::drivers::ldap::{DirectorySettings, GroupSearch, ID_ATTRIBUTES_OF_SERVERS};
 
 /// A setting without which no directory can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +46,13 @@ pub fn of(config: &Config) -> Result<DirectorySettings, Missing> {
         base_dn,
         filter: config.get(&ldap::FILTER),
         username_attribute: config.get(&ldap::USERNAME_ATTRIBUTE),
+        id_attributes: match config.get(&ldap::ID_ATTRIBUTE) {
+            auto if auto.eq_ignore_ascii_case("auto") => {
+                ID_ATTRIBUTES_OF_SERVERS.map(str::to_owned).to_vec()
+            }
+            none if none.eq_ignore_ascii_case("none") => Vec::new(),
+            attribute => vec![attribute],
+        },
         groups,
         timeout: config
             .get(&ldap::TIMEOUT)

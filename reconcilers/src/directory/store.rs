@@ -94,18 +94,24 @@ const NAMED: usize = 20;
 
 /// What a page does, with the names of those who lose something.
 fn described(changes: &[UserChange]) -> String {
-    let (mut added, mut changed, mut disabled, mut removed) =
-        (0_usize, 0_usize, Vec::new(), Vec::new());
+    let (mut added, mut changed, mut identified) = (0_usize, 0_usize, 0_usize);
+    let (mut disabled, mut removed) = (Vec::new(), Vec::new());
     for change in changes {
         match change {
             UserChange::Add(_) => added += 1,
-            UserChange::Update { .. } => changed += 1,
+            UserChange::Update { .. } | UserChange::Rename { .. } => changed += 1,
+            UserChange::Identify { .. } => identified += 1,
             UserChange::Disable { name, .. } => disabled.push(name.as_str()),
             UserChange::Remove { name, .. } => removed.push(name.as_str()),
         }
     }
     let mut parts = Vec::new();
-    for (count, what) in [(added, "added"), (changed, "changed")] {
+    let counts = [
+        (added, "added"),
+        (changed, "changed"),
+        (identified, "identified"),
+    ];
+    for (count, what) in counts {
         if count > 0 {
             parts.push(format!("{count} {what}"));
         }
@@ -149,8 +155,18 @@ impl DirectoryStore for Database {
     }
 
     async fn apply_users(&self, page: &UserPage, now: Timestamp) -> Result<(), DbError> {
+        if let [UserChange::Rename { from, listed, .. }] = page.changes.as_slice() {
+            let action = directory::RENAME;
+            let mut tx = self.begin_as(DirectoryReconciler::NAME, action).await?;
+            if directory::apply(&mut tx, Source::Ldap, page.into(), &self.master_key, now).await?
+                == 0
+            {
+                return Ok(());
+            }
+            return tx.commit(directory::about_rename(from, &listed.name)).await;
+        }
         let mut tx = self.begin_as(DirectoryReconciler::NAME, SYNC).await?;
-        directory::apply(&mut tx, Source::Ldap, page.into(), now).await?;
+        directory::apply(&mut tx, Source::Ldap, page.into(), &self.master_key, now).await?;
         let about = About::object(Kind::Directory, OBJECT_NAME);
         tx.commit(about.detail(described(&page.changes))).await
     }

@@ -71,6 +71,8 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         owner: Option<Owner>,
     ) -> Result<(), HomeError>;
+    /// Gives a user's directory the user's new name.
+    async fn rename(&self, from: &UserName, to: &UserName, uid: &Uid) -> Result<(), HomeError>;
     /// Whether the image's own home is to be copied into a user's directory: a copy was begun, or nobody has written in
     /// it but the service, which makes `own`. Paths are relative to the agent's directory.
     async fn needs_seed(
@@ -339,6 +341,12 @@ impl DataDir for LocalDataDir {
     ) -> Result<(), HomeError> {
         let (name, uid) = (name.clone(), uid.clone());
         self.with_homes(move |homes| homes.ensure(&name, &uid, owner).map(drop))
+            .await
+    }
+
+    async fn rename(&self, from: &UserName, to: &UserName, uid: &Uid) -> Result<(), HomeError> {
+        let (from, to, uid) = (from.clone(), to.clone(), uid.clone());
+        self.with_homes(move |homes| homes.rename(&from, &to, &uid))
             .await
     }
 

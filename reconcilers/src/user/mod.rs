@@ -4,6 +4,9 @@
 //! deleted users. It waits until the user's container is gone before it touches the directory, and takes what the service
 //! has set out of the agent's files before it archives them.
 //!
+//! The directory of a renamed user gets the new name once no container has the one before; until that is recorded, the name
+//! before stays taken, and nothing is made under the new one.
+//!
 //! A directory without a row is left alone: it may be all that is left of a lost database.
 
 mod plan;
@@ -184,6 +187,10 @@ impl Reconciler for UserReconciler {
         match action {
             Action::AddFinalizer => "take responsibility for cleaning up".to_owned(),
             Action::EnsureHome { name, .. } => format!("make the directory of {name}"),
+            Action::RenameHome { from, to } => {
+                format!("rename the directory of {from} to {to}")
+            }
+            Action::EndRename { .. } => "remember that the directory is renamed".to_owned(),
             Action::WithdrawSettings { name, .. } => {
                 format!("remove the service's settings from the agent's files of {name}")
             }
@@ -193,7 +200,10 @@ impl Reconciler for UserReconciler {
     }
 
     fn is_event(action: &Action) -> bool {
-        !matches!(action, Action::AddFinalizer | Action::Purge)
+        !matches!(
+            action,
+            Action::AddFinalizer | Action::EndRename { .. } | Action::Purge
+        )
     }
 
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), UserError> {
@@ -209,6 +219,17 @@ impl Reconciler for UserReconciler {
                 .ensure(name, key, *owner)
                 .await
                 .map_err(UserError::Home)?,
+            Action::RenameHome { from, to } => self
+                .shared
+                .data_dir
+                .rename(from, to, key)
+                .await
+                .map_err(UserError::Home)?,
+            Action::EndRename { previous } => {
+                self.desired.mark(key);
+                self.store.end_rename(key, previous).await?;
+                self.desired.mark(key);
+            }
             Action::WithdrawSettings { name, files } => self
                 .shared
                 .data_dir

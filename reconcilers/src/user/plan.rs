@@ -73,6 +73,18 @@ pub enum Action {
         /// To whom it belongs, when that is not the service.
         owner: Option<(u32, u32)>,
     },
+    /// Gives the directory the user's new name.
+    RenameHome {
+        /// The name that it has.
+        from: UserName,
+        /// The user's name.
+        to: UserName,
+    },
+    /// Records that the directory is renamed.
+    EndRename {
+        /// The name that it had.
+        previous: UserName,
+    },
     /// Removes from the agent's files what the service has set there: an archive keeps what is the user's, and no secret of
     /// the installation.
     WithdrawSettings {
@@ -106,6 +118,9 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
                 row.name.as_str(),
             );
         }
+        if let Some(steps) = rename(row) {
+            return Plan::act(steps, terminating("renaming the directory"));
+        }
         // Archiving is part of every removal: it says "nothing there" where nothing is, and goes on
         // where a crash has left it.
         let archive = Action::ArchiveHome {
@@ -127,6 +142,20 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             terminating("archiving the directory"),
         );
     }
+    if let Some(previous) = &row.previous_name
+        && !row.previous_released
+    {
+        let said = format!("waiting until the container of {previous} is gone");
+        return Plan::say(Condition::not_ready(Reason::Progressing, said)).waiting_for(
+            Kind::Container,
+            &row.uid,
+            row.name.as_str(),
+        );
+    }
+    if let Some(steps) = rename(row) {
+        let condition = Condition::not_ready(Reason::Progressing, "renaming the directory");
+        return Plan::act(steps, condition);
+    }
     let mut plan = match &snapshot.home {
         HomeState::Ready => Plan::say(Condition::ready(Reason::Converged, "the directory exists")),
         HomeState::Conflict(why) => Plan::say(Condition::not_ready(Reason::HomeConflict, why)),
@@ -145,6 +174,16 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     };
     plan.conditions.extend(row.quota.condition());
     plan
+}
+
+/// Renames the directory of a user who has another name than it.
+fn rename(row: &UserRow) -> Option<Vec<Action>> {
+    let previous = row.previous_name.clone()?;
+    let rename = Action::RenameHome {
+        from: previous.clone(),
+        to: row.name.clone(),
+    };
+    Some(vec![rename, Action::EndRename { previous }])
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ fn snapshot(home: HomeState, deleted: bool, has_finalizer: bool, container_gone:
         row: Arc::new(UserRow {
             uid: Uid::from("u1".to_owned()),
             name: "alice".parse().unwrap(),
+            previous_name: None,
+            previous_released: false,
             generation: Generation(1),
             deleted_at: deleted.then_some(DELETED),
             archive_batch: None,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schema::adapter::Applied;
 use schema::agent_config;
 use schema::error::DbError;
-use schema::ids::{Kind, Uid};
+use schema::ids::{Kind, Uid, UserName};
 use schema::object;
 use schema::usage;
 use schema::user::{self, UserRow};
@@ -24,6 +24,8 @@ pub trait UserStore: Rows<UserRow> {
     async fn used_bytes(&self, uid: &Uid) -> Result<Option<u64>, DbError>;
     /// Notes that there is something to clean up before the user's rows may go.
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError>;
+    /// The directory of a renamed user has no longer this name.
+    async fn end_rename(&self, uid: &Uid, previous: &UserName) -> Result<(), DbError>;
     /// Cleaning up is done: removes the rows if the user is deleted.
     async fn purge_user(&self, uid: &Uid) -> Result<(), DbError>;
 }
@@ -60,6 +62,12 @@ impl UserStore for Database {
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
         let mut tx = self.db.begin().await?;
         object::add_finalizer(&mut tx, Kind::User, uid, UserReconciler::NAME).await?;
+        tx.commit().await
+    }
+
+    async fn end_rename(&self, uid: &Uid, previous: &UserName) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        user::end_rename(&mut tx, uid, previous).await?;
         tx.commit().await
     }
 

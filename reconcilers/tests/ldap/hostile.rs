@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use reconcilers::drivers::ldap::{
-    Directory, DirectoryError, DirectorySettings, GroupSearch, Wanted,
+    Directory, DirectoryError, DirectorySettings, GroupSearch, ID_ATTRIBUTES_OF_SERVERS, Wanted,
 };
 use rstest::rstest;
 use secrecy::SecretString;
@@ -78,6 +78,7 @@ pub fn serve(
         base_dn: "dc=example".to_owned(),
         filter: "(uid={{username}})".to_owned(),
         username_attribute: "uid".to_owned(),
+        id_attributes: ID_ATTRIBUTES_OF_SERVERS.map(str::to_owned).to_vec(),
         groups: GroupSearch::MemberOf { base_dn: None },
         timeout: Duration::from_secs(60),
         page_size: 500.try_into().unwrap(),

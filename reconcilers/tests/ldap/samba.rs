@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use reconcilers::drivers::ldap::{
-    Directory, DirectoryError, DirectorySettings, GroupSearch, LdapDirectory, Wanted,
+    Directory, DirectoryError, DirectorySettings, GroupSearch, ID_ATTRIBUTES_OF_SERVERS,
+    LdapDirectory, Wanted,
 };
 use secrecy::SecretString;
 
@@ -55,6 +56,13 @@ add('Outer', [f'CN=Inner,OU=Staff,{base}'])
 add('Round', [f'CN=About,OU=Staff,{base}', dn('bob')])
 add('About', [f'CN=Round,OU=Staff,{base}'])
 db.disable_account('(sAMAccountName=disabled)')
+"#;
+
+/// Gives an account another name.
+const RENAME: &str = r#"
+message = ldb.Message(db.search(base, expression=f'(sAMAccountName={sys.argv[2]})', attrs=['dn'])[0].dn)
+message['name'] = ldb.MessageElement(sys.argv[3], ldb.FLAG_MOD_REPLACE, 'sAMAccountName')
+db.modify(message)
 "#;
 
 struct Samba {
@@ -146,6 +154,18 @@ impl Samba {
         }
     }
 
+    /// Gives an account another name; it must not run.
+    fn rename(&self, name: &str, to: &str) {
+        let (head, _) = FILL.split_once("db.create_ou").unwrap();
+        let script = self.dir.path().join("rename.py");
+        fs::write(&script, format!("{head}{}", RENAME.trim_start())).unwrap();
+        let root = self.dir.path();
+        run(Command::new("/usr/bin/python3")
+            .arg(script)
+            .arg(root)
+            .args([name, to]));
+    }
+
     /// The authority that it has made for itself, in PEM.
     fn own_authority(&self) -> String {
         fs::read_to_string(self.dir.path().join("t/private/tls/ca.pem")).unwrap()
@@ -154,6 +174,7 @@ impl Samba {
     /// As it is unless somebody lowers it: no password over a connection that is not encrypted. With these certificates.
     fn restart_strict(&mut self, certificates: &Certificates) {
         self.stop();
+        self.rename("ad0004", "ad-married");
         self.configure("yes");
         let tls = self.dir.path().join("t/private/tls");
         for (name, pem) in [
@@ -193,6 +214,7 @@ fn settings() -> DirectorySettings {
         base_dn: "DC=ad,DC=test".to_owned(),
         filter: "(&(objectCategory=person)(objectClass=user)(sAMAccountName={{username}})(memberOf=CN=All,OU=Staff,DC=ad,DC=test))".to_owned(),
         username_attribute: "sAMAccountName".to_owned(),
+        id_attributes: ID_ATTRIBUTES_OF_SERVERS.map(str::to_owned).to_vec(),
         groups: GroupSearch::MemberOf { base_dn: None },
         timeout: Duration::from_secs(10),
         page_size: 100.try_into().unwrap(),
@@ -246,6 +268,8 @@ async fn people_and_groups_of_active_directory_are_found_and_let_in() {
         assert_not_trusted(&directory, &settings, "not valid for").await;
     }
 
+    let before = identities(&directory, &settings()).await;
+    assert!(before["ad0004"].starts_with("objectguid:"), "{before:?}");
     let certificates = Certificates::new(false);
     let authority = certificates.authority.clone();
     let _samba = tokio::task::spawn_blocking(move || {
@@ -256,6 +280,9 @@ async fn people_and_groups_of_active_directory_are_found_and_let_in() {
     .unwrap();
     for settings in encrypted(Some(&authority)) {
         everybody_is_found_and_let_in(&directory, &settings).await;
+        let after = identities(&directory, &settings).await;
+        assert_eq!(after["ad-married"], before["ad0004"]);
+        assert_eq!(after["alice"], before["alice"]);
     }
     for other in [None, Some(own.as_str())] {
         for settings in encrypted(other) {
@@ -268,6 +295,19 @@ async fn people_and_groups_of_active_directory_are_found_and_let_in() {
         matches!(plain, Err(DirectoryError::Unencrypted(_))),
         "{plain:?}"
     );
+}
+
+/// What identifies each entry, by its name.
+async fn identities(
+    directory: &LdapDirectory,
+    settings: &DirectorySettings,
+) -> BTreeMap<String, String> {
+    let people = directory.list(settings).await.unwrap().people;
+    let identities = people.into_iter().map(|it| (it.name, it.identity.unwrap()));
+    let identities: BTreeMap<_, _> = identities.collect();
+    let different: BTreeSet<_> = identities.values().collect();
+    assert_eq!(different.len(), identities.len());
+    identities
 }
 
 async fn assert_not_trusted(directory: &LdapDirectory, settings: &DirectorySettings, why: &str) {

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use reconcilers::drivers::ldap::{DirectorySettings, GroupSearch};
+use reconcilers::drivers::ldap::{DirectorySettings, GroupSearch, ID_ATTRIBUTES_OF_SERVERS};
 use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
 
 const SLAPD: &str = "/usr/sbin/slapd";
 const SLAPADD: &str = "/usr/sbin/slapadd";
@@ -187,6 +188,36 @@ impl Slapd {
         }
     }
 
+    /// Gives the entry of a person another RDN, and so another name (modrdn).
+    pub fn rename(&self, name: &str, to: &str) {
+        let bind = element(
+            0x60,
+            &[
+                &[2, 1, 3],
+                &element(4, &[b"cn=admin,dc=example,dc=org"]),
+                &element(0x80, &[b"admin"]),
+            ],
+        );
+        let entry = format!("uid={name},ou=people,dc=example,dc=org");
+        let rename = element(
+            0x6c,
+            &[
+                &element(4, &[entry.as_bytes()]),
+                &element(4, &[format!("uid={to}").as_bytes()]),
+                &[1, 1, 0xff],
+            ],
+        );
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        for (number, request) in [(1, bind), (2, rename)] {
+            let message = element(0x30, &[&[2, 1, number], &request]);
+            stream.write_all(&message).unwrap();
+            let mut answer = [0; 256];
+            let length = stream.read(&mut answer).unwrap();
+            // A result begins with its code: ENUMERATED, one byte.
+            assert_eq!(answer[7..10], [0x0a, 1, 0], "{:?}", &answer[..length]);
+        }
+    }
+
     /// Ends it at once.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -213,6 +244,7 @@ impl Slapd {
             base_dn: "ou=people,dc=example,dc=org".to_owned(),
             filter: "(&(objectClass=inetOrgPerson)(uid={{username}}))".to_owned(),
             username_attribute: "uid".to_owned(),
+            id_attributes: ID_ATTRIBUTES_OF_SERVERS.map(str::to_owned).to_vec(),
             groups: GroupSearch::MemberOf { base_dn: None },
             timeout: Duration::from_secs(1),
             page_size: 500.try_into().unwrap(),
@@ -266,7 +298,8 @@ fn entries(people: &[&str]) -> String {
         write!(
             text,
             "dn: {rdn},ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: {name}\n{second}cn: odd{number}\nsn: x\n\
-             userPassword: {password}\n"
+             userPassword: {password}\nentryUUID: {}\n",
+            uuid(name)
         )
         .unwrap();
         if name == "locked" {
@@ -275,6 +308,21 @@ fn entries(people: &[&str]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The identity of an entry, which stays when all entries are replaced.
+pub fn uuid(name: &str) -> String {
+    let digest = hex::encode(Sha256::digest(name));
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    parts.map(|part| &digest[part]).join("-")
+}
+
+/// An element of BER with less than 128 bytes.
+fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let length = u8::try_from(content.len()).unwrap();
+    assert!(length < 128, "{length}");
+    [&[tag, length], content.as_slice()].concat()
 }
 
 /// So many groups in LDIF, `g0` and on, each with its share of so many people, who are `user0` and on.

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use kit::pass::Killed;
 use kit::{FakeEngine, MemoryDataDir, Pace};
+use reconcilers::stores::DataDir;
 use schema::container::Desired;
+use schema::directory::{self, Listed, Page, UserChange};
 use schema::home::AGENT_DIR;
-use schema::ids::{Uid, UserName};
+use schema::ids::{Uid, UidPart, UserName};
+use schema::user::{self, Source, Template};
+use serde_json::json;
 
 use crate::scripted::container::support::{Files, Yard};
 
@@ -152,4 +157,158 @@ async fn l34_a_directory_that_cannot_be_read_is_not_taken_for_one_that_is_missin
     assert!(memory.hand_write(&alice(), NOTES, yard.now()));
     yard.settled(&uid).await;
     is_archived(&yard, &memory, &uid, "afterwards").await;
+}
+
+/// What a synchronisation writes when alice's entry is called bob.
+async fn rename(yard: &Yard, uid: &Uid) {
+    let listed = Listed {
+        name: "bob".parse().unwrap(),
+        subject: "uid=bob".to_owned(),
+        identity: Some("entryuuid:1".to_owned()),
+        groups: None,
+    };
+    let changes = [UserChange::Rename {
+        uid: uid.clone(),
+        from: alice(),
+        listed,
+        back: false,
+    }];
+    let template = Template {
+        image_ref: "echo:1".to_owned(),
+        desired: Desired::Running,
+    };
+    let asked_at = yard.now().plus(Duration::from_secs(1));
+    let page = Page {
+        changes: &changes,
+        template: &template,
+        asked_at,
+        uids: UidPart::WHOLE,
+    };
+    let mut tx = yard.db.begin().await.unwrap();
+    let renamed = directory::apply(&mut tx, Source::Ldap, page, &yard.key, yard.now()).await;
+    assert_eq!(renamed.unwrap(), 1);
+    tx.commit().await.unwrap();
+    yard.bell(uid);
+}
+
+/// A running agent of alice's, who has written a file.
+async fn running() -> (Yard, MemoryDataDir, Uid) {
+    let (mut yard, memory) = yard().await;
+    yard.configure("web.auth_mode", json!("ldap")).await;
+    let uid = create_from_directory(&yard).await;
+    yard.settled(&uid).await;
+    assert!(memory.hand_write(&alice(), NOTES, yard.now()));
+    assert_eq!(yard.names(), ["agentyard-alice"]);
+    (yard, memory, uid)
+}
+
+async fn create_from_directory(yard: &Yard) -> Uid {
+    let template = Template {
+        image_ref: "echo:1".to_owned(),
+        desired: Desired::Running,
+    };
+    let new = template.new_user(&alice(), Source::Ldap, None);
+    let mut tx = yard.db.begin().await.unwrap();
+    user::create(&mut tx, &new, yard.now()).await.unwrap();
+    tx.commit().await.unwrap();
+    new.uid
+}
+
+/// What must be so once the rename is done: everything of the user's under the new name, and nothing under the old one.
+async fn is_renamed(yard: &mut Yard, memory: &MemoryDataDir, uid: &Uid, what: &str) {
+    let bob: UserName = "bob".parse().unwrap();
+    assert_eq!(memory.homes(), ["bob"], "{what}");
+    assert_eq!(memory.owner_of(&bob).as_ref(), Some(uid), "{what}");
+    assert!(memory.peek_file(&bob, NOTES).is_some(), "{what}");
+    let config = memory.peek_file(&bob, &format!("{AGENT_DIR}/config.json"));
+    assert!(config.is_some(), "{what}");
+    assert_eq!(yard.names(), ["agentyard-bob"], "{what}");
+    assert_eq!(yard.fake.running(), ["agentyard-bob"], "{what}");
+    let row = user::row(&mut *yard.db.read().await.unwrap(), uid).await;
+    let row = row.unwrap().unwrap();
+    assert_eq!((row.previous_name, row.previous_released), (None, false));
+    let facts = yard.row(uid).await.unwrap().facts;
+    assert_eq!(facts.crash_count, 0, "{what}: it was no crash");
+    let writes = memory.writes();
+    yard.assert_nothing_to_do(uid).await;
+    assert_eq!(memory.writes(), writes, "{what}: it stays so");
+}
+
+#[tokio::test]
+async fn rename_survives_a_kill_after_any_step() {
+    let mut killed = 0;
+    for budget in 0.. {
+        let (mut yard, memory, uid) = running().await;
+        rename(&yard, &uid).await;
+        let what = format!("killed after {budget} steps");
+        let again = survive(&mut yard, &uid, budget).await;
+        is_renamed(&mut yard, &memory, &uid, &what).await;
+        if !again {
+            break;
+        }
+        killed += 1;
+    }
+    assert!(killed >= 7, "{killed}");
+}
+
+#[tokio::test]
+async fn rename_ends_the_same_whichever_call_fails() {
+    for (fails, loses_answer) in [(true, false), (false, true)] {
+        for number in 0.. {
+            let (mut yard, memory, uid) = running().await;
+            let calls = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&calls);
+            memory.on_call(move || {
+                let this = counted.fetch_add(1, Ordering::SeqCst) == number;
+                Pace {
+                    fails: this && fails,
+                    loses_answer: this && loses_answer,
+                    ..Pace::default()
+                }
+            });
+            rename(&yard, &uid).await;
+            yard.settled(&uid).await;
+            yard.settled(&uid).await;
+            let what = format!("call {number}, {fails} {loses_answer}");
+            is_renamed(&mut yard, &memory, &uid, &what).await;
+            if calls.load(Ordering::SeqCst) <= number {
+                assert!(number > 5, "{number}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn user_deleted_during_a_rename_is_archived_whole() {
+    let mut killed = 0;
+    for budget in 0.. {
+        let (mut yard, memory, uid) = running().await;
+        rename(&yard, &uid).await;
+        yard.budget = Some(budget);
+        let again = yard.settle(&uid).await.is_err();
+        yard.reboot();
+        yard.delete_user(&uid).await;
+        yard.settled(&uid).await;
+        let what = format!("deleted after {budget} steps");
+        is_archived(&yard, &memory, &uid, &what).await;
+        if !again {
+            break;
+        }
+        killed += 1;
+    }
+    assert!(killed >= 7, "{killed}");
+}
+
+#[tokio::test]
+async fn place_of_the_new_name_that_is_taken_is_left_alone() {
+    let (mut yard, memory, uid) = running().await;
+    let bob: UserName = "bob".parse().unwrap();
+    let other = Uid::random();
+    memory.ensure(&bob, &other, None).await.unwrap();
+    rename(&yard, &uid).await;
+    yard.settled(&uid).await;
+    assert_eq!(memory.owner_of(&alice()).as_ref(), Some(&uid));
+    assert_eq!(memory.owner_of(&bob).as_ref(), Some(&other));
+    assert_eq!(yard.names(), [] as [&str; 0]);
 }

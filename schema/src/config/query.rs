@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::history::{self, SavedBy};
 use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
+use super::keys::mcp::POLICY;
 use super::keys::skills::DEFAULTS;
 use super::sealing::{seal, value_place};
 use super::{Changes, Effect, KeyDef, find};
 use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::{DbError, unless_gone};
-use crate::ids::{Kind, Uid};
+use crate::ids::{Kind, Uid, UserName};
 use crate::meta;
 use crate::object;
 use crate::rollout::RolloutKind;
@@ -166,6 +167,37 @@ pub async fn save(
         skills,
         rollout,
     })
+}
+
+/// Gives the rules that `mcp.policy` has for a user the user's new name; rules that there are for that name stay. The
+/// configuration must have been [locked](lock).
+pub(crate) async fn rename_in_policy(
+    tx: &mut Tx,
+    master_key: &MasterKey,
+    before: &UserName,
+    name: &UserName,
+    by: SavedBy<'_>,
+) -> Result<(), DbError> {
+    let key = POLICY.row.key;
+    let (mut stored, _) = load(tx, master_key).await?;
+    let Some(mut policy) = stored.remove(key) else {
+        return Ok(());
+    };
+    let Some(users) = policy.get_mut("users").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    let place = |users: &Map<String, Value>, name: &UserName| {
+        let mut names = users.keys();
+        names.find(|it| it.to_lowercase() == name.key()).cloned()
+    };
+    let Some(rules) = place(users, before).and_then(|it| users.remove(&it)) else {
+        return Ok(());
+    };
+    if place(users, name).is_none() {
+        users.insert(name.to_string(), rules);
+    }
+    let changes = Changes([(key, Some(policy))].into());
+    save(tx, master_key, &changes, None, by).await.map(drop)
 }
 
 /// The kinds of which all objects were touched by these changes.

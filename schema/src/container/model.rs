@@ -45,6 +45,8 @@ pub struct ContainerRow {
     pub uid: Uid,
     /// Name of the user.
     pub name: UserName,
+    /// The user's name before a rename, until it is recorded that no container has it any more.
+    pub previous_name: Option<UserName>,
     /// The account may not be used: the container does not run, whatever is desired.
     #[sqlx(try_from = "Flag")]
     pub disabled: bool,

@@ -16,7 +16,7 @@ use crate::user::NewUser;
 macro_rules! select_container {
     ($rest:literal) => {
         concat!(
-            "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.min_ready_ms, c.cpu_limit, c.memory_limit_mb, \
+            "SELECT c.uid, u.name, CASE WHEN u.previous_released = 0 THEN u.previous_name END AS previous_name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.min_ready_ms, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
              CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, CASE WHEN k.paused = 0 THEN y.home END AS files_home, CASE WHEN w.quota_stops = 1 THEN w.quota_note END AS quota_stop, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, f.last_exit_cause, \

@@ -5,14 +5,15 @@ pub(crate) mod query;
 
 pub use model::{
     DirectoryFacts, Held, KnownGroup, KnownUser, Listed, Request, Skipped, SyncCounts, SyncResult,
-    SyncScope, UserChange,
+    SyncScope, UserChange, are_different,
 };
 pub use query::{
-    Page, apply, facts, groups, known, missing_since, name_of, request, requested, save_facts,
-    settle_groups, signed_in, subjects, superadmins,
+    Page, apply, facts, groups, known, missing_since, name_of, name_of_identity, rename, request,
+    requested, save_facts, settle_groups, signed_in, subjects, superadmins,
 };
 
-use crate::ids::Uid;
+use crate::audit::About;
+use crate::ids::{Kind, Uid, UserName};
 use crate::kind::Descriptor;
 
 /// The name of the one directory object.
@@ -22,6 +23,15 @@ pub(crate) const KIND: Descriptor = Descriptor {
     single: Some(OBJECT_NAME),
     ..Descriptor::new("directories", &["dir"])
 };
+
+/// The action of a rename, as the audit trail names it.
+pub const RENAME: &str = "directory_rename";
+
+/// A rename, as the audit trail records it: under both names.
+pub fn about_rename(before: &UserName, name: &UserName) -> About {
+    let about = About::object(Kind::User, before).and(Kind::User, name);
+    about.detail(format!("renamed from {before} to {name}"))
+}
 
 /// The uid of the one directory object.
 pub fn object_uid() -> Uid {

@@ -16,12 +16,20 @@ pub struct Listed {
     pub name: UserName,
     /// What identifies whoever it is there: the DN, or issuer and subject.
     pub subject: String,
+    /// What identifies the entry whatever its name and place are, as `<attribute>:<value>`; `None`: that is not known.
+    pub identity: Option<String>,
     /// The groups, nested ones resolved; `None`: that is not known, and stays as it is.
     pub groups: Option<BTreeSet<PlainName>>,
 }
 
+/// Reports that two identities are of different entries. Those by different attributes say nothing about each other.
+pub fn are_different(one: &str, other: &str) -> bool {
+    let attribute = |identity: &str| identity.split_once(':').map(|it| it.0.to_owned());
+    one != other && attribute(one).is_some() && attribute(one) == attribute(other)
+}
+
 impl Listed {
-    /// Tells whether anything of this has changed.
+    /// Tells whether anything of this has changed, except the identity.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         let groups = self
@@ -49,6 +57,10 @@ pub struct KnownUser {
     pub name: UserName,
     /// Identifier of the user in the source, such as a DN; empty when there is none.
     pub subject: String,
+    /// What identifies the user's entry whatever its name is; empty when that is not known.
+    pub identity: String,
+    /// The name before a rename that is still under way.
+    pub previous_name: Option<UserName>,
     /// Digest of what was said; empty when nothing was.
     pub digest: String,
     /// Since when a complete list has not named the user.
@@ -73,6 +85,28 @@ pub enum UserChange {
         listed: Listed,
         /// The user was missing.
         back: bool,
+    },
+    /// The user's entry has another name.
+    Rename {
+        /// Who.
+        uid: Uid,
+        /// The name until now.
+        from: UserName,
+        /// What the source says, with the new name.
+        listed: Listed,
+        /// The user was missing.
+        back: bool,
+    },
+    /// What identifies the user's entry is known from now on, or no longer asked for; nothing else has changed.
+    Identify {
+        /// Who.
+        uid: Uid,
+        /// The name, for people.
+        name: UserName,
+        /// Identifier of the user in the source, such as a DN.
+        subject: String,
+        /// What identifies the entry; `None`: it is forgotten.
+        identity: Option<String>,
     },
     /// The source no longer knows the user: no sign-in, and no container.
     Disable {
@@ -138,6 +172,14 @@ pub struct SyncCounts {
     pub added: u64,
     /// Users whose entry or groups have changed.
     pub changed: u64,
+    /// Users renamed, because their entries have other names.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub renamed: u64,
+    /// Users whose entries are recognised by `ldap.id_attribute` from now on; nothing else of them changes.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub identified: u64,
     /// Users who are missing from the directory from now on: they cannot sign in, and their containers are stopped.
     pub disabled: u64,
     /// Users deleted because they have been missing for `ldap.removal_grace`.
@@ -156,6 +198,8 @@ impl SyncCounts {
         let Self {
             added,
             changed,
+            renamed,
+            identified,
             disabled,
             removed,
             groups_added,
@@ -165,6 +209,8 @@ impl SyncCounts {
         [
             added,
             changed,
+            renamed,
+            identified,
             disabled,
             removed,
             groups_added,

@@ -2,23 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange};
+use super::model::{
+    DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange, are_different,
+};
 use super::object_uid;
+use crate::config::query as config;
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::group::{self, NewGroup};
 use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid, UidPart, UserName};
 use crate::object;
+use crate::secrets::MasterKey;
 use crate::skill::impact::{self, Scope};
 use crate::statement::{
-    execute, fetch_all, fetch_one, insert_rows, scalar, scalar_optional, scalars, statements,
+    execute, fetch_all, fetch_one, fetch_optional, insert_rows, scalar, scalar_optional, scalars,
+    statements,
 };
 use crate::user::{self, NewUser, Role, Source, Template, User};
+use crate::whitelist;
 
 statements! {
     /// All ordinary users with what was last said of them, in one scan.
-    KNOWN = "SELECT u.uid, u.name, coalesce(d.subject, '') AS subject, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving, \
+    KNOWN = "SELECT u.uid, u.name, coalesce(d.subject, '') AS subject, coalesce(d.identity, '') AS identity, u.previous_name, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving, \
              CASE WHEN coalesce(u.last_login_at, 0) > u.created_at THEN coalesce(u.last_login_at, 0) ELSE u.created_at END AS seen_at \
              FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid LEFT JOIN directory_users d ON d.uid = u.uid";
     /// The names that superadmins have.
@@ -40,11 +46,23 @@ statements! {
     SUBJECTS = "SELECT uid, subject FROM directory_users";
     /// Whom the source knows by a subject.
     NAME_OF = "SELECT u.name FROM directory_users d JOIN users u ON u.uid = d.uid WHERE d.subject = $1 AND u.source = $2";
+    /// Whom an identity belongs to who is not being removed.
+    OF_IDENTITY = "SELECT u.uid, u.name FROM directory_users d JOIN users u ON u.uid = d.uid JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
+                   WHERE d.identity = $1 AND u.source = $2 AND o.deleted_at IS NULL";
+    /// The identities of users who are not being removed.
+    IDENTITIES = "SELECT d.identity FROM directory_users d JOIN objects o ON o.kind = 'user' AND o.uid = d.uid \
+                  WHERE d.identity IS NOT NULL AND o.deleted_at IS NULL";
+    /// The identity of one user.
+    IDENTITY = "SELECT identity FROM directory_users WHERE uid = $1";
+    /// Remembers an identity, or forgets it.
+    IDENTIFY = "INSERT INTO directory_users (uid, subject, digest, identity) SELECT uid, $2, '', $3 FROM users WHERE uid = $1 \
+                ON CONFLICT (uid) DO UPDATE SET identity = excluded.identity";
     /// The subject that one user has.
     SUBJECT = "SELECT subject FROM directory_users WHERE uid = $1";
     /// Remembers what was said of a user, who is there.
-    PUT = "INSERT INTO directory_users (uid, subject, digest) VALUES ($1, $2, $3) \
-           ON CONFLICT (uid) DO UPDATE SET subject = excluded.subject, digest = excluded.digest, missing_since = NULL";
+    PUT = "INSERT INTO directory_users (uid, subject, digest, identity) VALUES ($1, $2, $3, $4) \
+           ON CONFLICT (uid) DO UPDATE SET subject = excluded.subject, digest = excluded.digest, \
+           identity = coalesce(excluded.identity, directory_users.identity), missing_since = NULL";
     /// A user is missing.
     SET_MISSING = "UPDATE directory_users SET missing_since = $2 WHERE uid = $1 AND missing_since IS NULL";
     /// Takes a user who was not here since `$2`.
@@ -133,27 +151,45 @@ pub struct Page<'a> {
 }
 
 /// Makes changes of one page, in one transaction; none when users come from somewhere else by now. A name that somebody has taken meanwhile is left out: the next
-/// synchronisation finds it.
+/// synchronisation finds it. Returns how many users were renamed.
 pub async fn apply(
     tx: &mut Tx,
     source: Source,
     page: Page<'_>,
+    master_key: &MasterKey,
     now: Timestamp,
-) -> Result<(), DbError> {
+) -> Result<usize, DbError> {
     let Page {
         changes,
         template,
         asked_at,
         uids,
     } = page;
+    if changes
+        .iter()
+        .any(|it| matches!(it, UserChange::Rename { .. }))
+    {
+        config::lock(tx).await?;
+    }
     group::lock(tx).await?;
     // A change of the mode takes the groups, too: users and groups of before are gone, or going.
     if user::query::auth_mode(tx).await? != source {
-        return Ok(());
+        return Ok(0);
     }
     let mut groups = Groups::read(tx, source, now).await?;
+    // Somebody may have signed in meanwhile, by another name than the list has.
+    let taken: BTreeSet<String> = match changes.iter().any(|it| matches!(it, UserChange::Add(_))) {
+        true => scalars!(tx, IDENTITIES)?.into_iter().collect(),
+        false => BTreeSet::new(),
+    };
+    let is_taken = |listed: &Listed| {
+        listed
+            .identity
+            .as_ref()
+            .is_some_and(|it| taken.contains(it))
+    };
     let new = changes.iter().filter_map(|change| match change {
-        UserChange::Add(listed) => {
+        UserChange::Add(listed) if !is_taken(listed) => {
             let mut user = template.new_user(&listed.name, source, None);
             user.uid = Uid::random_in(uids);
             Some((user, listed))
@@ -163,10 +199,14 @@ pub async fn apply(
     let (users, listed): (Vec<_>, Vec<_>) = new.unzip();
     add_many(tx, source, &users, &listed, &mut groups, now).await?;
     let present = changes.iter().filter_map(|change| match change {
-        UserChange::Update { uid, .. } => Some(uid.clone()),
-        UserChange::Add(_) | UserChange::Disable { .. } | UserChange::Remove { .. } => None,
+        UserChange::Update { uid, .. } | UserChange::Rename { uid, .. } => Some(uid.clone()),
+        UserChange::Add(_)
+        | UserChange::Identify { .. }
+        | UserChange::Disable { .. }
+        | UserChange::Remove { .. } => None,
     });
     let before = impact::before(tx, Scope::Users(present.collect())).await?;
+    let mut renamed = 0;
     for change in changes {
         match change {
             // As above.
@@ -177,6 +217,29 @@ pub async fn apply(
                     update(tx, uid, listed, *back, &mut groups).await?;
                 }
             }
+            UserChange::Rename {
+                uid, listed, back, ..
+            } => {
+                if execute!(tx, TAKE_UNSEEN, uid, asked_at)? == 0 {
+                    continue;
+                }
+                match user::query::rename(tx, master_key, uid, &listed.name, now).await {
+                    Ok(()) => {
+                        update(tx, uid, listed, *back, &mut groups).await?;
+                        renamed += 1;
+                    }
+                    Err(DbError::NameTaken | DbError::NameBeingRemoved | DbError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            UserChange::Identify {
+                uid,
+                subject,
+                identity,
+                ..
+            } => {
+                execute!(tx, IDENTIFY, uid, subject, identity)?;
+            }
             UserChange::Disable { uid, .. } => {
                 // Nobody who was found missing is disabled again, nor who has signed in meanwhile.
                 if execute!(tx, TAKE_UNSEEN, uid, asked_at)? > 0
@@ -185,17 +248,21 @@ pub async fn apply(
                     unless_gone(user::query::set_missing(tx, uid, true).await)?;
                 }
             }
-            UserChange::Remove { uid, since, .. } => {
+            UserChange::Remove { uid, since, name } => {
                 let unseen = execute!(tx, TAKE_UNSEEN, uid, asked_at)? > 0;
                 if !unseen || missing_since(tx, uid).await? != *since {
                     continue;
+                }
+                // The next bearer of the name is known to be somebody else.
+                if identity_of(tx, uid).await?.is_some() {
+                    whitelist::remove(tx, std::slice::from_ref(name)).await?;
                 }
                 unless_gone(user::delete(tx, uid, now).await)?;
             }
         }
     }
     before.settle(tx).await?;
-    Ok(())
+    Ok(renamed)
 }
 
 async fn add(
@@ -250,7 +317,8 @@ async fn remember_new(
         users,
         |(uid, listed)| *uid,
         &listed.subject,
-        listed.digest()
+        listed.digest(),
+        &listed.identity
     )?;
     let _: Vec<Uid> = insert_rows!(tx, JOIN, members, |(group, uid)| group, *uid)?;
     Ok(())
@@ -273,7 +341,7 @@ async fn update(
         .as_ref()
         .map(|_| listed.digest())
         .unwrap_or_default();
-    execute!(tx, PUT, uid, &listed.subject, digest)?;
+    execute!(tx, PUT, uid, &listed.subject, digest, &listed.identity)?;
     let Some(names) = &listed.groups else {
         return Ok(Vec::new());
     };
@@ -367,11 +435,51 @@ pub async fn name_of(
     scalar_optional!(connection, NAME_OF, subject, source)
 }
 
+/// The name of the account that an identity belongs to, unless it is being removed.
+pub async fn name_of_identity(
+    connection: &mut Connection,
+    source: Source,
+    identity: &str,
+) -> Result<Option<UserName>, DbError> {
+    let found: Option<(Uid, UserName)> =
+        fetch_optional!(connection, OF_IDENTITY, identity, source)?;
+    Ok(found.map(|(_, name)| name))
+}
+
+/// Gives the account that an entry's identity belongs to the name of the entry. Returns the name before; `None` if there is no such
+/// account, or it has the name.
+///
+/// # Errors
+/// [`DbError::NameTaken`] if another account has the name; [`DbError::NameBeingRemoved`] while that one is archived, or a rename is
+/// still under way.
+pub async fn rename(
+    tx: &mut Tx,
+    source: Source,
+    identity: &str,
+    name: &UserName,
+    master_key: &MasterKey,
+    now: Timestamp,
+) -> Result<Option<UserName>, DbError> {
+    config::lock(tx).await?;
+    group::lock(tx).await?;
+    let found: Option<(Uid, UserName)> = fetch_optional!(tx, OF_IDENTITY, identity, source)?;
+    let Some((uid, before)) = found.filter(|(_, before)| before.key() != name.key()) else {
+        return Ok(None);
+    };
+    user::query::rename(tx, master_key, &uid, name, now).await?;
+    Ok(Some(before))
+}
+
+async fn identity_of(connection: &mut Connection, uid: &Uid) -> Result<Option<String>, DbError> {
+    let identity: Option<Option<String>> = scalar_optional!(connection, IDENTITY, uid)?;
+    Ok(identity.flatten())
+}
+
 /// Somebody has proved to be `listed`: the account is made, or brought up to date.
 ///
 /// # Errors
 /// [`DbError::NameBeingRemoved`] while the previous account of the name is archived; [`DbError::NameTaken`] when the name belongs
-/// to a superadmin, to an account of another source, or to another subject of the same provider.
+/// to a superadmin, to an account of another source, to another subject of the same provider, or to another entry of the directory.
 pub async fn signed_in(
     tx: &mut Tx,
     source: Source,
@@ -423,12 +531,18 @@ async fn refresh(
     {
         return Err(DbError::NameTaken);
     }
+    let identity = identity_of(tx, uid).await?;
+    if let (Some(known), Some(listed)) = (&identity, &listed.identity)
+        && are_different(known, listed)
+    {
+        return Err(DbError::NameTaken);
+    }
     let digest: Option<String> = scalar_optional!(tx, DIGEST, uid)?;
     let same = match listed.groups {
         Some(_) => digest == Some(listed.digest()),
         None => digest.is_some() && subject.as_ref() == Some(&listed.subject),
     };
-    if same {
+    if same && (listed.identity.is_none() || identity == listed.identity) {
         return Ok(());
     }
     group::lock(tx).await?;

@@ -124,7 +124,7 @@ impl Homes {
     }
 
     /// What lies at the user's place, if the place is theirs; `None` when it is free for them.
-    fn claimed(&self, name: &UserName, uid: &Uid) -> Result<Option<Found>, HomeError> {
+    pub(super) fn claimed(&self, name: &UserName, uid: &Uid) -> Result<Option<Found>, HomeError> {
         let path = self.path_of(name);
         let marker = self.owner_of(name)?;
         if let Some(marker) = &marker
@@ -245,7 +245,7 @@ fn not_ours(path: &Path) -> String {
     )
 }
 
-fn not_a_directory(path: &Path) -> String {
+pub(super) fn not_a_directory(path: &Path) -> String {
     format!(
         "{} is a link or a file where a directory must be; move it away",
         path.display()

@@ -42,6 +42,7 @@ mod reading;
 mod removal;
 pub(crate) mod remove;
 mod rename;
+mod renamed;
 mod restore;
 mod restore_copy;
 pub(crate) mod root;

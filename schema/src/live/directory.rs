@@ -14,6 +14,8 @@ pub struct DirectoryPerson {
     pub name: String,
     /// The distinguished name.
     pub dn: String,
+    /// What identifies the entry whatever its name is; `None`: that is not known.
+    pub identity: Option<String>,
     /// The names of the groups; `None`: they are not known.
     pub groups: Option<BTreeSet<String>>,
 }
@@ -95,6 +97,8 @@ pub struct SyncPlan {
     pub add: Vec<String>,
     /// Users to bring up to date.
     pub change: Vec<String>,
+    /// Users to rename, because their entries have other names.
+    pub rename: Vec<SyncRename>,
     /// Users to disable, because they are missing.
     pub disable: Vec<String>,
     /// Users to delete, because they have been missing for long.
@@ -106,6 +110,17 @@ pub struct SyncPlan {
     /// Set when so much would go that it has to be confirmed: what, and the digest to confirm it with.
     #[schema(required = true)]
     pub mass_removal: Option<crate::directory::Held>,
+}
+
+/// A user who gets another name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SyncRename {
+    /// The name until now.
+    #[schema(example = "alice")]
+    pub from: String,
+    /// The name in the directory.
+    #[schema(example = "alice.jones")]
+    pub to: String,
 }
 
 impl SyncPlan {

@@ -11,7 +11,7 @@ use crate::user::{Role, Source};
 
 /// Columns of a holder.
 macro_rules! select_holder {
-    ($rest:literal) => {
+    ($($rest:expr),+) => {
         concat!(
             "SELECT u.uid, u.name, u.role, u.source, u.mcp_token_version AS version, \
              CASE WHEN u.disabled = 0 THEN 0 ELSE 1 END AS disabled, \
@@ -19,8 +19,18 @@ macro_rules! select_holder {
              FROM users u LEFT JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
              LEFT JOIN whitelist w ON w.name_key = u.name_key \
              WHERE o.deleted_at IS NULL AND ",
-            $rest
+            $($rest),+
         )
+    };
+}
+
+/// Places for [`NAMES`] names.
+macro_rules! names {
+    () => {
+        "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+         $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, \
+         $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, \
+         $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50"
     };
 }
 
@@ -30,12 +40,11 @@ const NAMES: usize = 50;
 statements! {
     /// The account of a name that is not being removed.
     FIND = select_holder!("u.name_key = $1");
-    /// The same of several names.
-    OF_NAMES = select_holder!("u.name_key IN (\
-                                $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
-                                $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, \
-                                $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, \
-                                $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50)");
+    /// The account that had a name before which nobody has now.
+    FIND_FORMER = select_holder!("u.uid IN (SELECT f.uid FROM former_names f WHERE f.name_key = $1)");
+    /// The same of several names, which the accounts have or had.
+    OF_NAMES = select_holder!("u.uid IN (SELECT n.uid FROM users n WHERE n.name_key IN (", names!(), ") \
+                               UNION SELECT f.uid FROM former_names f WHERE f.name_key IN (", names!(), "))");
 }
 
 /// An account, as its token is judged.
@@ -59,12 +68,15 @@ pub struct Holder {
     pub whitelisted: bool,
 }
 
-/// Finds an account by its name, case-insensitively, unless it is being removed.
+/// Finds an account by its name, case-insensitively, or by one that it had before and nobody has now; unless it is being removed.
 pub async fn find(connection: &mut Connection, name: &UserName) -> Result<Option<Holder>, DbError> {
-    fetch_optional!(connection, FIND, name.key())
+    match fetch_optional!(connection, FIND, name.key())? {
+        Some(holder) => Ok(Some(holder)),
+        None => fetch_optional!(connection, FIND_FORMER, name.key()),
+    }
 }
 
-/// Finds several. Names that nobody has are left out.
+/// Finds several, by names that they have or had. Names that nobody has are left out.
 pub async fn of_names(
     connection: &mut Connection,
     names: &[UserName],

@@ -33,7 +33,7 @@ statements! {
            FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
            JOIN object_status s ON s.kind = 'user' AND s.uid = u.uid \
            LEFT JOIN containers c ON c.uid = u.uid LEFT JOIN workspace_usage w ON w.uid = u.uid \
-           WHERE u.role = 'user' AND o.deleted_at IS NULL AND s.observed_generation > 0) d \
+           WHERE u.role = 'user' AND u.previous_name IS NULL AND o.deleted_at IS NULL AND s.observed_generation > 0) d \
            WHERE d.due_at <= $1 OR d.attempted_at > $1 ORDER BY d.due_at, d.uid LIMIT $7";
     /// How many directories could not be measured, and one of them.
     FAILING = "SELECT count(*) OVER () AS count, min(w.attempted_at) OVER () AS oldest, u.name, w.problem \

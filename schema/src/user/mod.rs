@@ -20,9 +20,9 @@ pub use listing::{
 };
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{
-    create, create_superadmin, delete, delete_superadmin, find, list_superadmins, purge,
-    record_disabling, replace_password, rotate_mcp_token, row, rows, set_disabled, set_last_login,
-    set_password, superadmin_count,
+    create, create_superadmin, delete, delete_superadmin, end_rename, find, list_superadmins,
+    purge, record_disabling, release_previous_name, replace_password, rotate_mcp_token, row, rows,
+    set_disabled, set_last_login, set_password, superadmin_count,
 };
 pub use template::Template;
 

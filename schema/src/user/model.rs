@@ -203,6 +203,11 @@ pub struct UserRow {
     pub uid: Uid,
     /// Name, and name of the directory.
     pub name: UserName,
+    /// The name before a rename, which the directory still has.
+    pub previous_name: Option<UserName>,
+    /// No container has that name any more.
+    #[sqlx(try_from = "Flag")]
+    pub previous_released: bool,
     /// Generation of the user object.
     pub generation: Generation,
     /// Its removal was asked for.

@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::model::{NewUser, Role, Source, User, UserRow};
+use crate::condition::Reason;
 use crate::config::history::SavedBy;
+use crate::config::query as config;
 use crate::connection::Connection;
 use crate::container;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
+use crate::secrets::MasterKey;
 use crate::statement::{
-    execute, fetch_all, fetch_optional, insert_rows, scalar, scalar_optional, statements,
+    execute, fetch_all, fetch_optional, insert_rows, scalar, scalar_optional, scalars, statements,
 };
-use crate::{agent_config, group, meta, object, session, skill_set};
+use crate::{agent_config, event, group, meta, object, session, skill_set, whitelist};
 
 /// Columns of an account.
 macro_rules! select_user {
@@ -31,7 +34,7 @@ macro_rules! select_user {
 macro_rules! select_user_row {
     ($rest:literal) => {
         concat!(
-            "SELECT o.uid, u.name, o.generation, o.deleted_at, u.archive_batch, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation, \
+            "SELECT o.uid, u.name, u.previous_name, u.previous_released, o.generation, o.deleted_at, u.archive_batch, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation, \
              coalesce(w.quota_state, 0) AS quota_state, coalesce(w.quota_stops, 0) AS quota_stops, coalesce(w.quota_note, '') AS quota_note \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN adapter_state a \
              LEFT JOIN finalizers z ON z.kind = 'user' AND z.uid = o.uid AND z.name = 'user' \
@@ -83,6 +86,21 @@ statements! {
     SET_MISSING = "UPDATE users SET disabled = (disabled & 1) | $2 WHERE uid = $1";
     /// Makes a user's MCP token another one.
     ROTATE_MCP_TOKEN = "UPDATE users SET mcp_token_version = mcp_token_version + 1 WHERE uid = $1";
+    /// Names whose directories are still to get other ones.
+    PREVIOUS_NAMES = "SELECT previous_name FROM users WHERE previous_name IS NOT NULL";
+    /// Gives an ordinary user another name, unless that happens already or the user is going; gives the name before.
+    RENAME = "UPDATE users SET previous_name = name, previous_released = 0, name = $2, name_key = $3 WHERE uid = $1 AND role = 'user' AND previous_name IS NULL \
+              AND EXISTS (SELECT 1 FROM objects o WHERE o.kind = 'user' AND o.uid = users.uid AND o.deleted_at IS NULL) RETURNING previous_name";
+    /// The same for the user's objects.
+    RENAME_OBJECTS = "UPDATE objects SET name = $2 WHERE uid = $1 AND kind IN ('user', 'container', 'agent-config', 'skill-set')";
+    /// No container has a name of before any more.
+    RELEASE_PREVIOUS_NAME = "UPDATE users SET previous_released = 1 WHERE uid = $1 AND previous_name = $2";
+    /// The user's directory has the new name.
+    END_RENAME = "UPDATE users SET previous_name = NULL, previous_released = 0 WHERE uid = $1 AND previous_name = $2";
+    /// A name of before that is whose MCP tokens may still have it.
+    REMEMBER_NAME = "INSERT INTO former_names (name_key, uid) VALUES ($1, $2) ON CONFLICT (name_key) DO UPDATE SET uid = excluded.uid";
+    /// Names that somebody has are nobody's former ones.
+    FORGET_TAKEN_NAMES = "DELETE FROM former_names WHERE name_key IN (SELECT name_key FROM users)";
     /// Removes an account's row.
     DELETE = "DELETE FROM users WHERE uid = $1";
 }
@@ -123,6 +141,9 @@ async fn insert(
             DbError::NameTaken
         });
     }
+    if previous_names(tx).await?.contains(&name.key()) {
+        return Err(DbError::NameBeingRemoved);
+    }
     execute!(
         tx,
         INSERT,
@@ -134,6 +155,79 @@ async fn insert(
         password_hash.map(|hash| hash.expose_secret().to_owned()),
         now
     )?;
+    execute!(tx, FORGET_TAKEN_NAMES)?;
+    Ok(())
+}
+
+/// The names, in lower case, of users who were renamed and whose directories still have them.
+async fn previous_names(connection: &mut Connection) -> Result<BTreeSet<String>, DbError> {
+    let names: Vec<UserName> = scalars!(connection, PREVIOUS_NAMES)?;
+    Ok(names.iter().map(UserName::key).collect())
+}
+
+/// Gives an ordinary user another name. Container, files and directory follow by their reconcilers; sessions end, because cookies
+/// bear the name. The configuration must have been locked: rules for the user are in it.
+///
+/// # Errors
+/// [`DbError::NameTaken`], [`DbError::NameBeingRemoved`] while the account or the directory of another user has the name, or the
+/// directory of this one still has the name before; [`DbError::NotFound`] if the user is going.
+pub(crate) async fn rename(
+    tx: &mut Tx,
+    master_key: &MasterKey,
+    uid: &Uid,
+    name: &UserName,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    meta::take_guard(tx, "names").await?;
+    match find(tx, name).await? {
+        Some(holder) if holder.deleted_at.is_none() => return Err(DbError::NameTaken),
+        Some(_) => return Err(DbError::NameBeingRemoved),
+        None => {}
+    }
+    let present = row(tx, uid).await?.ok_or(DbError::NotFound("account"))?;
+    if present.previous_name.is_some() || previous_names(tx).await?.contains(&name.key()) {
+        return Err(DbError::NameBeingRemoved);
+    }
+    let before: Option<UserName> = scalar_optional!(tx, RENAME, uid, name, name.key())?;
+    let before = before.ok_or(DbError::NotFound("account"))?;
+    execute!(tx, RENAME_OBJECTS, uid, name)?;
+    execute!(tx, REMEMBER_NAME, before.key(), uid)?;
+    execute!(tx, FORGET_TAKEN_NAMES)?;
+    whitelist::rename(tx, &before, name).await?;
+    let by = SavedBy {
+        actor: "system:directory",
+        at: now,
+    };
+    config::rename_in_policy(tx, master_key, &before, name, by).await?;
+    // A cookie of an earlier bearer of the new name must not find one of these.
+    session::revoke_all(tx, uid, None).await?;
+    for kind in [
+        Kind::User,
+        Kind::Container,
+        Kind::AgentConfig,
+        Kind::SkillSet,
+    ] {
+        object::bump_in_bulk(tx, kind, uid).await?;
+    }
+    let said = format!("renamed from {before} to {name}");
+    event::record(tx, Kind::User, uid, Reason::Renamed, "", &said, now).await
+}
+
+/// Records that no container of a renamed user has the previous name any more.
+pub async fn release_previous_name(
+    tx: &mut ObservedTx,
+    uid: &Uid,
+    name: &UserName,
+) -> Result<(), DbError> {
+    if execute!(tx, RELEASE_PREVIOUS_NAME, uid, name)? > 0 {
+        unless_gone(object::bump_in_bulk(tx, Kind::User, uid).await)?;
+    }
+    Ok(())
+}
+
+/// Records that the directory of a renamed user has the new name.
+pub async fn end_rename(tx: &mut ObservedTx, uid: &Uid, name: &UserName) -> Result<(), DbError> {
+    execute!(tx, END_RENAME, uid, name)?;
     Ok(())
 }
 
@@ -175,6 +269,11 @@ pub(crate) async fn create_many<'a>(
     if auth_mode(tx).await? != source {
         return Err(DbError::WrongState("the authentication mode has changed"));
     }
+    let previous = previous_names(tx).await?;
+    let free = users
+        .iter()
+        .filter(|user| !previous.contains(&user.name.key()));
+    let users: Vec<&NewUser> = free.collect();
     let role = Role::User;
     let hash = |user: &NewUser| {
         let hash = user.password_hash.as_ref();
@@ -192,8 +291,10 @@ pub(crate) async fn create_many<'a>(
         hash(user),
         now
     )?;
+    execute!(tx, FORGET_TAKEN_NAMES)?;
     let inserted: BTreeSet<_> = inserted.into_iter().collect();
-    let created = users.iter().filter(|user| inserted.contains(&user.uid));
+    let created = users.into_iter();
+    let created = created.filter(|user| inserted.contains(&user.uid));
     let created: Vec<&NewUser> = created.collect();
     provide(tx, &created, now).await?;
     Ok(created)

@@ -2,4 +2,5 @@
 
 pub(crate) mod query;
 
+pub(crate) use query::rename;
 pub use query::{add, has, list, remove, replace, revision};

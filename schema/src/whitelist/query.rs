@@ -18,6 +18,8 @@ statements! {
     ADD = "INSERT INTO whitelist (name_key, name) VALUES ($1, $2) ON CONFLICT (name_key) DO NOTHING";
     /// Removes a name.
     REMOVE = "DELETE FROM whitelist WHERE name_key = $1";
+    /// Gives a name that is on it another bearer's name.
+    RENAME = "INSERT INTO whitelist (name_key, name) SELECT $2, $3 FROM whitelist WHERE name_key = $1 ON CONFLICT (name_key) DO NOTHING";
     /// Removes all names.
     CLEAR = "DELETE FROM whitelist";
 }
@@ -58,6 +60,14 @@ pub async fn replace(tx: &mut Tx, names: &[UserName]) -> Result<(), DbError> {
 pub async fn add(tx: &mut Tx, names: &[UserName]) -> Result<u64, DbError> {
     meta::take_guard(tx, "whitelist").await?;
     insert(tx, names).await
+}
+
+/// Puts a user's new name in the place of the one before, if that is on it.
+pub(crate) async fn rename(tx: &mut Tx, before: &UserName, name: &UserName) -> Result<(), DbError> {
+    meta::take_guard(tx, "whitelist").await?;
+    execute!(tx, RENAME, before.key(), name.key(), name)?;
+    execute!(tx, REMOVE, before.key())?;
+    Ok(())
 }
 
 async fn insert(tx: &mut Tx, names: &[UserName]) -> Result<u64, DbError> {

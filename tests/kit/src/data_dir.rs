@@ -317,6 +317,29 @@ impl DataDir for MemoryDataDir {
         .await
     }
 
+    async fn rename(&self, from: &UserName, to: &UserName, uid: &Uid) -> Result<(), HomeError> {
+        self.call("renaming", |disk| {
+            let ours = disk.users.get(from.as_str());
+            let Some(home) = ours.filter(|home| home.uid == *uid).cloned() else {
+                return Ok(());
+            };
+            match disk.users.get(to.as_str()) {
+                Some(other) if other.uid == *uid => {
+                    let said = format!("users/{from} is the user's directory, and users/{to}, its new place, is not empty");
+                    Err(HomeError::Conflict(said))
+                }
+                Some(other) => Err(HomeError::Conflict(conflict(to, &other.uid))),
+                None => {
+                    disk.users.remove(from.as_str());
+                    disk.users.insert(to.as_str().to_owned(), home);
+                    disk.writes += 1;
+                    Ok(())
+                }
+            }
+        })
+        .await
+    }
+
     /// Nothing is copied, and so nothing is missing.
     async fn needs_seed(&self, _: &UserName, _: &Uid, _: &[String]) -> Result<bool, HomeError> {
         Ok(false)

@@ -295,6 +295,8 @@ pub enum Close {
     Babbling,
     /// It is to connect again, as it then takes hold of the tab that it controls now.
     Reattach,
+    /// Its user has another name now, under which it is to connect again.
+    Renamed,
     /// The service ends.
     Restart,
 }
@@ -304,7 +306,7 @@ impl Close {
     pub fn code(self) -> u16 {
         match self {
             Self::Replaced | Self::Dismissed => 1000,
-            Self::Restart | Self::Reattach => 1012,
+            Self::Restart | Self::Reattach | Self::Renamed => 1012,
             Self::Revoked | Self::SwitchedOff => 4403,
             Self::Slow | Self::Silent | Self::Babbling => 4408,
             Self::Flapping => 4409,
@@ -318,6 +320,7 @@ impl Close {
             Self::Dismissed => "disconnected by an administrator",
             Self::Restart => "the service restarts",
             Self::Reattach => "connect again to control the tab",
+            Self::Renamed => "the user was renamed; connect again",
             Self::Revoked => "the token is no longer valid",
             Self::SwitchedOff => "switched off by an administrator",
             Self::Slow => "too slow",

@@ -62,6 +62,7 @@ impl Ldap {
         *self.yard.world.directory.person.lock().unwrap() = Ok(Some(DirectoryPerson {
             name: name.to_owned(),
             dn: format!("uid={name},dc=example"),
+            identity: None,
             groups: groups.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         }));
     }

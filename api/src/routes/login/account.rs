@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schema::audit::Author;
 use schema::condition::Reason;
 use schema::config::{Config, keys, query as config};
 use schema::directory::{self, Listed};
@@ -28,6 +29,8 @@ pub(super) struct Proven {
     pub(super) name: String,
     /// What identifies them there.
     pub(super) subject: String,
+    /// What identifies their entry there whatever its name is; `None`: that is not known.
+    pub(super) identity: Option<String>,
     /// Their groups there; `None`: they are not known.
     pub(super) groups: Option<BTreeSet<String>>,
     /// Values of the groups that were not taken, for administrators.
@@ -48,6 +51,7 @@ pub(super) async fn let_in(
     client: Client,
 ) -> Result<Live> {
     let source = proven.source;
+    follow_rename(deps, &proven).await?;
     let mut tx = meta.begin(deps).await?;
     let known = match source {
         // Whoever is called something else there by now is still the same.
@@ -76,6 +80,7 @@ pub(super) async fn let_in(
     let listed = Listed {
         name,
         subject: proven.subject,
+        identity: proven.identity,
         groups,
     };
     // Read here, not from the settings in memory: enabled a moment ago, it holds.
@@ -91,14 +96,7 @@ pub(super) async fn let_in(
     let template = Template::of(&config, None);
     let now = deps.clock.now();
     let account = directory::signed_in(&mut tx, source, &listed, &template, now).await;
-    let account = account.map_err(|error| match error {
-        // It belongs to a superadmin, or to another subject.
-        DbError::NameTaken => ApiError::NameOfAnother,
-        // The mode has changed meanwhile.
-        DbError::WrongState(_) => ApiError::BadCredentials,
-        DbError::NameBeingRemoved => ApiError::PreviousAccountArchiving,
-        error => error.into(),
-    })?;
+    let account = account.map_err(refusal)?;
     if account.disabled {
         return Err(ApiError::AccountDisabled);
     }
@@ -114,6 +112,44 @@ pub(super) async fn let_in(
         said.push(format!("groups renamed: {}", proven.renamed.join("; ")));
     }
     super::session_of(deps, tx, &account, client, meta, None, &said).await
+}
+
+fn refusal(error: DbError) -> ApiError {
+    match error {
+        // It belongs to a superadmin, or to another subject or entry.
+        DbError::NameTaken => ApiError::NameOfAnother,
+        // The mode has changed meanwhile.
+        DbError::WrongState(_) => ApiError::BadCredentials,
+        DbError::NameBeingRemoved => ApiError::PreviousAccountArchiving,
+        error => error.into(),
+    }
+}
+
+/// Gives the account the name that the directory has by now, in a transaction of its own: it is a change whatever becomes of the
+/// sign-in. Nothing is written if it has that name.
+async fn follow_rename(deps: &Dependencies, proven: &Proven) -> Result<()> {
+    let (Source::Ldap, Some(identity)) = (proven.source, &proven.identity) else {
+        return Ok(());
+    };
+    let Ok(name) = proven.name.parse::<UserName>() else {
+        return Ok(());
+    };
+    let known = {
+        let mut connection = deps.db.read().await?;
+        directory::name_of_identity(&mut connection, proven.source, identity).await?
+    };
+    if known.is_none_or(|known| known.key() == name.key()) {
+        return Ok(());
+    }
+    let author = Author::system("directory", directory::RENAME);
+    let mut tx = deps.writer.begin(author).await?;
+    let now = deps.clock.now();
+    let keys = &deps.master_key;
+    let renamed = directory::rename(&mut tx, proven.source, identity, &name, keys, now).await;
+    if let Some(before) = renamed.map_err(refusal)? {
+        tx.commit(directory::about_rename(&before, &name)).await?;
+    }
+    Ok(())
 }
 
 /// The setting that says where names come from.

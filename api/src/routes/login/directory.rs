@@ -86,6 +86,7 @@ async fn try_both(
         source: Source::Ldap,
         name: person.name,
         subject: person.dn,
+        identity: person.identity,
         groups: person.groups,
         left_out: Vec::new(),
         renamed: Vec::new(),

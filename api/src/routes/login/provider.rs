@@ -257,6 +257,7 @@ async fn prove(
     };
     *whom = Some(known.map_or_else(|| name.clone(), |name| name.to_string()));
     let proven = Proven {
+        identity: None,
         source: Source::Oidc,
         name,
         subject,

@@ -25,6 +25,8 @@ pub enum Action {
     AddFinalizer,
     /// Cleaning up is done: the container's rows may go.
     ReleaseFinalizer,
+    /// Records that no container has this name of a renamed user any more.
+    ReleaseName(UserName),
     /// Remembers what was observed.
     SaveFacts(Box<ContainerFacts>),
     /// Remembers what was observed, and beside it an end that was not asked for; an event says so.
@@ -117,6 +119,7 @@ impl std::fmt::Display for Action {
         match self {
             Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
             Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
+            Self::ReleaseName(name) => write!(f, "release the name {name}"),
             Self::SaveFacts(_) => f.write_str("remember what was observed"),
             Self::NoteEnd { end, .. } => {
                 f.write_str(&with_log(&sentence(&end.cause), &end.log, EVENT_ROOM))

@@ -24,7 +24,11 @@ pub(super) async fn list(
 ) -> Result<Listed, DirectoryError> {
     let people = People::of(search::people(ldap, settings).await?)?;
     match &settings.groups {
-        GroupSearch::MemberOf { base_dn } => by_member_of(ldap, people, base_dn.as_deref()).await,
+        GroupSearch::MemberOf { base_dn } => {
+            let mut listed = by_member_of(ldap, people, base_dn.as_deref()).await?;
+            listed.listing.with_identities = !settings.id_attributes.is_empty();
+            Ok(listed)
+        }
         GroupSearch::Groups {
             base_dn,
             filter,
@@ -55,6 +59,7 @@ pub(super) async fn list(
             Ok(Listed {
                 listing: Listing {
                     people: entries,
+                    with_identities: !settings.id_attributes.is_empty(),
                     groups: known.then(|| found.groups.all_names()),
                     left_out: left_out.collect(),
                     notes: found.notes(member_attribute),
@@ -89,7 +94,7 @@ impl People {
             && let Some((left, _)) = left_out.first()
         {
             let why = format!(
-                "{}; no entry that ldap.filter finds has a name, so check ldap.username_attribute and what ldap.bind_dn may read",
+                "{}; no entry that ldap.filter finds can be used, so check ldap.username_attribute, ldap.id_attribute and what ldap.bind_dn may read",
                 left.reason
             );
             return Err(DirectoryError::Unreadable {
@@ -119,6 +124,7 @@ impl People {
                     let left = LeftOut {
                         dn: entry.dn,
                         names: vec![entry.name],
+                        identities: entry.identity.into_iter().map(|it| it.text).collect(),
                         reason,
                         ..LeftOut::default()
                     };
@@ -176,6 +182,7 @@ async fn by_member_of(
     Ok(Listed {
         listing: Listing {
             people,
+            with_identities: false,
             groups: known.then(|| groups.all_names()),
             left_out: left_out.collect(),
             notes,
@@ -203,6 +210,7 @@ fn person(entry: Entry, groups: Option<BTreeSet<String>>) -> Person {
     Person {
         dn: entry.dn,
         name: entry.name,
+        identity: entry.identity.map(|identity| identity.text),
         groups,
     }
 }

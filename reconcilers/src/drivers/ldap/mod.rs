@@ -12,6 +12,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod groups;
+mod identity;
 mod list;
 mod membership;
 mod real;
@@ -28,6 +29,7 @@ use secrecy::{ExposeSecret, SecretString};
 pub use check::{Check, CheckedGroup, Step};
 pub use dn::key as dn_key;
 pub use error::DirectoryError;
+pub use identity::OF_SERVERS as ID_ATTRIBUTES_OF_SERVERS;
 pub use real::LdapDirectory;
 
 /// Where a directory is, and how it is asked.
@@ -49,6 +51,8 @@ pub struct DirectorySettings {
     pub filter: String,
     /// The attribute with the name.
     pub username_attribute: String,
+    /// The attributes that identify an entry whatever its name is: the first that it has. None: entries are known by their names.
+    pub id_attributes: Vec<String>,
     /// How a user's groups are found.
     pub groups: GroupSearch,
     /// Longest time of one step: a connection, a request, the next part of an answer.
@@ -103,6 +107,8 @@ pub struct Person {
     pub dn: String,
     /// The user name, as the directory writes it.
     pub name: String,
+    /// What identifies the entry whatever its name is, as `<attribute>:<value>`; `None`: that is not known.
+    pub identity: Option<String>,
     /// The names of the groups, those of groups in groups included. `None`: they are not known.
     pub groups: Option<BTreeSet<String>>,
 }
@@ -112,6 +118,8 @@ pub struct Person {
 pub struct Listing {
     /// All users that the filter of users finds, except those in `left_out`.
     pub people: Vec<Person>,
+    /// Users are asked for what identifies their entries.
+    pub with_identities: bool,
     /// The names of all groups; `None`: no user names any, which a server also does that hides them.
     pub groups: Option<BTreeSet<String>>,
     /// Entries of users that do not say which user they are.
@@ -120,13 +128,16 @@ pub struct Listing {
     pub notes: Vec<Note>,
 }
 
-/// An entry of a user that is left out of a list. The user is still there: no user with one of its names or its DN is missing.
+/// An entry of a user that is left out of a list. The user is still there: no user with one of its names, its DN or what identifies it is
+/// missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// The distinguished name.
     pub dn: String,
     /// The values of the attribute with the name, as far as they are texts.
     pub names: Vec<String>,
+    /// What identifies it whatever its name is, as far as that is known.
+    pub identities: Vec<String>,
     /// The names of the groups that it is in.
     pub groups: BTreeSet<String>,
     /// It may be in more groups, which can't be read.

@@ -215,6 +215,7 @@ impl LdapDirectory {
             groups,
             dn: entry.dn,
             name: entry.name,
+            identity: entry.identity.map(|identity| identity.text),
         }))
     }
 }

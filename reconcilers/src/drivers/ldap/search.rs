@@ -6,6 +6,7 @@ use ldap3::{LdapResult, Scope, SearchEntry, SearchOptions, ldap_escape};
 
 use super::connect::Connection;
 use super::error::DirectoryError;
+use super::identity::{Identity, identity};
 use super::{DirectorySettings, GroupSearch, LeftOut, dn};
 use crate::drivers::shown;
 
@@ -30,6 +31,8 @@ pub(super) struct Entry {
     pub name: String,
     /// Further values of the attribute with the name.
     pub others: Vec<String>,
+    /// What identifies it whatever its name is, if that is known.
+    pub identity: Option<Identity>,
     /// The DNs of groups, if it is users that name them.
     pub member_of: MemberOf,
 }
@@ -105,14 +108,14 @@ pub(super) async fn person(
         }
         (_, 0) => entries
             .pop()
-            .map(|entry| as_entry(entry, &settings.username_attribute))
+            .map(|entry| as_entry(entry, settings))
             .transpose()
             .map_err(|left| left.0.into()),
         _ => Err(DirectoryError::of_result(&result, &settings.base_dn)),
     }
 }
 
-/// Returns true when no other entry has the name of this one.
+/// Returns true when no other entry has the name of this one, or what identifies it.
 pub(super) async fn is_only_one(
     connection: &Connection,
     settings: &DirectorySettings,
@@ -124,7 +127,11 @@ pub(super) async fn is_only_one(
         false => format!("({everybody})"),
     };
     let (attribute, name) = (&settings.username_attribute, ldap_escape(&entry.name));
-    let filter = format!("(&{everybody}({attribute}={name}))");
+    let mut same = format!("({attribute}={name})");
+    if let Some(filter) = entry.identity.as_ref().and_then(|it| it.filter.as_ref()) {
+        same = format!("(|{same}{filter})");
+    }
+    let filter = format!("(&{everybody}{same})");
     let search = (settings.base_dn.as_str(), Scope::Subtree, filter.as_str());
     let (entries, result) = few(connection, search, vec!["1.1".to_owned()], 2).await?;
     match (entries.as_slice(), result.rc) {
@@ -140,12 +147,11 @@ pub(super) async fn people(
     settings: &DirectorySettings,
 ) -> Result<Vec<ReadEntry>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
-    let (base, attribute) = (&settings.base_dn, &settings.username_attribute);
-    let read = |entry| as_entry(entry, attribute);
+    let read = |entry| as_entry(entry, settings);
     all(
         connection,
         settings,
-        base,
+        &settings.base_dn,
         &filter,
         attributes(settings),
         read,
@@ -161,7 +167,7 @@ pub(super) async fn some_people(
     let filter = settings.filter.replace("{{username}}", "*");
     let search = (settings.base_dn.as_str(), filter.as_str());
     let entries = some(connection, search, attributes(settings)).await?;
-    let read = |entry| as_entry(entry, &settings.username_attribute);
+    let read = |entry| as_entry(entry, settings);
     Ok(entries.into_iter().map(read).collect())
 }
 
@@ -273,6 +279,7 @@ fn of_filter(connection: &Connection, error: ldap3::LdapError, filter: &str) -> 
 
 fn attributes(settings: &DirectorySettings) -> Vec<String> {
     let mut attributes = vec![settings.username_attribute.clone()];
+    attributes.extend(settings.id_attributes.iter().cloned());
     if matches!(settings.groups, GroupSearch::MemberOf { .. }) {
         // Servers that compute it send it only to those who ask for it.
         attributes.push(MEMBER_OF.to_owned());
@@ -281,7 +288,9 @@ fn attributes(settings: &DirectorySettings) -> Vec<String> {
 }
 
 /// Reads an entry of a user: for a sign-in and for a list alike.
-fn as_entry(entry: SearchEntry, attribute: &str) -> ReadEntry {
+fn as_entry(entry: SearchEntry, settings: &DirectorySettings) -> ReadEntry {
+    let attribute = &settings.username_attribute;
+    let identity = identity(&entry, &settings.id_attributes);
     let groups = values(&entry, MEMBER_OF);
     let member_of = MemberOf {
         incomplete: groups.in_parts || groups.unreadable > 0,
@@ -309,15 +318,25 @@ fn as_entry(entry: SearchEntry, attribute: &str) -> ReadEntry {
         (1, false) if unreadable == 0 => Some(0),
         _ => names.iter().position(|it| Some(dn::text_key(it)) == named),
     };
-    if let Some(chosen) = chosen {
+    let (identity, odd) = match identity {
+        Ok(identity) => (identity, None),
+        Err(odd) => (None, Some(odd)),
+    };
+    if let (Some(chosen), None) = (chosen, &odd) {
         return Ok(Entry {
             name: names.remove(chosen),
             others: names,
+            identity,
             dn: entry.dn,
             member_of,
         });
     }
+    let identities = match &odd {
+        Some(odd) => odd.identities.clone(),
+        None => identity.into_iter().map(|it| it.text).collect(),
+    };
     let reason = match (all, unreadable) {
+        _ if chosen.is_some() => odd.map(|odd| odd.reason).unwrap_or_default(),
         _ if in_parts => format!(
             "the directory sends the values of {attribute} in parts; choose an attribute with one value in ldap.username_attribute"
         ),
@@ -333,6 +352,7 @@ fn as_entry(entry: SearchEntry, attribute: &str) -> ReadEntry {
     let left = LeftOut {
         dn: entry.dn,
         names,
+        identities,
         reason,
         ..LeftOut::default()
     };

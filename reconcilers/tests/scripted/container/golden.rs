@@ -21,6 +21,7 @@ fn row(name: &str) -> ContainerRow {
     ContainerRow {
         uid: Uid::from("0f1e2d3c4b5a69788796a5b4c3d2e1f0".to_owned()),
         name: name.parse().unwrap(),
+        previous_name: None,
         disabled: false,
         quota_stop: None,
         desired: Desired::Running,

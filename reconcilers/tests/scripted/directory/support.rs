@@ -78,6 +78,7 @@ pub fn person(name: &str, groups: &[&str]) -> Person {
     Person {
         dn: format!("uid={name},dc=x"),
         name: name.to_owned(),
+        identity: None,
         groups: Some(groups.iter().map(|group| (*group).to_owned()).collect()),
     }
 }

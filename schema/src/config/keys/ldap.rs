@@ -43,6 +43,9 @@ settings! {
     /// Directory server as host:port, ldap://host or ldaps://host.
     HOST: Setting<Option<String>> = "ldap.host", "Directory server", Setting::optional(rules::ldap_host).effects(SYNC);
 
+    /// Attribute that identifies an entry for good, so that a renamed user keeps the account; auto = entryUUID, objectGUID or ipaUniqueID; none = entries are recognised by name.
+    ID_ATTRIBUTE: Setting<String> = "ldap.id_attribute", "Identity attribute", Setting::text(rules::attribute, "auto").effects(SYNC);
+
     /// Longest message of the directory that is accepted, in MiB.
     MAX_MESSAGE_MB: Setting<u64> = "ldap.max_message_mb", "Longest message (MiB)", Setting::integer(1, 1024, 16).effects(SYNC);
 

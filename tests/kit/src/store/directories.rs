@@ -25,6 +25,8 @@ pub(super) struct Directories {
     facts: DirectoryFacts,
     /// Digest, and since when somebody is missing.
     users: BTreeMap<Uid, (String, Option<Timestamp>)>,
+    /// What identifies their entries.
+    identities: BTreeMap<Uid, String>,
     /// By key: identity, name and members.
     groups: BTreeMap<String, (Uid, PlainName, BTreeSet<Uid>)>,
     /// How many users and groups were made.
@@ -44,6 +46,7 @@ impl Default for Directories {
             requests: 0,
             facts: DirectoryFacts::default(),
             users: BTreeMap::new(),
+            identities: BTreeMap::new(),
             groups: BTreeMap::new(),
             made: 0,
             names: BTreeSet::new(),
@@ -61,6 +64,7 @@ impl Directories {
 
     pub(super) fn purge_user(&mut self, uid: &Uid) {
         self.users.remove(uid);
+        self.identities.remove(uid);
         self.forget_user(uid);
     }
 }
@@ -104,8 +108,30 @@ impl Tables {
         let _ = self.bump(Kind::Container, uid);
     }
 
+    fn identify(&mut self, uid: &Uid, identity: Option<&String>) {
+        if let Some(identity) = identity {
+            let identities = &mut self.directory.identities;
+            identities.insert(uid.clone(), identity.clone());
+        }
+    }
+
     fn change_user(&mut self, change: &UserChange, page: &UserPage, now: Timestamp) {
         match change {
+            UserChange::Rename { uid, listed, .. } => {
+                if writes::rename_user(self, uid, &listed.name).is_ok() {
+                    self.directory.names.insert(listed.name.to_string());
+                    let update = UserChange::Update {
+                        uid: uid.clone(),
+                        listed: listed.clone(),
+                        back: true,
+                    };
+                    self.change_user(&update, page, now);
+                }
+            }
+            UserChange::Identify { uid, identity, .. } => match identity {
+                Some(_) => self.identify(uid, identity.as_ref()),
+                None => drop(self.directory.identities.remove(uid)),
+            },
             UserChange::Add(listed) => {
                 self.directory.made += 1;
                 let mut new = page.template.new_user(&listed.name, Source::Ldap, None);
@@ -116,6 +142,7 @@ impl Tables {
                         .users
                         .insert(new.uid.clone(), (listed.digest(), None));
                     self.set_groups(&new.uid, listed);
+                    self.identify(&new.uid, listed.identity.as_ref());
                     self.directory.names.insert(listed.name.to_string());
                 }
             }
@@ -127,6 +154,7 @@ impl Tables {
                     self.directory
                         .users
                         .insert(uid.clone(), (digest.unwrap_or_default(), None));
+                    self.identify(uid, listed.identity.as_ref());
                     self.set_groups(uid, listed);
                 }
             }
@@ -168,8 +196,15 @@ impl DirectoryStore for MemoryStore {
                 KnownUser {
                     uid: uid.clone(),
                     name: account.name.clone(),
-                    // Users are found by name alone here.
+                    // Users are not found by DN here.
                     subject: String::new(),
+                    identity: tables
+                        .directory
+                        .identities
+                        .get(uid)
+                        .cloned()
+                        .unwrap_or_default(),
+                    previous_name: account.previous_name.clone(),
                     digest: said.0,
                     missing_since: said.1,
                     // Nobody signs in here.

@@ -29,7 +29,7 @@ use schema::bell::{Bell, Ringer, bell};
 use schema::config::query::{Values, engine_uid};
 use schema::container::{ContainerEnd, ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{
     ImageChoice, ReadinessPolicy, RolloutFacts, RolloutRow, RolloutTarget, TargetState,
@@ -198,6 +198,19 @@ impl UserStore for MemoryStore {
         self.transaction(|tables| Ok(tables.applied(uid))).await
     }
 
+    async fn end_rename(&self, uid: &Uid, previous: &UserName) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            let account = tables.accounts.get_mut(uid);
+            if let Some(account) = account.filter(|it| it.previous_name.as_ref() == Some(previous))
+            {
+                account.previous_name = None;
+                account.previous_released = false;
+            }
+            Ok(())
+        })
+        .await
+    }
+
     async fn used_bytes(&self, uid: &Uid) -> Result<Option<u64>, DbError> {
         self.transaction(|tables| Ok(tables.used_bytes(uid))).await
     }
@@ -238,6 +251,22 @@ impl Rows<ContainerRow> for MemoryStore {
 impl ContainerStore for MemoryStore {
     async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
         self.transaction(|tables| Ok(tables.applied(uid))).await
+    }
+
+    async fn release_previous_name(&self, uid: &Uid, name: &UserName) -> Result<(), DbError> {
+        let released = self
+            .transaction(|tables| {
+                let account = tables.accounts.get_mut(uid);
+                let account = account.filter(|it| it.previous_name.as_ref() == Some(name));
+                if let Some(account) = account {
+                    account.previous_released = true;
+                    let _ = tables.bump_in_bulk(Kind::User, uid);
+                }
+                Ok(())
+            })
+            .await;
+        self.ring();
+        released
     }
 
     async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError> {

@@ -29,6 +29,10 @@ pub(super) struct Object {
 #[derive(Debug, Clone)]
 pub(super) struct Account {
     pub(super) name: UserName,
+    /// The name before a rename, until the directory has the new one.
+    pub(super) previous_name: Option<UserName>,
+    /// No container has that name any more.
+    pub(super) previous_released: bool,
     pub(super) disabled: bool,
     /// Missing from where users come from.
     pub(super) missing: bool,
@@ -142,6 +146,8 @@ impl Tables {
         Some(UserRow {
             uid: uid.clone(),
             name: account.name.clone(),
+            previous_name: account.previous_name.clone(),
+            previous_released: account.previous_released,
             generation: object.generation,
             deleted_at: object.deleted_at,
             archive_batch: self.batches.get(uid).cloned(),
@@ -163,6 +169,10 @@ impl Tables {
         Some(ContainerRow {
             uid: uid.clone(),
             name: account.name.clone(),
+            previous_name: match account.previous_released {
+                true => None,
+                false => account.previous_name.clone(),
+            },
             disabled: account.disabled || account.missing,
             quota_stop: {
                 let verdict = self.verdict(uid);

@@ -5,7 +5,7 @@ use schema::config::Changes;
 use schema::config::{Effect, query};
 use schema::container::Desired;
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
 use schema::rollout::RolloutKind;
 use schema::user::NewUser;
@@ -43,8 +43,13 @@ pub(super) fn create_user(tables: &mut Tables, new: &NewUser) -> Result<Generati
             DbError::NameTaken
         });
     }
+    if is_previous_name(tables, &new.name) {
+        return Err(DbError::NameBeingRemoved);
+    }
     let account = Account {
         name: new.name.clone(),
+        previous_name: None,
+        previous_released: false,
         disabled: false,
         missing: false,
     };
@@ -66,6 +71,46 @@ pub(super) fn create_user(tables: &mut Tables, new: &NewUser) -> Result<Generati
     tables.create_config(&new.uid);
     tables.create(Kind::SkillSet, &new.uid);
     Ok(Generation(1))
+}
+
+fn is_previous_name(tables: &Tables, name: &UserName) -> bool {
+    let mut previous = tables.accounts.values();
+    previous.any(|it| {
+        it.previous_name
+            .as_ref()
+            .is_some_and(|it| it.key() == name.key())
+    })
+}
+
+/// Gives an ordinary user another name.
+pub(super) fn rename_user(tables: &mut Tables, uid: &Uid, name: &UserName) -> Result<(), DbError> {
+    let mut holders = tables.accounts.values();
+    if holders.any(|account| account.name.key() == name.key()) {
+        return Err(DbError::NameTaken);
+    }
+    if is_previous_name(tables, name) {
+        return Err(DbError::NameBeingRemoved);
+    }
+    let object = tables.object(Kind::User, uid);
+    if object.is_none_or(|object| object.deleted_at.is_some()) {
+        return Err(DbError::NotFound("account"));
+    }
+    let account = tables.accounts.get_mut(uid);
+    let account = account.ok_or(DbError::NotFound("account"))?;
+    if account.previous_name.is_some() {
+        return Err(DbError::NameBeingRemoved);
+    }
+    account.previous_name = Some(std::mem::replace(&mut account.name, name.clone()));
+    account.previous_released = false;
+    for kind in [
+        Kind::User,
+        Kind::Container,
+        Kind::AgentConfig,
+        Kind::SkillSet,
+    ] {
+        tables.bump_in_bulk(kind, uid)?;
+    }
+    Ok(())
 }
 
 /// See [`MemoryStore::delete_user`].

@@ -43,6 +43,7 @@ fn listed(rng: &mut StdRng, name: UserName) -> Listed {
     let groups = groups.map(|name| name.parse().unwrap()).collect();
     Listed {
         subject: format!("uid={name},ou={}", rng.random_range(0..2)),
+        identity: None,
         groups: rng.random_bool(0.8).then_some(groups),
         name,
     }

@@ -32,6 +32,9 @@ export const auth = {
   'auth.plan.add': '{count, plural, one {# user is created} other {# users are created}}',
   'auth.plan.change':
     '{count, plural, one {# user is brought up to date} other {# users are brought up to date}}',
+  'auth.plan.rename': '{count, plural, one {# user is renamed} other {# users are renamed}}',
+  'auth.plan.identify':
+    '{count, plural, one {# user is recognised by its entry from now on} other {# users are recognised by their entries from now on}}',
   'auth.plan.disable': '{count, plural, one {# user is disabled} other {# users are disabled}}',
   'auth.plan.remove': '{count, plural, one {# user is deleted} other {# users are deleted}}',
   'auth.plan.add.groups': '{count, plural, one {# group is created} other {# groups are created}}',

@@ -122,6 +122,10 @@ export const settings: SettingTexts = {
     'Reads groups from the users (member_of) or members from the groups (group_search).',
   ],
   'ldap.host': ['Directory server', 'Server as host:port, ldap://host or ldaps://host.'],
+  'ldap.id_attribute': [
+    'Identity attribute',
+    'Identifies an entry for good, so that a renamed user keeps the account: auto, none, or an attribute.',
+  ],
   'ldap.max_message_mb': ['Longest message (MiB)', 'Longest message of the directory that is accepted.'],
   'ldap.max_removal_percent': [
     'Largest removal (%)',

@@ -30,6 +30,8 @@ export const auth = {
   'auth.plan.none': '一切与目录一致，不会有任何更改。',
   'auth.plan.add': '创建 {count} 个用户',
   'auth.plan.change': '更新 {count} 个用户',
+  'auth.plan.rename': '重命名 {count} 个用户',
+  'auth.plan.identify': '开始按条目识别 {count} 个用户',
   'auth.plan.disable': '停用 {count} 个用户',
   'auth.plan.remove': '删除 {count} 个用户',
   'auth.plan.add.groups': '创建 {count} 个用户组',

@@ -43,6 +43,7 @@ export const reasons: ReasonTexts = {
     '身份提供方的部分组未被采用',
     '请按消息在身份提供方修正，或修正 oidc.groups_claim；每次登录时都会重新读取组。',
   ],
+  Renamed: ['用户已改名', '账户不变；用户使用新名称登录。'],
   DirectoryFailed: ['无法读取目录', '请检查 ldap 设置和目录；会自动重试。'],
   MassRemoval: ['同步会移除过多用户', '尚未移除任何用户。请核对名单后确认，或更正搜索条件。'],
   NameConflict: [

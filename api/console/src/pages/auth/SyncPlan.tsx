@@ -16,6 +16,8 @@ export function SyncPlan({ plan }: { plan: Schemas['Synced'] }): ReactNode {
   const parts: [MessageKey, string[], number][] = [
     ['auth.plan.add', plan.add, plan.added],
     ['auth.plan.change', plan.change, plan.changed],
+    ['auth.plan.rename', plan.rename.map(({ from, to }) => `${from} → ${to}`), plan.renamed],
+    ['auth.plan.identify', [], plan.identified],
     ['auth.plan.disable', plan.disable, plan.disabled],
     ['auth.plan.remove', plan.remove, plan.removed],
     ['auth.plan.add.groups', plan.add_groups, plan.groups_added],
