@@ -21,7 +21,7 @@ pub use container::{
 
 pub use directory::{
     CheckStep, CheckedGroup, DirectoryCheck, DirectoryListing, DirectoryPerson, DirectoryUser,
-    SyncPlan,
+    SyncPlan, SyncRename,
 };
 pub use identity::{PendingSignIn, ProvidedIdentity, ProviderFailure};
 pub use model::{ModelFault, ModelHost, ModelQuestion, ModelVerdict};

@@ -157,8 +157,9 @@ async fn engine_renamed_person_keeps_agent_files_and_token() {
     let service = launch().start().await;
     let admin = service.admin().await;
     let text = settings(&slapd).to_string();
-    let saved = admin.post("/api/config", &[("config", &text), ("wait", "0")]);
-    assert!(saved.await.status.is_success());
+    let form = [("config", &*text), ("wait", "0")];
+    let saved = admin.post("/api/config", &form).await;
+    assert!(saved.status.is_success(), "{}", saved.text());
     let secret = password("alice");
     let browser = service.client();
     let browser = browser.signed_in("alice", secret.expose_secret()).await;

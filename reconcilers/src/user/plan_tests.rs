@@ -135,14 +135,24 @@ proptest! {
         deleted: bool,
         finalizer: bool,
         gone: bool,
+        renamed: Option<bool>,
     ) {
-        let snapshot = snapshot(home, deleted, finalizer, gone);
+        let mut snapshot = snapshot(home, deleted, finalizer, gone);
+        let row = Arc::make_mut(&mut snapshot.row);
+        row.previous_name = renamed.map(|_| "ann".parse().unwrap());
+        row.previous_released = renamed == Some(true);
         let plan = plan(&snapshot);
         for action in &plan.actions {
             match action {
-                Action::AddFinalizer | Action::EnsureHome { .. } => prop_assert!(!deleted),
+                Action::AddFinalizer | Action::EnsureHome { .. } => {
+                    prop_assert!(!deleted && renamed.is_none());
+                }
                 Action::WithdrawSettings { .. } | Action::ArchiveHome { .. } | Action::Purge => {
-                    prop_assert!(deleted && gone);
+                    prop_assert!(deleted && gone && renamed.is_none());
+                }
+                // No container mounts the directory by its old name.
+                Action::RenameHome { .. } | Action::EndRename { .. } => {
+                    prop_assert!((deleted && gone) || (!deleted && renamed == Some(true)));
                 }
             }
         }
@@ -158,7 +168,8 @@ proptest! {
             prop_assert!(archived.is_some());
         }
         let ready = plan.conditions[0].status == ConditionStatus::True;
-        prop_assert_eq!(ready, !deleted && snapshot.home == HomeState::Ready);
+        let settled = !deleted && renamed.is_none();
+        prop_assert_eq!(ready, settled && snapshot.home == HomeState::Ready);
     }
 }
 

@@ -307,7 +307,10 @@ async fn place_of_the_new_name_that_is_taken_is_left_alone() {
     let other = Uid::random();
     memory.ensure(&bob, &other, None).await.unwrap();
     rename(&yard, &uid).await;
-    yard.settled(&uid).await;
+    for _ in 0..6 {
+        yard.pass(&uid).await.unwrap();
+        yard.service.user_pass(&uid).await;
+    }
     assert_eq!(memory.owner_of(&alice()).as_ref(), Some(&uid));
     assert_eq!(memory.owner_of(&bob).as_ref(), Some(&other));
     assert_eq!(yard.names(), [] as [&str; 0]);

@@ -85,9 +85,16 @@ pub(in crate::cli) async fn target(local: &Local, name: &UserName) -> Result<Use
             "{name} is a superadmin and has no workspace; name an ordinary user"
         )));
     }
-    match account.deleted_at {
+    if account.deleted_at.is_some() {
+        return Err(being_deleted(name));
+    }
+    let row = user::row(&mut connection, &account.uid).await;
+    let previous = row.map_err(db_failed)?.and_then(|row| row.previous_name);
+    match previous {
         None => Ok(account),
-        Some(_) => Err(being_deleted(name)),
+        Some(previous) => Err(Failure::Failed(format!(
+            "the directory of {name} is still called {previous}, as the user was before; try again once `agentyard describe user/{name}` shows Ready"
+        ))),
     }
 }
 

@@ -154,7 +154,7 @@ mod tests {
 
     #[rstest]
     #[case(&[("entryUUID", &[UUID.as_bytes()][..])], Some(format!("entryuuid:{UUID}")))]
-    #[case(&[("ENTRYuuid", &[UUID.to_uppercase().as_bytes()][..])], Some(format!("entryuuid:{UUID}")))]
+    #[case(&[("ENTRYuuid", &[&b"3F0A6D2B-E1C9-4875-9A0B-1C2D3E4F5A6B"[..]][..])], Some(format!("entryuuid:{UUID}")))]
     #[case(&[("objectGUID", &[&GUID_BYTES[..]][..])], Some(format!("objectguid:{UUID}")))]
     #[case(&[("objectGUID", &[&b"0123456789abcdef"[..]][..])], Some("objectguid:33323130-3534-3736-3839-616263646566".to_owned()))]
     #[case(&[("ipaUniqueID", &[UUID.as_bytes()][..])], Some(format!("ipauniqueid:{UUID}")))]
