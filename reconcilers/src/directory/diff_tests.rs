@@ -44,7 +44,8 @@ fn done(known: &Known, diff: &Diff, now: Timestamp) -> Known {
     for change in &diff.users {
         match change {
             UserChange::Add(listed) => after.users.push(KnownUser {
-                uid: Uid::from(format!("uid-{}", listed.name)),
+                // Somebody else may have had the name.
+                uid: Uid::from(format!("uid-{}-{}", listed.name, now.as_millis())),
                 name: listed.name.clone(),
                 subject: listed.subject.clone(),
                 identity: listed.identity.clone().unwrap_or_default(),

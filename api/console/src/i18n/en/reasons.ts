@@ -91,10 +91,7 @@ export const reasons: ReasonTexts = {
     'Groups of the identity provider were left out',
     'Correct what the message names at the provider, or oidc.groups_claim; groups are read at each sign-in.',
   ],
-  Renamed: [
-    'The user was renamed',
-    'The account is the same; the user signs in with the new name.',
-  ],
+  Renamed: ['The user was renamed', 'The account is the same; the user signs in with the new name.'],
   DirectoryFailed: [
     'The directory cannot be read',
     'Check the ldap settings and the directory; it is asked again by itself.',

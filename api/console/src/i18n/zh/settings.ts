@@ -62,10 +62,7 @@ export const settings: SettingTexts = {
   'ldap.group_member_attribute': ['组成员属性', '组中列出成员的属性。'],
   'ldap.group_search_mode': ['组搜索方式', '从用户读取所属组（member_of），或从组读取成员（group_search）。'],
   'ldap.host': ['目录服务器', '格式为 host:port、ldap://host 或 ldaps://host。'],
-  'ldap.id_attribute': [
-    '身份标识属性',
-    '用于长期识别条目，使改名的用户保留账户：auto、none 或某个属性。',
-  ],
+  'ldap.id_attribute': ['身份标识属性', '用于长期识别条目，使改名的用户保留账户：auto、none 或某个属性。'],
   'ldap.max_message_mb': ['最大消息（MiB）', '可接受的目录消息的最大长度。'],
   'ldap.max_removal_percent': ['最大移除比例（%）', '同步要移除的用户超过此比例时需要确认。'],
   'ldap.page_size': ['每页条目数', '每次向目录请求的条目数。'],
