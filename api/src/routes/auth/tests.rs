@@ -67,6 +67,15 @@ impl Ldap {
         }));
     }
 
+    /// The same of an entry that is identified.
+    fn lets_in_as(&self, name: &str, identity: &str) {
+        self.lets_in(name, Some(&["all"]));
+        let mut person = self.yard.world.directory.person.lock().unwrap();
+        if let Ok(Some(person)) = &mut *person {
+            person.identity = Some(identity.to_owned());
+        }
+    }
+
     fn lets_nobody_in(&self) {
         *self.yard.world.directory.person.lock().unwrap() = Ok(None);
     }
@@ -221,6 +230,44 @@ async fn switch_is_refused_while_its_source_fails_a_test() {
     let saved = yard.switch_mode(&root, &ldap).await;
     assert_eq!(saved.status, 202, "{}", saved.text);
     assert!(yard.find("alice").await.unwrap().deleted_at.is_some());
+}
+
+#[tokio::test]
+async fn sign_in_with_a_new_name_renames_the_account() {
+    let ldap = ldap().await;
+    ldap.lets_in_as("carol", "entryuuid:1");
+    let before = ldap.yard.login("carol", "x").send().await;
+    let uid = ldap.yard.find("carol").await.unwrap().uid;
+    ldap.lets_in_as("carol.jones", "entryuuid:1");
+    let answer = ldap.yard.login("carol.jones", "x").send().await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.body["username"], "carol.jones");
+    assert_eq!(ldap.yard.find("carol.jones").await.unwrap().uid, uid);
+    assert!(ldap.yard.find("carol").await.is_none());
+    assert!(!ldap.yard.lives(&before.cookie()).await);
+    assert!(ldap.yard.lives(&answer.cookie()).await);
+    assert_eq!(ldap.groups_of("carol.jones").await, ["all"]);
+    let trail = ldap.get("/api/admin/audit?search=directory_rename").await;
+    assert_eq!(trail.body["total"], 1, "{}", trail.text);
+    assert_eq!(
+        trail.body["entries"][0]["object"],
+        "user/carol,user/carol.jones"
+    );
+    // Another entry with the name is refused like a wrong password.
+    ldap.lets_in_as("carol.jones", "entryuuid:2");
+    let refused = ldap.yard.login("carol.jones", "x").send().await;
+    assert_eq!(refused.verdict(), (401, "bad_credentials"));
+    // So is one that gets the name of another account.
+    ldap.lets_in_as("dave", "entryuuid:2");
+    assert_eq!(ldap.yard.login("dave", "x").send().await.status, 200);
+    ldap.lets_in_as("carol.jones", "entryuuid:2");
+    let refused = ldap.yard.login("carol.jones", "x").send().await;
+    assert_eq!(refused.verdict(), (401, "bad_credentials"));
+    assert!(ldap.yard.find("dave").await.is_some());
+    // The directory still has the name before: the next rename waits.
+    ldap.lets_in_as("carol.smith", "entryuuid:1");
+    let waits = ldap.yard.login("carol.smith", "x").send().await;
+    assert_eq!(waits.verdict(), (503, "previous_account_archiving"));
 }
 
 #[tokio::test]

@@ -145,11 +145,12 @@ async fn follow_rename(deps: &Dependencies, proven: &Proven) -> Result<()> {
     let mut tx = deps.writer.begin(author).await?;
     let now = deps.clock.now();
     let keys = &deps.master_key;
-    let renamed = directory::rename(&mut tx, proven.source, identity, &name, keys, now).await;
-    if let Some(before) = renamed.map_err(refusal)? {
-        tx.commit(directory::about_rename(&before, &name)).await?;
+    match directory::rename(&mut tx, proven.source, identity, &name, keys, now).await {
+        Ok(Some(before)) => Ok(tx.commit(directory::about_rename(&before, &name)).await?),
+        // It has the name by now, or is going.
+        Ok(None) | Err(DbError::NotFound(_)) => Ok(()),
+        Err(error) => Err(refusal(error)),
     }
-    Ok(())
 }
 
 /// The setting that says where names come from.

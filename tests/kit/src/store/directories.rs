@@ -108,6 +108,15 @@ impl Tables {
         let _ = self.bump(Kind::Container, uid);
     }
 
+    /// Whether an account that is not being removed is known by this identity.
+    fn has_identity(&self, identity: Option<&String>) -> bool {
+        let mut known = self.directory.identities.iter();
+        known.any(|(uid, known)| {
+            let object = self.object(Kind::User, uid);
+            Some(known) == identity && object.is_some_and(|object| object.deleted_at.is_none())
+        })
+    }
+
     fn identify(&mut self, uid: &Uid, identity: Option<&String>) {
         if let Some(identity) = identity {
             let identities = &mut self.directory.identities;
@@ -132,6 +141,7 @@ impl Tables {
                 Some(_) => self.identify(uid, identity.as_ref()),
                 None => drop(self.directory.identities.remove(uid)),
             },
+            UserChange::Add(listed) if self.has_identity(listed.identity.as_ref()) => {}
             UserChange::Add(listed) => {
                 self.directory.made += 1;
                 let mut new = page.template.new_user(&listed.name, Source::Ldap, None);
@@ -237,7 +247,9 @@ impl DirectoryStore for MemoryStore {
                 if !tables.uses_directory() {
                     return Ok(());
                 }
-                for change in &page.changes {
+                let is_new = |change: &&UserChange| matches!(change, UserChange::Add(_));
+                let (new, others): (Vec<_>, Vec<_>) = page.changes.iter().partition(is_new);
+                for change in new.into_iter().chain(others) {
                     tables.change_user(change, page, now);
                 }
                 Ok(())

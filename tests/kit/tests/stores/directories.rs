@@ -23,6 +23,10 @@ const TEAMS: [&str; 4] = ["all", "dev", "Ops", "ops"];
 enum Step {
     Add(Listed),
     Update(Listed),
+    /// Of the user with the name.
+    Rename(UserName, Listed),
+    /// Whether an identity is recorded, or forgotten.
+    Identify(UserName, bool),
     Disable(UserName),
     /// The time may be another than that of the account.
     Remove(UserName, Option<Timestamp>),
@@ -37,13 +41,17 @@ fn some<T: Clone>(rng: &mut StdRng, among: &[T]) -> Vec<T> {
     among.filter(|_| rng.random_bool(0.4)).collect()
 }
 
+fn identity(name: &UserName) -> String {
+    format!("entryuuid:{}", name.key())
+}
+
 /// What the directory says of somebody, or of part of it nothing.
 fn listed(rng: &mut StdRng, name: UserName) -> Listed {
     let groups = some(rng, &TEAMS).into_iter();
     let groups = groups.map(|name| name.parse().unwrap()).collect();
     Listed {
         subject: format!("uid={name},ou={}", rng.random_range(0..2)),
-        identity: None,
+        identity: rng.random_bool(0.5).then(|| identity(&name)),
         groups: rng.random_bool(0.8).then_some(groups),
         name,
     }
@@ -65,6 +73,21 @@ fn changes(steps: &[Step], known: &Known) -> Vec<UserChange> {
                 back: user.missing_since.is_some(),
             })
         }
+        Step::Rename(from, listed) => {
+            let user = user(from)?;
+            Some(UserChange::Rename {
+                uid: user.uid.clone(),
+                from: from.clone(),
+                listed: listed.clone(),
+                back: user.missing_since.is_some(),
+            })
+        }
+        Step::Identify(name, known) => Some(UserChange::Identify {
+            uid: user(name)?.uid.clone(),
+            name: name.clone(),
+            subject: "uid=known".to_owned(),
+            identity: known.then(|| identity(name)),
+        }),
         Step::Disable(name) => Some(UserChange::Disable {
             uid: user(name)?.uid.clone(),
             name: name.clone(),
@@ -82,7 +105,11 @@ fn changes(steps: &[Step], known: &Known) -> Vec<UserChange> {
 fn shape(known: &Known) -> (Vec<String>, Vec<String>) {
     let users = known.users.iter().map(|user| {
         let (name, digest, missing) = (&user.name, &user.digest, user.missing_since);
-        format!("{name} {digest} {missing:?} {}", user.leaving)
+        let (identity, previous) = (&user.identity, &user.previous_name);
+        format!(
+            "{name} {digest} {missing:?} {} {identity} {previous:?}",
+            user.leaving
+        )
     });
     let groups = known.groups.iter();
     let groups = groups.map(|it| format!("{} {} {}", it.name, it.in_use, it.has_members));
@@ -98,6 +125,7 @@ struct Seen {
     missing: usize,
     back: usize,
     leaving: usize,
+    renamed: usize,
     groups_gone: usize,
 }
 
@@ -129,13 +157,40 @@ impl Both {
             14..16 => self.write_facts(rng, now).await,
             16..18 => self.write_request(rng).await,
             18 => self.remove_somebody(rng, now).await,
-            19..23 => self.purge_somebody(rng).await,
+            19..22 => self.purge_somebody(rng).await,
+            22 => self.end_renames(rng).await,
             _ => {
                 // Changes of a directory that is no longer used come to nothing.
                 self.set_mode(AuthMode::Local).await;
                 self.write_page(rng, now).await;
                 self.write_groups(rng, now).await;
                 self.set_mode(AuthMode::Ldap).await;
+            }
+        }
+    }
+
+    /// Containers and directories of some renamed users follow.
+    async fn end_renames(&self, rng: &mut StdRng) {
+        let [memory, real] = self.known().await;
+        for user in memory.users {
+            let twin = real.users.iter().find(|it| it.name == user.name);
+            let Some((previous, twin)) = user.previous_name.zip(twin) else {
+                continue;
+            };
+            same(
+                "released",
+                &self
+                    .memory
+                    .release_previous_name(&user.uid, &previous)
+                    .await,
+                &self.real.release_previous_name(&twin.uid, &previous).await,
+            );
+            if rng.random_bool(0.7) {
+                same(
+                    "renamed",
+                    &self.memory.end_rename(&user.uid, &previous).await,
+                    &self.real.end_rename(&twin.uid, &previous).await,
+                );
             }
         }
     }
@@ -150,13 +205,24 @@ impl Both {
             // What is planned for somebody is one thing, and nothing for who is leaving.
             let planned = steps.iter().any(|step| match step {
                 Step::Add(listed) | Step::Update(listed) => listed.name.key() == name.key(),
-                Step::Disable(other) | Step::Remove(other, _) => other.key() == name.key(),
+                Step::Rename(from, listed) => [from.key(), listed.name.key()].contains(&name.key()),
+                Step::Disable(other) | Step::Remove(other, _) | Step::Identify(other, _) => {
+                    other.key() == name.key()
+                }
             });
             if planned || user.is_some_and(|user| user.leaving) {
                 continue;
             }
             let missing = user.and_then(|user| user.missing_since);
-            steps.push(match rng.random_range(0..10) {
+            steps.push(match rng.random_range(0..13) {
+                10 | 11 => {
+                    let to: UserName = one_of(rng, &PEOPLE).parse().unwrap();
+                    if to.key() == name.key() {
+                        continue;
+                    }
+                    Step::Rename(name, listed(rng, to))
+                }
+                12 => Step::Identify(name, rng.random_bool(0.7)),
                 0..4 => Step::Add(listed(rng, name)),
                 4..7 => Step::Update(listed(rng, name)),
                 7 | 8 => Step::Disable(name),
@@ -367,6 +433,7 @@ async fn who_comes_from_a_directory_is_the_same_in_memory() {
                 seen.missing += usize::from(user.missing_since.is_some());
                 seen.back += usize::from(was_missing && user.missing_since.is_none());
                 seen.leaving += usize::from(user.leaving);
+                seen.renamed += usize::from(was.is_some_and(|was| was.name != user.name));
             }
             let there = |group: &&schema::directory::KnownGroup| {
                 known.groups.iter().any(|it| it.uid == group.uid)
@@ -379,10 +446,11 @@ async fn who_comes_from_a_directory_is_the_same_in_memory() {
         missing,
         back,
         leaving,
+        renamed,
         groups_gone,
     } = seen;
     assert!(
-        [missing, back, leaving, groups_gone]
+        [missing, back, leaving, renamed, groups_gone]
             .iter()
             .all(|n| *n > 20),
         "{seen:?}"

@@ -814,7 +814,7 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
         for step in 0..STEPS {
             let uid = &uids[rng.random_range(0..uids.len())];
             let name: UserName = ["ada", "zoe"][rng.random_range(0..2)].parse().unwrap();
-            let number = rng.random_range(0..9);
+            let number = rng.random_range(0..10);
             let [one, other] = match number {
                 0 | 1 => [
                     kind_of(memory.ensure(&name, uid, None).await),
@@ -877,6 +877,16 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                     kind_of(memory.measure(&name, uid, None).await),
                     kind_of(real.measure(&name, uid, None).await),
                 ],
+                8 => {
+                    let to: UserName = match name.as_str() {
+                        "ada" => "zoe".parse().unwrap(),
+                        _ => "ada".parse().unwrap(),
+                    };
+                    [
+                        kind_of(memory.rename(&name, &to, uid).await),
+                        kind_of(real.rename(&name, &to, uid).await),
+                    ]
+                }
                 _ => [
                     kind_of(memory.file_modified(&name, uid, "none").await),
                     kind_of(real.file_modified(&name, uid, "none").await),
