@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use schema::clock::{Clock, SystemClock};
+use schema::event::{SERVICE, SERVICE_NAME};
 use schema::ids::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -34,9 +35,9 @@ const MOST_PAGES: u64 = 50;
 /// Which events.
 #[derive(Debug, Args)]
 pub struct EventsArgs {
-    /// Show only events of this object, even if it is deleted
-    #[arg(long, value_name = "KIND/NAME")]
-    object: Option<Object>,
+    /// Show only events of this object, even if it is deleted; service/agentyard is the service itself
+    #[arg(long, value_name = "KIND/NAME", value_parser = subject)]
+    object: Option<String>,
     /// Show only events newer than this, such as 15m or 2h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
@@ -63,13 +64,21 @@ impl EventsArgs {
     }
 }
 
+/// Reads an object, or the service itself.
+fn subject(text: &str) -> std::result::Result<String, String> {
+    if text == format!("{SERVICE}/{SERVICE_NAME}") {
+        return Ok(text.to_owned());
+    }
+    text.parse::<Object>().map(|object| object.to_string())
+}
+
 /// Prints events.
 ///
 /// # Errors
 /// When no server answers, or it refuses.
 pub async fn events(server: &Server, args: EventsArgs) -> Result {
     let mut query = Query {
-        object: args.object.map(|object| object.to_string()),
+        object: args.object,
         since: args.since.map(|ago| SystemClock.now().minus(ago)),
         limit: args.limit,
     };
@@ -258,6 +267,13 @@ mod tests {
             since: None,
             limit: 100,
         }
+    }
+
+    #[test]
+    fn events_of_the_service_itself_can_be_named() {
+        assert_eq!(subject("service/agentyard").unwrap(), "service/agentyard");
+        assert_eq!(subject("c/alice").unwrap(), "container/alice");
+        assert!(subject("service/other").is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use reconcilers::drivers::oidc::OidcProvider;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
 use reconcilers::runtime::supervise::{SupervisorError, chain};
-use reconcilers::shared::view::EngineView;
+use reconcilers::shared::view::{EngineView, Outage};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::query::engine_uid;
@@ -119,6 +119,7 @@ struct Recorded {
     lost: bool,
     degraded: bool,
     stuck: BTreeMap<&'static str, bool>,
+    outage: Option<Outage>,
 }
 
 impl Recorded {
@@ -421,7 +422,7 @@ impl Health {
             self.record(*reason, part, message).await?;
             recorded.waiting.pop_front();
         }
-        let watching = self.view.watching();
+        let (outage, watching) = (self.view.outage(), self.view.watching());
         if !self.leadership.is_leader() {
             // Only the leader records events of the engine object.
             recorded.losses = watching.losses;
@@ -454,9 +455,13 @@ impl Health {
                     Reason::WatchRestored,
                     "changes made by other replicas are heard of again",
                 )
+            recorded.outage.clone_from(&outage);
             };
             let message = format!("{}: {message}", self.process);
             self.record(reason, BELL, &message).await?;
+        if let Some(outage) = outage {
+            self.record_outage(recorded, outage).await?;
+        }
             recorded.degraded = degraded;
         }
         for handle in &self.handles {
@@ -515,6 +520,33 @@ impl Health {
         );
         let (recorded, ()) = tokio::join!(recorded, sleep(LAST_WORDS));
         match recorded {
+    /// Records the begin and the end of an outage of the engine, each once.
+    async fn record_outage(&self, recorded: &mut Recorded, outage: Outage) -> Result<(), DbError> {
+        let known = recorded.outage.as_ref();
+        let known = known.filter(|known| known.since == outage.since);
+        let is_over = known.is_some_and(|known| known.until.is_some());
+        if known.is_none() {
+            let message = format!("since {}: {}", outage.since.to_rfc3339(), outage.why);
+            self.record_of_engine(Reason::EngineUnavailable, &message)
+                .await?;
+            recorded.outage = Some(Outage {
+                until: None,
+                ..outage.clone()
+            });
+        }
+        if let Some(until) = outage.until.filter(|_| !is_over) {
+            let away = Duration::from_secs(until.since(outage.since).as_secs());
+            let away = humantime::format_duration(away);
+            let message = format!(
+                "at {}: the engine answers again; it was away for {away}",
+                until.to_rfc3339()
+            );
+            self.record_of_engine(Reason::Recovered, &message).await?;
+            recorded.outage = Some(outage);
+        }
+        Ok(())
+    }
+
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 warn!(error = %chain(&error), "could not record why the process ends")

@@ -188,6 +188,11 @@ async fn engine_user_of_a_stopped_engine_is_told_and_retried() {
     assert_eq!(status, 503, "{text}");
     assert!(text.contains("engine events: degraded"), "{text}");
     admin.event("engine/local", "WatchLost", seconds(2)).await;
+    let outage = admin
+        .event("engine/local", "EngineUnavailable", seconds(2))
+        .await;
+    let message = outage["message"].as_str().unwrap();
+    assert!(message.starts_with("since 20"), "{outage}");
 
     engine.start();
     admin.retry("engine/local").await;
@@ -197,6 +202,9 @@ async fn engine_user_of_a_stopped_engine_is_told_and_retried() {
     admin
         .event("engine/local", "WatchRestored", seconds(5))
         .await;
+    let back = admin.event("engine/local", "Recovered", seconds(5)).await;
+    let message = back["message"].as_str().unwrap();
+    assert!(message.contains("it was away for"), "{back}");
     let engine_now = admin.object("engine/local").await;
     let (desired, observed) = (&engine_now["desired"], &engine_now["observed"]);
     assert_eq!(observed["available"], true, "{engine_now}");

@@ -21,6 +21,8 @@ pub struct Compute {
     pub facts: EngineFacts,
     /// Returns true for an engine that checks the readiness of containers itself.
     pub probes: bool,
+    /// Containers run on without the engine; false for one that may end them when it stops.
+    pub outlived: bool,
     /// Digest of what the engine's own configuration adds to each container; another one replaces them. `None`: it adds nothing.
     pub overlay: Option<String>,
     /// Makes a task that runs for as long as the engine is used; `None`: it needs none.
@@ -53,6 +55,7 @@ impl Compute {
             network: engine,
             facts,
             probes: false,
+            outlived: false,
             overlay: None,
             attendance: None,
         }

@@ -203,6 +203,7 @@ impl ContainerReconciler {
             // Something it was made with is gone, such as the network: it can only be recreated.
             Err(EngineError::NotFound(what)) => {
                 engine.remove(&id).await?;
+                self.shared.view.refresh_network().await?;
                 Err(EngineError::NotFound(what).into())
             }
             // With the previous container aside, the next pass must not wait: it puts that one back.

@@ -6,7 +6,7 @@ use schema::metric;
 use super::evidence::UNRESPONSIVE;
 use super::names::Names;
 use super::observe::{Snapshot, World};
-use super::plan::{Action, REMOVED};
+use super::plan::{Action, OUT_OF_MEMORY, REMOVED, WITH_ENGINE};
 
 /// Counts a step that starts or ends a container.
 pub(super) fn count_step(snapshot: &Snapshot, action: &Action, success: bool) {
@@ -51,8 +51,9 @@ fn end_cause(end: &ContainerEnd) -> &'static str {
     match end.cause.as_str() {
         UNRESPONSIVE => "unresponsive",
         REMOVED => "removed",
+        WITH_ENGINE => "engine",
         cause if cause.starts_with("the replacement") => "replacement",
-        cause if cause.contains("out of memory") => "out_of_memory",
+        cause if cause.contains(OUT_OF_MEMORY) => "out_of_memory",
         _ => "exit",
     }
 }
@@ -71,6 +72,7 @@ mod tests {
             ("the replacement was not ready within 120 s", "replacement"),
             (UNRESPONSIVE, "unresponsive"),
             (REMOVED, "removed"),
+            (WITH_ENGINE, "engine"),
             ("paused by hand", "exit"),
         ] {
             let end = ContainerEnd {

@@ -16,7 +16,10 @@ use tokio::time::timeout;
 
 use super::names::Names;
 use super::observe::Seen;
-use super::plan::{EVICTED, NODE_LOST, REMOVED, START_LIMIT, failed_to_start};
+use super::plan::{
+    EVICTED, NODE_LOST, OUT_OF_MEMORY, REMOVED, START_LIMIT, WITH_ENGINE, ended_with_engine,
+    failed_to_start,
+};
 use super::settings::LABEL_CONFIG_DIGEST;
 use super::{ContainerError, ContainerReconciler};
 use crate::agent_config::{LIMIT, parse_noted};
@@ -217,8 +220,8 @@ fn has_failed(seen: &Seen, base: &Container) -> bool {
         ContainerState::Starting => seen.starting_for >= START_LIMIT,
         // One that was never started is started first.
         ContainerState::Created => failed_to_start(seen.details.get(&base.id)),
-        ContainerState::Exited
-        | ContainerState::Dead
+        ContainerState::Exited => !ended_with_engine(seen.details.get(&base.id)),
+        ContainerState::Dead
         | ContainerState::Paused
         | ContainerState::Restarting
         | ContainerState::Removing => true,
@@ -258,13 +261,14 @@ pub(super) fn exit_cause(details: Option<&ContainerDetails>) -> String {
         Some(Loss::Evicted) => return EVICTED.to_owned(),
         Some(Loss::NodeLost) => return NODE_LOST.to_owned(),
         Some(Loss::Removed) => return REMOVED.to_owned(),
+        Some(Loss::EngineStopped) => return WITH_ENGINE.to_owned(),
         None => {}
     }
     let Some(code) = details.and_then(|details| details.exit_code) else {
         return "no exit code".to_owned();
     };
     if details.is_some_and(|details| details.oom_killed) {
-        return format!("exit code {code}, out of memory");
+        return format!("exit code {code}, {OUT_OF_MEMORY}");
     }
     let signal = SIGNALS
         .iter()
@@ -321,6 +325,8 @@ impl Tail {
     /// secret. Parts of one line are written in a row; hardly anything comes between them.
     fn cleaned(mut self, secrets: &[String]) -> Vec<String> {
         self.lines.extend(self.open);
+        // A line without an end began before a later one of the other stream.
+        self.lines.make_contiguous().sort_by_key(|line| line.record);
         let begins = self.records < RECORDS;
         // From the end: no more of them are cleaned than are kept.
         let lines = self.lines.iter().rev();

@@ -19,6 +19,7 @@ use schema::config::{Config, PullPolicy, keys};
 use schema::container::ContainerRow;
 use schema::home::{HomeError, HomeId, HomeLook, HomeState};
 use schema::ids::{Timestamp, Uid};
+use schema::live::Loss;
 use tokio::time::Instant;
 
 use super::liveness::Target;
@@ -477,7 +478,7 @@ impl ContainerReconciler {
             if settled && !changed && !verify {
                 continue;
             }
-            let details = self
+            let mut details = self
                 .shared
                 .compute
                 .containers
@@ -489,6 +490,13 @@ impl ContainerReconciler {
                 // be remembered.
                 container.clone_from(&details.container);
                 self.shared.view.mark_stale(&row.uid);
+            }
+            if container.state == ContainerState::Exited
+                && !details.oom_killed
+                && let (Some(begun), Some(ended)) = (details.started_at, details.finished_at)
+                && self.shared.view.has_stopped(begun, ended)
+            {
+                details.loss = Some(Loss::EngineStopped);
             }
             seen.details.insert(container.id.clone(), details);
         }

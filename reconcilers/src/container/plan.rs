@@ -34,8 +34,8 @@ use crate::shared::view::describe_absence;
 
 pub use action::{Action, Seed};
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
-pub(super) use crash::{EVICTED, NODE_LOST, REMOVED};
-pub(super) use replacement::{START_LIMIT, failed_to_start};
+pub(super) use crash::{EVICTED, NODE_LOST, OUT_OF_MEMORY, REMOVED, WITH_ENGINE};
+pub(super) use replacement::{START_LIMIT, ended_with_engine, failed_to_start};
 pub use schema::container::CRASH_WINDOW;
 
 const SHORT: Duration = Duration::from_millis(300);

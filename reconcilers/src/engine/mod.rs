@@ -33,10 +33,8 @@ pub fn register(
     controllers: &mut Controllers<'_>,
 ) {
     let reconciler = EngineReconciler::new(store, Arc::clone(shared));
-    controllers.add_with(
-        reconciler,
-        shared.view.connection_events(config::query::engine_uid()),
-    );
+    let events = shared.view.engine_events(config::query::engine_uid());
+    controllers.add_with(reconciler, events);
 }
 
 /// Reconciles what all containers share.

@@ -182,6 +182,7 @@ impl Shared {
             view: Arc::new(EngineView::new(
                 world.compute.clone(),
                 options.owner.clone(),
+                Arc::clone(&world.clock),
             )),
             config: ConfigSource::new(stores.clone()),
             adapters: AdapterSource::new(stores.clone()),

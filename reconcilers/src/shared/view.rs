@@ -18,12 +18,14 @@ mod monitor;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use engine::{
     Compute, Container, ContainerState, EngineError, LABEL_UID, Limits, NETWORK, Network,
 };
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use schema::clock::SharedClock;
 use schema::condition::{Condition, Reason};
 use schema::error::chain;
 use schema::ids::{Timestamp, Uid};
@@ -68,6 +70,30 @@ pub enum Observed {
     },
 }
 
+/// An outage of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// Time at which it was noticed.
+    pub since: Timestamp,
+    /// Cause.
+    pub why: String,
+    /// Time at which the engine was listed again; `None` while it is away.
+    pub until: Option<Timestamp>,
+}
+
+/// Time between an outage and its notice, and between clocks of two machines.
+const OUTAGE_MARGIN: Duration = Duration::from_secs(15);
+
+impl Outage {
+    /// Reports that a container which ran before it ended in it.
+    fn spans(&self, started_at: Timestamp, ended_at: Timestamp) -> bool {
+        let is_before = |until: Timestamp| ended_at <= until.plus(OUTAGE_MARGIN);
+        started_at <= self.since
+            && ended_at >= self.since.minus(OUTAGE_MARGIN)
+            && self.until.is_none_or(is_before)
+    }
+}
+
 /// Whether events of the engine arrive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Watching {
@@ -82,6 +108,8 @@ pub struct Watching {
 #[derive(Debug)]
 struct State {
     connection: Connection,
+    /// The newest outage.
+    outage: Option<Outage>,
     network: Option<Network>,
     limits: Limits,
     /// Processors of its host; 0 before they are known.
@@ -95,6 +123,7 @@ struct State {
 pub struct EngineView {
     compute: Compute,
     owner: String,
+    clock: SharedClock,
     state: Mutex<State>,
     monitor: Mutex<Monitor>,
     containers: Cache<Vec<Container>>,
@@ -106,7 +135,7 @@ pub struct EngineView {
     /// Somebody cannot wait for the next try to connect.
     hurry: Notify,
     /// The agents' network is another one than before.
-    network_changed: Notify,
+    network_changed: watch::Sender<()>,
     /// Only one full listing at a time.
     listing: tokio::sync::Mutex<()>,
 }
@@ -121,14 +150,16 @@ impl std::fmt::Debug for EngineView {
 
 impl EngineView {
     /// A view of the objects that `owner` (an instance id) owns on an engine.
-    pub fn new(compute: Compute, owner: impl Into<String>) -> Self {
+    pub fn new(compute: Compute, owner: impl Into<String>, clock: SharedClock) -> Self {
         let why = "the container engine is not connected yet".to_owned();
         let connection = Connection::Unusable(Reason::Pending, why);
         Self {
             compute,
             owner: owner.into(),
+            clock,
             state: Mutex::new(State {
                 connection: connection.clone(),
+                outage: None,
                 network: None,
                 limits: Limits::ALL,
                 cpus: 0,
@@ -142,7 +173,7 @@ impl EngineView {
             trouble: Notify::new(),
             doubt: Notify::new(),
             hurry: Notify::new(),
-            network_changed: Notify::new(),
+            network_changed: watch::Sender::new(()),
             listing: tokio::sync::Mutex::new(()),
         }
     }
@@ -167,6 +198,18 @@ impl EngineView {
         self.connection.subscribe()
     }
 
+    /// Returns the newest outage of the engine.
+    pub fn outage(&self) -> Option<Outage> {
+        self.state().outage.clone()
+    }
+
+    /// Reports that a container ended because its engine stopped.
+    pub fn has_stopped(&self, started_at: Timestamp, ended_at: Timestamp) -> bool {
+        let state = self.state();
+        let outage = state.outage.as_ref().filter(|_| !self.compute.outlived);
+        outage.is_some_and(|outage| outage.spans(started_at, ended_at))
+    }
+
     /// Whether events arrive, now.
     pub fn watching(&self) -> Watching {
         self.state().watching.clone()
@@ -182,7 +225,7 @@ impl EngineView {
             changed
         };
         if changed {
-            self.network_changed.notify_one();
+            self.network_changed.send_replace(());
         }
     }
 
@@ -294,6 +337,21 @@ impl EngineView {
             let mut state = self.state();
             let changed = state.connection != connection;
             state.connection = connection.clone();
+            let now = self.clock.now();
+            let open = state.outage.as_mut().filter(|it| it.until.is_none());
+            match (&connection, open) {
+                (Connection::Unavailable(why), None) => {
+                    state.outage = Some(Outage {
+                        since: now,
+                        why: why.clone(),
+                        until: None,
+                    });
+                }
+                (Connection::Up | Connection::Unusable(..), Some(outage)) => {
+                    outage.until = Some(now);
+                }
+                _ => {}
+            }
             changed
         };
         if changed {
@@ -447,15 +505,24 @@ impl EngineView {
         Ok(observed)
     }
 
-    /// Wakes `key` whenever the engine became usable or unusable.
-    pub fn connection_events(&self, key: Uid) -> BoxStream<'static, WorldEvent<Uid>> {
-        let connection = self.connection.subscribe();
-        futures::stream::unfold((connection, key), |(mut connection, key)| async move {
-            // The sender lives as long as the view; once it is gone nothing changes any more.
-            if connection.changed().await.is_err() {
+    /// Wakes `key` whenever the engine became usable or unusable, or the agents' network is another one or gone.
+    pub fn engine_events(&self, key: Uid) -> BoxStream<'static, WorldEvent<Uid>> {
+        let watched = (
+            self.connection.subscribe(),
+            self.network_changed.subscribe(),
+        );
+        futures::stream::unfold((watched, key), |(mut watched, key)| async move {
+            let (connection, network) = (&mut watched.0, &mut watched.1);
+            let changed = tokio::select! {
+                biased;
+                changed = connection.changed() => changed,
+                changed = network.changed() => changed,
+            };
+            // The senders live as long as the view; once they are gone nothing changes any more.
+            if changed.is_err() {
                 std::future::pending::<()>().await;
             }
-            Some((WorldEvent::Key(key.clone()), (connection, key)))
+            Some((WorldEvent::Key(key.clone()), (watched, key)))
         })
         .boxed()
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ContainerSettings, EngineError, LABEL_OWNER, LABEL_UID};
+use engine::{
+    ContainerSettings, EngineError, Isolation, LABEL_OWNER, LABEL_UID, NETWORK, NetworkSettings,
+};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use schema::clock::SystemClock;
+use schema::clock::{SharedClock, SystemClock};
 use schema::condition::Reason;
 use schema::ids::Uid;
 
@@ -15,8 +17,10 @@ use reconcilers::runtime::WorldEvent;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
 
 fn view() -> (FakeEngine, Arc<EngineView>) {
-    let fake = FakeEngine::new(Arc::new(SystemClock));
-    let view = Arc::new(EngineView::new(fake.compute("me", "/data"), "me"));
+    let clock: SharedClock = Arc::new(SystemClock);
+    let fake = FakeEngine::new(Arc::clone(&clock));
+    let view = EngineView::new(fake.compute("me", "/data"), "me", clock);
+    let view = Arc::new(view);
     (fake, view)
 }
 
@@ -238,4 +242,59 @@ async fn an_engine_that_is_away_is_called_at_once_when_somebody_asks() {
     fake.set_unavailable(false);
     view.hurry();
     assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_has_a_begin_and_an_end() {
+    let (fake, view) = view();
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    assert_eq!(view.outage(), None);
+    fake.set_unavailable(true);
+    assert_eq!(soon(&mut events).await, WorldEvent::Lost);
+    let outage = view.outage().unwrap();
+    assert!(
+        outage.until.is_none() && !outage.why.is_empty(),
+        "{outage:?}"
+    );
+    fake.set_unavailable(false);
+    let returned = tokio::time::timeout(Duration::from_secs(6), events.next());
+    assert_eq!(returned.await.unwrap(), Some(WorldEvent::Reconnected));
+    let outage = view.outage().unwrap();
+    let (since, until) = (outage.since, outage.until.unwrap());
+    let second = Duration::from_secs;
+    for (begun, ended, expected) in [
+        (since.minus(second(60)), since, true),
+        (since, until, true),
+        (since.minus(second(60)), since.minus(second(20)), false),
+        (since.minus(second(60)), until.plus(second(20)), false),
+        (since.plus(second(1)), until.plus(second(2)), false),
+    ] {
+        assert_eq!(
+            view.has_stopped(begun, ended),
+            expected,
+            "{begun:?} {ended:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_network_wakes_engine_and_containers() {
+    let (fake, view) = view();
+    let network = NetworkSettings {
+        name: NETWORK.to_owned(),
+        subnet: "10.88.0.0/16".to_owned(),
+        labels: [(LABEL_OWNER.to_owned(), "me".to_owned())].into(),
+        isolation: Isolation::default(),
+    };
+    fake.hand_create_network(&network).unwrap();
+    let uid = Uid::from("engine".to_owned());
+    let mut engine = view.engine_events(uid.clone());
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    assert_eq!(soon(&mut engine).await, WorldEvent::Key(uid.clone()));
+    fake.hand_remove_network(NETWORK).unwrap();
+    assert_eq!(view.refresh_network().await.unwrap(), None);
+    assert_eq!(soon(&mut engine).await, WorldEvent::Key(uid));
+    assert_eq!(soon(&mut events).await, WorldEvent::Shared);
 }

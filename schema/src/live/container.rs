@@ -119,6 +119,8 @@ pub enum Loss {
     NodeLost,
     /// A person or another program removed it.
     Removed,
+    /// The engine stopped or was restarted.
+    EngineStopped,
 }
 
 /// Everything about one container.

@@ -60,8 +60,8 @@ metrics! {
     AGENTS: Gauge = "agentyard_agents" [state];
     /// Starts of agents' containers: `requested` (created, started or restarted on request), `ended` (it had ended without a request), `replacement` (another image or other settings).
     AGENT_STARTS: Counter = "agentyard_agent_starts_total" [cause: &["requested", "ended", "replacement"], result: RESULTS];
-    /// Ends of agents' containers: `requested`, or without a request: `exit`, `out_of_memory`, `unresponsive` (stopped because it did not answer), `removed` (by hand), `replacement` (a new container that failed).
-    AGENT_ENDS: Counter = "agentyard_agent_ends_total" [cause: &["requested", "exit", "out_of_memory", "unresponsive", "removed", "replacement"]];
+    /// Ends of agents' containers: `requested`, or without a request: `exit`, `out_of_memory`, `unresponsive` (stopped because it did not answer), `removed` (by hand), `engine` (the engine stopped or was restarted), `replacement` (a new container that failed).
+    AGENT_ENDS: Counter = "agentyard_agent_ends_total" [cause: &["requested", "exit", "out_of_memory", "unresponsive", "removed", "engine", "replacement"]];
     /// Processor time of all agents, added up from samples of their containers.
     AGENTS_CPU: Counter = "agentyard_agents_cpu_seconds_total" [];
     /// Memory of all agents that were sampled, without page cache.

@@ -48,7 +48,7 @@ const ACTIONS: [&str; 10] = [
 
 /// The engine is there, and does not answer.
 #[derive(Debug, thiserror::Error)]
-#[error("it has not answered for {PING_LIMIT:?}")]
+#[error("it does not answer within {PING_LIMIT:?}")]
 struct Unresponsive;
 
 impl From<Unresponsive> for EngineError {

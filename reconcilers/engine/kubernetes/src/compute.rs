@@ -34,6 +34,7 @@ pub async fn compute(
         homes: engine,
         facts: FACTS,
         probes: true,
+        outlived: true,
         overlay: Some(overlay),
         attendance: Some(attendance),
     })

@@ -18,8 +18,12 @@ pub const CRASH_LOOP_FROM: u32 = 3;
 pub(in crate::container) const REMOVED: &str = "removed by hand";
 /// Cause of an end by the engine, which took the container from its machine.
 pub(in crate::container) const EVICTED: &str = "evicted from its machine";
+/// Cause of an end with the engine, which stopped or was restarted.
+pub(in crate::container) const WITH_ENGINE: &str = "the container ended with the engine";
 /// Cause of an end with the machine.
 pub(in crate::container) const NODE_LOST: &str = "its machine is gone";
+/// End of the cause of an end for want of memory.
+pub(in crate::container) const OUT_OF_MEMORY: &str = "out of memory";
 /// End of the cause of an eviction soon after the start.
 const SOON: &str = ", soon after its start";
 /// Time before the start after an eviction that came soon after a start.
@@ -60,6 +64,17 @@ impl Running<'_> {
         act(vec![start(base)], "starting the container again")
     }
 
+    /// Names the command that doubles the memory of an agent that ran out of it.
+    fn advise_memory(&self) -> Option<String> {
+        let cause = self.row.facts.last_exit_cause.as_ref()?;
+        let limit = self.seen.wanted.as_ref()?.memory_bytes;
+        let is_short = cause.contains(OUT_OF_MEMORY) && limit > 0;
+        is_short.then(|| {
+            let (name, more) = (&self.row.name, limit.saturating_mul(2) >> 20);
+            format!("; raise its limit with `agentyard user limits {name} --memory {more}MiB`")
+        })
+    }
+
     /// It was there and ready, and now there is no trace of it.
     pub(super) fn note_loss(&self) -> Option<Plan<Action>> {
         self.row.facts.engine_id.as_ref()?;
@@ -85,8 +100,8 @@ impl Running<'_> {
         } else {
             0
         };
-        // An agent that lost its machine has not crashed.
-        let counts = !matches!(loss, Some(Loss::Evicted | Loss::NodeLost));
+        // An agent that lost its machine or its engine has not crashed.
+        let counts = matches!(loss, None | Some(Loss::Removed));
         if loss == Some(Loss::Evicted) && early {
             end.cause.push_str(SOON);
         }
@@ -151,7 +166,8 @@ impl Running<'_> {
         } else {
             (Reason::Exited, facts.crash_count)
         };
-        let message = format!("{ending}, {times} times in a row soon after its start");
+        let advice = self.advise_memory().unwrap_or_default();
+        let message = format!("{ending}, {times} times in a row soon after its start{advice}");
         Some(Plan::say(Condition::not_ready(reason, message)).after(left))
     }
 }

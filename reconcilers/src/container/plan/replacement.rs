@@ -8,6 +8,7 @@ use engine::{
 };
 use schema::condition::{Condition, Reason};
 use schema::container::{ContainerEnd, ContainerFacts};
+use schema::live::Loss;
 
 use super::super::evidence::exit_time;
 use super::super::settings::LABEL_CONFIG_DIGEST;
@@ -235,6 +236,9 @@ impl Running<'_> {
             ContainerState::Created if fits && !going_back && !failed_to_start(details) => {
                 act(vec![start(base)], "replacing the container")
             }
+            ContainerState::Exited if fits && !going_back && ended_with_engine(details) => {
+                act(vec![start(base)], "starting the replacement again")
+            }
             _ if fits => self.put_back(prev, base, wanted),
             // What is wanted has changed meanwhile: neither is it.
             _ => {
@@ -320,6 +324,11 @@ impl Running<'_> {
 /// The engine tried to start it and could not.
 pub(in crate::container) fn failed_to_start(details: Option<&ContainerDetails>) -> bool {
     details.is_some_and(|d| !d.error.is_empty() || d.exit_code.is_some_and(|code| code != 0))
+}
+
+/// The engine's own end is no failure of a replacement.
+pub(in crate::container) fn ended_with_engine(details: Option<&ContainerDetails>) -> bool {
+    details.is_some_and(|details| details.loss == Some(Loss::EngineStopped))
 }
 
 fn digest_of(settings: &ContainerSettings) -> &str {

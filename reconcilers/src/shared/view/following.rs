@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use schema::error::chain;
 use schema::ids::Uid;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Connection, EngineView};
@@ -45,6 +46,7 @@ enum Trust {
 pub(super) struct Following {
     view: Arc<EngineView>,
     stream: Option<EngineStream<EngineEvent>>,
+    network_changed: watch::Receiver<()>,
     opened_at: Instant,
     trust: Trust,
     delay: Duration,
@@ -84,6 +86,7 @@ impl Following {
     pub(super) fn new(view: Arc<EngineView>) -> Self {
         Self {
             heartbeat: heartbeat(&view.compute.containers),
+            network_changed: view.network_changed.subscribe(),
             view,
             stream: None,
             opened_at: Instant::now(),
@@ -147,7 +150,7 @@ impl Following {
                 None
             }
             // Whoever waits for the network can go on.
-            () = self.view.network_changed.notified() => Some(WorldEvent::Shared),
+            Ok(()) = self.network_changed.changed() => Some(WorldEvent::Shared),
             () = at(believed_at) => Some(self.restored()),
             () = at(silent_at) => {
                 self.leave();

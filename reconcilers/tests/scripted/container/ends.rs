@@ -233,3 +233,51 @@ async fn container_that_never_starts_again_is_recreated() {
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert_eq!(yard.fake.container(NAME).unwrap().container.id, second_id);
 }
+
+/// Lets the engine go away, end all containers and come back.
+async fn stop_engine(yard: &Yard) {
+    yard.fake.set_unavailable(true);
+    let _ = yard.service.container.keys().await.unwrap();
+    yard.clock.advance(second(5));
+    yard.fake.restart_engine();
+    yard.clock.advance(second(5));
+    yard.fake.set_unavailable(false);
+}
+
+#[tokio::test]
+async fn end_with_the_engine_is_no_crash() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    for expected in 1..=3 {
+        yard.clock.advance(second(20));
+        stop_engine(&yard).await;
+        let noted = pass(&mut yard, &uid).await;
+        assert_eq!(noted.steps, ["the container ended with the engine"]);
+        assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+        let kept = ends(&yard, &uid).await;
+        assert_eq!((kept.len(), kept[0].exit_code), (expected, Some(137)));
+        assert_eq!(kept[0].cause, "the container ended with the engine");
+    }
+    // What it does after the return is its own.
+    yard.clock.advance(second(1));
+    yard.fake.hand_exit(NAME, 1).unwrap();
+    yard.event(&uid);
+    let _ = pass(&mut yard, &uid).await;
+    assert_eq!(ends(&yard, &uid).await[0].cause, "exit code 1");
+    let mut connection = yard.db.read().await.unwrap();
+    let row = container::get(&mut connection, &uid).await.unwrap();
+    assert_eq!(row.unwrap().facts.crash_count, 1);
+}
+
+#[tokio::test]
+async fn replacement_that_ends_with_the_engine_starts_again() {
+    let (mut yard, uid, first) = replaced().await;
+    yard.clock.advance(second(5));
+    stop_engine(&yard).await;
+    let ready = |condition: &Condition| condition.status == ConditionStatus::True;
+    passes_until(&mut yard, &uid, ready).await;
+    assert_ne!(yard.fake.container(NAME).unwrap().container.id, first);
+    assert_eq!(yard.fake.running(), [NAME]);
+    assert_eq!(ends(&yard, &uid).await, []);
+}
