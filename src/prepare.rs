@@ -14,7 +14,7 @@ use schema::db::{Backend, Db, Tx};
 use schema::error::{DbError, OpenError, chain};
 use schema::home::{self, HomeError};
 use schema::ids::{Kind, UserName};
-use schema::secrets::{MasterKey, SecretsError};
+use schema::secrets::{MASTER_KEY_FILE, MasterKey, SecretsError};
 use schema::{group, meta, mode_switch, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde_json::{Value, json};
@@ -72,6 +72,12 @@ pub enum PrepareError {
     #[error("{0}")]
     Secrets(#[from] SecretsError),
     /// The database could not be opened.
+    /// The master key is not the one under which the database's secrets are sealed.
+    #[error(
+        "the key file {0} does not belong to this database: its secrets are sealed under another master key; \
+         restore the file that belongs to it from its own backup"
+    )]
+    OtherKey(String),
     #[error("{0}")]
     Open(#[from] OpenError),
     /// The database failed.
@@ -110,6 +116,7 @@ impl PrepareError {
             Self::NotOurs(..)
             | Self::Secrets(_)
             | Self::Set { .. }
+            | Self::OtherKey(_)
             | Self::Adapter(_)
             | Self::PasswordFile { .. } => true,
             Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
@@ -164,6 +171,12 @@ pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
         ));
     }
     Ok(())
+    if metadata.mode() & 0o005 != 0 {
+        let (place, mode) = (place(), metadata.mode() & 0o7777);
+        warn!(
+            "every user of this machine can look into {place} (its mode is {mode:04o}); make it 0700"
+        );
+    }
 }
 
 /// Makes everything ready that is not; repeats change nothing.
@@ -187,7 +200,14 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     if fresh {
         audit::install(&mut tx, &trail).await?;
     }
-    let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
+    let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await;
+    let session_secret = session_secret.map_err(|error| match error {
+        DbError::Sealed(_) => {
+            let file = settings.data_dir.join(MASTER_KEY_FILE);
+            PrepareError::OtherKey(file.display().to_string())
+        }
+        error => error.into(),
+    })?;
     // Before the adapter, as whoever saves the configuration does.
     config::lock(&mut tx).await?;
     // Whoever makes groups or users meanwhile waits, and finds the mode that is set here.
@@ -530,6 +550,24 @@ mod tests {
             let error = data_dir(&settings).unwrap_err();
             assert!(error.is_refusal(), "{error:?}");
             assert!(error.to_string().contains(reason), "{error}");
+    #[tokio::test]
+    async fn lost_or_other_master_key_is_refused_with_its_remedy() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        start(&dir, &[]).await.unwrap();
+        let file = dir.path().join(MASTER_KEY_FILE);
+        std::fs::remove_file(&file).unwrap();
+        let lost = start(&dir, &[]).await.unwrap_err();
+        start(&other, &[]).await.unwrap();
+        std::fs::copy(other.path().join(MASTER_KEY_FILE), &file).unwrap();
+        let wrong = start(&dir, &[]).await.unwrap_err();
+        for (error, says) in [(lost, "does not exist"), (wrong, "another master key")] {
+            assert!(error.is_refusal(), "{error:?}");
+            let error = error.to_string();
+            let parts = [says, &*file.to_string_lossy(), "from its own backup"];
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+
         };
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
         refused("its mode is 0777");

@@ -37,7 +37,7 @@ const FINGERPRINT_LABEL: &str = "agentyard/fingerprint/v1";
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     /// There is no key file.
-    #[error("the key file {} does not exist", path.display())]
+    #[error("the key file {} does not exist; restore it from its own backup", path.display())]
     Missing {
         /// Where it should be.
         path: PathBuf,
