@@ -1,9 +1,10 @@
 //! Logs on standard error, as text or JSON lines, filtered as `log.level` says.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use api::settings::LogLevel;
-use tracing::Subscriber;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
@@ -85,20 +86,133 @@ fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
-    let lines = fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    match format {
-        LogFormat::Text => lines.boxed(),
-        LogFormat::Json => lines.json().boxed(),
+    let lines = fmt::layer().with_ansi(std::io::stderr().is_terminal());
+    match (format, is_journal()) {
+        (LogFormat::Text, false) => lines.with_writer(std::io::stderr).boxed(),
+        (LogFormat::Json, false) => lines.json().with_writer(std::io::stderr).boxed(),
+        // The journal has times of its own.
+        (LogFormat::Text, true) => lines
+            .without_time()
+            .with_writer(Journal(std::io::stderr))
+            .boxed(),
+        (LogFormat::Json, true) => lines.json().with_writer(Journal(std::io::stderr)).boxed(),
+    }
+}
+
+/// Reports that standard error is the journal of systemd.
+fn is_journal() -> bool {
+    let named = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let Ok(stream) = rustix::fs::fstat(std::io::stderr()) else {
+        return false;
+    };
+    named == format!("{}:{}", stream.st_dev, stream.st_ino)
+}
+
+/// Returns the mark of a line of this level on standard error: one that the journal reads, else none.
+pub fn mark(level: Level) -> &'static str {
+    if is_journal() { priority(level) } else { "" }
+}
+
+/// Returns the mark of `sd-daemon(3)` for a level.
+fn priority(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "<3>",
+        Level::WARN => "<4>",
+        Level::INFO => "<6>",
+        Level::DEBUG | Level::TRACE => "<7>",
+    }
+}
+
+/// Writes lines with the mark of their level.
+struct Journal<M>(M);
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Journal<M> {
+    type Writer = Marked<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self.marked(self.0.make_writer(), Level::INFO)
+    }
+
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Self::Writer {
+        self.marked(self.0.make_writer_for(meta), *meta.level())
+    }
+}
+
+impl<M> Journal<M> {
+    fn marked<W>(&self, writer: W, level: Level) -> Marked<W> {
+        Marked {
+            writer,
+            mark: priority(level),
+        }
+    }
+}
+
+/// A writer of one event, which comes in one piece.
+struct Marked<W> {
+    writer: W,
+    mark: &'static str,
+}
+
+impl<W: Write> Write for Marked<W> {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        // Each line is an entry of the journal.
+        let mut marked = Vec::with_capacity(text.len() + self.mark.len());
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            marked.extend_from_slice(self.mark.as_bytes());
+            marked.extend_from_slice(line);
+        }
+        self.writer.write_all(&marked)?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.writer.flush()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tracing::{Level, enabled};
+    use std::sync::{Arc, Mutex};
+
+    use tracing::enabled;
 
     use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(text);
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_for_the_journal_carry_their_level() {
+        let log = Log::default();
+        let writer = log.clone();
+        let layer = fmt::layer()
+            .without_time()
+            .with_ansi(false)
+            .with_target(false)
+            .with_writer(Journal(move || writer.clone()));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::warn!("one");
+            tracing::info!("two\nthree");
+            tracing::error!("four");
+        });
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(
+            lines,
+            ["<4> WARN one", "<6> INFO two", "<6>three", "<3>ERROR four"]
+        );
+    }
 
     /// Which levels of our own are logged, and whether a library's debug line is.
     fn logged(filter: &LogFilter, set: LogLevel) -> (Vec<Level>, bool) {

@@ -1,5 +1,6 @@
 //! Makes a data directory ready: key, database, first superadmin, first configuration. Idempotent.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use tracing::warn;
 
 use crate::base_adapter;
 use crate::cli::suggest;
-use crate::settings::Settings;
+use crate::settings::{LogFormat, Settings};
 
 /// The first superadmin.
 pub const FIRST_SUPERADMIN: &str = "admin";
@@ -71,13 +72,13 @@ pub enum PrepareError {
     /// The master key.
     #[error("{0}")]
     Secrets(#[from] SecretsError),
-    /// The database could not be opened.
     /// The master key is not the one under which the database's secrets are sealed.
     #[error(
         "the key file {0} does not belong to this database: its secrets are sealed under another master key; \
          restore the file that belongs to it from its own backup"
     )]
     OtherKey(String),
+    /// The database could not be opened.
     #[error("{0}")]
     Open(#[from] OpenError),
     /// The database failed.
@@ -115,8 +116,8 @@ impl PrepareError {
             Self::Home(error) => error.is_refusal(),
             Self::NotOurs(..)
             | Self::Secrets(_)
-            | Self::Set { .. }
             | Self::OtherKey(_)
+            | Self::Set { .. }
             | Self::Adapter(_)
             | Self::PasswordFile { .. } => true,
             Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
@@ -170,13 +171,13 @@ pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
             format!("its mode is {mode:04o}, so others might plant files in it; make it 0700"),
         ));
     }
-    Ok(())
     if metadata.mode() & 0o005 != 0 {
         let (place, mode) = (place(), metadata.mode() & 0o7777);
         warn!(
             "every user of this machine can look into {place} (its mode is {mode:04o}); make it 0700"
         );
     }
+    Ok(())
 }
 
 /// Makes everything ready that is not; repeats change nothing.
@@ -443,11 +444,25 @@ pub fn say(line: &str) {
     let _ = out.flush();
 }
 
+/// Prints facts on standard output in the format of the log.
+pub fn say_facts(format: LogFormat, facts: &[(&str, &str)]) {
+    match format {
+        LogFormat::Text => facts
+            .iter()
+            .for_each(|(name, value)| say(&format!("{name}: {value}"))),
+        LogFormat::Json => {
+            let facts = facts.iter().map(|(name, value)| (*name, *value));
+            say(&json!(facts.collect::<BTreeMap<_, _>>()).to_string());
+        }
+    }
+}
+
 /// Prints the first superadmin's password, once.
-pub fn say_password(prepared: &Prepared) {
+pub fn say_password(prepared: &Prepared, format: LogFormat) {
     if let First::Random(password) = &prepared.first {
-        say(&format!("username: {FIRST_SUPERADMIN}"));
-        say(&format!("password: {}", password.expose_secret()));
+        let password = password.expose_secret();
+        let facts = [("username", FIRST_SUPERADMIN), ("password", password)];
+        say_facts(format, &facts);
     }
 }
 
@@ -535,21 +550,6 @@ mod tests {
         Ok(())
     }
 
-    #[test]
-    fn a_data_directory_that_others_own_or_may_write_in_is_refused() {
-        use std::os::unix::fs::{PermissionsExt, chown};
-        let dir = tempfile::tempdir().unwrap();
-        let common = crate::settings::CommonArgs {
-            data_dir: Some(dir.path().to_owned()),
-            ..Default::default()
-        };
-        let settings = Settings::resolve(&common, &Default::default(), &Default::default());
-        let settings = settings.unwrap();
-        data_dir(&settings).unwrap();
-        let refused = |reason: &str| {
-            let error = data_dir(&settings).unwrap_err();
-            assert!(error.is_refusal(), "{error:?}");
-            assert!(error.to_string().contains(reason), "{error}");
     #[tokio::test]
     async fn lost_or_other_master_key_is_refused_with_its_remedy() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -568,6 +568,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_data_directory_that_others_own_or_may_write_in_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let common = crate::settings::CommonArgs {
+            data_dir: Some(dir.path().to_owned()),
+            ..Default::default()
+        };
+        let settings = Settings::resolve(&common, &Default::default(), &Default::default());
+        let settings = settings.unwrap();
+        data_dir(&settings).unwrap();
+        let refused = |reason: &str| {
+            let error = data_dir(&settings).unwrap_err();
+            assert!(error.is_refusal(), "{error:?}");
+            assert!(error.to_string().contains(reason), "{error}");
         };
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
         refused("its mode is 0777");

@@ -10,7 +10,7 @@ use schema::db::Backend;
 
 use super::{Failure, Result};
 use crate::prepare::{self, First};
-use crate::settings::Settings;
+use crate::settings::{LogFormat, Settings};
 
 /// Prepares the data directory, unless a server that runs has done so.
 ///
@@ -21,7 +21,7 @@ pub async fn init(settings: Settings) -> Result {
     let _lock = lock(&settings)?;
     let prepared = prepare::prepare(&settings).await?;
     match prepared.first {
-        First::Random(_) => prepare::say_password(&prepared),
+        First::Random(_) => prepare::say_password(&prepared, LogFormat::Text),
         First::Given => {
             prepare::say("initialised; the first superadmin has the password of the file")
         }

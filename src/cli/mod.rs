@@ -280,7 +280,8 @@ pub fn run(cli: Cli) -> ExitCode {
             if !failure.is_silent() {
                 // What the server says may hold what users have written.
                 let text = clean_lines(&failure.to_string());
-                let _ = writeln!(std::io::stderr(), "error: {text}");
+                let mark = logging::mark(tracing::Level::ERROR);
+                let _ = writeln!(std::io::stderr(), "{mark}error: {text}");
             }
             ExitCode::from(failure.code())
         }

@@ -44,7 +44,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     let engine = engine_address::read_address(&settings)?;
     let listeners = Listeners::bind(&settings).await.map_err(failed)?;
     let prepared = prepare::prepare(&settings).await?;
-    prepare::say_password(&prepared);
+    prepare::say_password(&prepared, settings.log_format);
     let held = Held {
         listeners,
         lock,
@@ -57,7 +57,8 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     let service = wiring::build(&settings, &prepared, held, compute, shutdown.clone())
         .await
         .map_err(failed)?;
-    prepare::say(&format!("address: {}", service.address));
+    let address = service.address.to_string();
+    prepare::say_facts(settings.log_format, &[("address", &address)]);
     let stop = on_signal(shutdown.clone());
     let (health, readings) = (service.health, service.readings);
     let report = async |ended: &SupervisorError| health.task_ended(ended).await;
