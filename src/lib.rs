@@ -3,6 +3,7 @@
 
 pub mod backup;
 pub mod base_adapter;
+pub mod certificate;
 pub mod cli;
 pub mod console;
 pub mod logging;

@@ -190,6 +190,10 @@ pub trait Health: Send + Sync + 'static {
     fn backup_warning(&self) -> Option<String> {
         None
     }
+    /// Warnings of certificates that end soon, each with its remedy.
+    fn certificate_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Decides by flags of the server whether backups may be kept in a directory.
     ///
     /// # Errors

@@ -470,6 +470,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::FileSetAside
         | Reason::StorageLow
         | Reason::BackupFailed
+        | Reason::CertificateRefused
         | Reason::GroupsLeftOut
         | Reason::Renamed
         | Reason::QuotaNearlyUsed

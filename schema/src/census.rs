@@ -2,6 +2,7 @@
 
 use sqlx::FromRow;
 
+use crate::api_token;
 use crate::audit;
 use crate::condition::{self, ConditionStatus, ConditionType};
 use crate::connection::Connection;
@@ -58,13 +59,19 @@ pub struct Census {
     pub synced_at: Option<Timestamp>,
     /// Users are as the directory has them.
     pub directory_ready: bool,
+    /// End of the valid API token that ends first.
+    pub token_end: Option<Timestamp>,
 }
 
 /// Counts everything.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn take(connection: &mut Connection, is_postgres: bool) -> Result<Census, DbError> {
+pub async fn take(
+    connection: &mut Connection,
+    is_postgres: bool,
+    now: Timestamp,
+) -> Result<Census, DbError> {
     let objects = object::ready_counts(connection).await?;
     let agents = user::count_by_status(connection).await?;
     let rollouts = fetch_all!(connection, ROLLOUTS)?;
@@ -76,6 +83,7 @@ pub async fn take(connection: &mut Connection, is_postgres: bool) -> Result<Cens
     };
     let paused = object::paused_reconcilers(connection).await?;
     let facts = directory::facts(connection).await?;
+    let token = api_token::first_to_end(connection, now).await?;
     let row = object::get(connection, Kind::Directory, &directory::object_uid()).await?;
     let conditions = row.map(|row| row.status.conditions).unwrap_or_default();
     let ready = condition::find(&conditions, ConditionType::Ready);
@@ -88,6 +96,7 @@ pub async fn take(connection: &mut Connection, is_postgres: bool) -> Result<Cens
         size,
         paused,
         synced_at: facts.synced_at,
+        token_end: token.map(|token| token.expires_at),
         directory_ready: ready.is_some_and(|ready| ready.status == ConditionStatus::True),
     })
 }

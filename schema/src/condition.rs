@@ -313,6 +313,9 @@ reasons! {
     /// The newest scheduled backup has failed, or none was made for too long.
     BackupFailed => AUTOMATIC, "See `agentyard events` for the cause, mend it, and make a backup with `agentyard backup DIR`.",
         "the backup is tried again";
+    /// New files of the server's certificate cannot be used; the one before is.
+    CertificateRefused => AUTOMATIC, "Correct the files of --tls-cert and --tls-key, as the log says; they are read again when one changes.",
+        "the files are read again when one changes";
     /// The database cannot read or write its storage.
     StorageFailed => AUTOMATIC, "Check the storage of the database: the disk, and whether it is mounted read-only.",
         "each change is tried again";

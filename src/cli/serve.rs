@@ -50,6 +50,7 @@ pub async fn serve(settings: Settings, log: LogFilter) -> Result {
         lock,
         log,
         hangup,
+        engine_certificates: engine.certificates(),
     };
     let shutdown = CancellationToken::new();
     let context = engine_address::make_context(&prepared).map_err(failed)?;

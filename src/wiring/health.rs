@@ -28,6 +28,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::backup::{self, Backups};
+use super::certificates::{self, Certificates};
 use super::notify::Vitals;
 use super::storage::Gauge;
 
@@ -58,6 +59,8 @@ const STORAGE: &str = "storage";
 const LEADERSHIP: &str = "leadership";
 const PASSES: &str = "passes";
 const TASKS: &str = "tasks";
+const CERTIFICATE_REFUSED: &str =
+    "its new files cannot be used, as the log says; the certificate before stays in use";
 /// Where users sign in; told only while it fails.
 const PROVIDER: &str = "identity provider";
 
@@ -74,6 +77,7 @@ pub struct Health {
     provider: Option<Arc<OidcProvider>>,
     /// Told only while they fail.
     backups: Option<Arc<Backups>>,
+    certificates: Option<Arc<Certificates>>,
     state: Mutex<State>,
 }
 
@@ -119,6 +123,7 @@ struct Recorded {
     lost: bool,
     degraded: bool,
     stuck: BTreeMap<&'static str, bool>,
+    certificate_refused: bool,
     outage: Option<Outage>,
 }
 
@@ -216,6 +221,7 @@ impl Health {
             gauge: Arc::new(gauge),
             provider: None,
             backups: None,
+            certificates: None,
             state: Mutex::default(),
         }
     }
@@ -234,6 +240,19 @@ impl Health {
             backups: Some(backups),
             ..self
         }
+    }
+
+    /// Also says when certificates end, and that a new one cannot be used.
+    pub(super) fn with_certificates(self, certificates: Arc<Certificates>) -> Self {
+        Self {
+            certificates: Some(certificates),
+            ..self
+        }
+    }
+
+    /// Time since which the newest files of the certificate cannot be used.
+    fn certificate_refused(&self) -> Option<Timestamp> {
+        self.certificates.as_ref()?.refused_since()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -475,6 +494,16 @@ impl Health {
                 None => (Reason::Recovered, "it works again"),
             };
             self.record(reason, handle.name(), message).await?;
+        let refused = self.certificate_refused().is_some();
+        if refused != recorded.certificate_refused {
+            let (reason, message) = match refused {
+                true => (Reason::CertificateRefused, CERTIFICATE_REFUSED),
+                false => (Reason::Recovered, "a new certificate is in use"),
+            };
+            let message = format!("{}: {message}", self.process);
+            self.record(reason, certificates::PART, &message).await?;
+            recorded.certificate_refused = refused;
+        }
             *before = stuck.is_some();
         }
         Ok(())
@@ -669,6 +698,17 @@ impl HealthPort for Health {
                     fatal: false,
                 }),
             });
+        if let Some(since) = self.certificate_refused() {
+            parts.push(PartHealth {
+                part: certificates::PART.to_owned(),
+                fault: Some(Fault {
+                    since,
+                    reason: Reason::CertificateRefused,
+                    message: CERTIFICATE_REFUSED.to_owned(),
+                    fatal: false,
+                }),
+            });
+        }
         }
         for handle in &self.handles {
             parts.push(PartHealth {
@@ -707,6 +747,12 @@ impl HealthPort for Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+    fn certificate_warnings(&self) -> Vec<String> {
+        let now = self.clock.now();
+        let warnings = self.certificates.as_ref().map(|it| it.warnings(now));
+        warnings.unwrap_or_default()
+    }
+
 
     #[test]
     fn a_fault_that_comes_and_goes_near_the_limit_is_one_fault() {

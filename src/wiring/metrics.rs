@@ -26,6 +26,8 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::certificates::Certificates;
+
 /// Time limit of the database for its numbers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -36,6 +38,7 @@ pub struct Exporter {
     deps: Arc<Dependencies>,
     view: Arc<EngineView>,
     handles: Vec<Arc<dyn ReconcilerHandle>>,
+    certificates: Arc<Certificates>,
     /// One scrape at a time: readers that ask at once do not multiply the reads.
     turn: tokio::sync::Mutex<()>,
 }
@@ -63,7 +66,16 @@ impl Exporter {
             deps: Arc::clone(deps),
             view: Arc::clone(view),
             handles: handles.to_vec(),
+            certificates: Arc::default(),
             turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Also says when these certificates end.
+    pub(super) fn with_certificates(self, certificates: Arc<Certificates>) -> Self {
+        Self {
+            certificates,
+            ..self
         }
     }
 
@@ -78,6 +90,10 @@ impl Exporter {
         if let Some(space) = self.deps.health.disk() {
             metric::DISK_FREE.set(&[], float(space.free));
             metric::DISK_TOTAL.set(&[], float(space.total));
+        }
+        metric::CERTIFICATE_EXPIRES.clear();
+        for (name, end) in self.certificates.ends() {
+            metric::CERTIFICATE_EXPIRES.set(&[name], end.as_secs_f64());
         }
         let backup = self.deps.health.backup();
         metric::BACKUP_SCHEDULED.set_flag(&[], backup.is_some());
@@ -123,7 +139,8 @@ impl Exporter {
         let is_postgres = matches!(self.db.backend(), Backend::Postgres(_));
         let read = async {
             let mut connection = self.db.snapshot().await?;
-            let census = census::take(&mut connection, is_postgres).await?;
+            let now = self.deps.clock.now();
+            let census = census::take(&mut connection, is_postgres, now).await?;
             let processes = &self.deps.processes;
             let differing = processes.list_differences(&mut connection).await?.len();
             metric::REPLICAS_DIFFERING.set(&[], count(differing));
@@ -176,6 +193,7 @@ impl Exporter {
             metric::PAUSED.set_flag(&[handle.name()], census.paused.iter().any(paused));
         }
         metric::TASKS.set(&[], signed(census.tasks));
+        metric::API_TOKEN_EXPIRES.set(&[], seconds(census.token_end));
         metric::AUDIT_ENTRIES.set(&[], signed(census.audit_entries));
         metric::DATABASE_SIZE.set(&[], signed(census.size));
         metric::DIRECTORY_READY.set_flag(&[], census.directory_ready);

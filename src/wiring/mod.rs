@@ -2,6 +2,7 @@
 
 mod agent_listener;
 mod backup;
+mod certificates;
 mod data_watch;
 mod directory;
 pub(crate) mod engine_address;
@@ -75,6 +76,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
+use self::certificates::Certificates;
 pub use self::data_watch::DataLost;
 use self::data_watch::DataWatch;
 use self::flags::{FlagsOfLeader, LeaseWithFlags};
@@ -116,6 +118,8 @@ pub struct Held {
     pub log: LogFilter,
     /// Tells the process to read certificate and settings again.
     pub hangup: Option<Signal>,
+    /// Files with certificates of the connection to the engine.
+    pub engine_certificates: Vec<PathBuf>,
 }
 
 /// How long a replacement may take to become ready.
@@ -141,6 +145,7 @@ pub async fn build(
         lock,
         log,
         hangup,
+        engine_certificates,
     } = held;
     let clock: SharedClock = Arc::new(SystemClock);
     let readings = readings::begin(settings, prepared, &clock).await?;
@@ -237,6 +242,10 @@ pub async fn build(
     let backups = Arc::new(backups);
     let health = health.with_provider(Arc::clone(&provider));
     let health = Arc::new(health.with_backups(Arc::clone(&backups)));
+    let own_certificate = settings.tls.as_ref().map(|(file, _)| file.clone());
+    let certificates = Certificates::new(own_certificate, engine_certificates);
+    let certificates = Arc::new(certificates);
+    let health = health.with_certificates(Arc::clone(&certificates));
     let schedule = backup::Schedule {
         installation: Installation::new(
             &settings.data_dir,
@@ -354,8 +363,9 @@ pub async fn build(
         self::metrics::supervise(&mut supervisor, listener, exporter);
     }
     follow_level(&mut supervisor, log, web_settings);
-    let tls = listeners.tls.clone();
-    reload::supervise_reload(&mut supervisor, &deps, tls, hangup);
+        let exporter = exporter.with_certificates(Arc::clone(&certificates));
+    let own = (listeners.tls.clone(), certificates);
+    reload::supervise_reload(&mut supervisor, &deps, own, hangup);
     let looking = (shutdown.clone(), Arc::clone(&health));
     supervisor.spawn("health", async move {
         let (shutdown, health) = looking;

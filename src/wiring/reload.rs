@@ -9,29 +9,38 @@ use api::settings::{self, WebSettings};
 use reconcilers::runtime::supervise::{Supervisor, chain};
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{error, info};
+
+use super::certificates::Certificates;
 
 /// Interval between two looks at the certificate's files.
 const EVERY: Duration = Duration::from_secs(5);
+/// Interval between two readings of the ends of certificates that do not change.
+const READ_ENDS: Duration = Duration::from_secs(60 * 60);
 
 /// Reads again for as long as the service runs.
 pub(super) fn supervise_reload(
     supervisor: &mut Supervisor,
     deps: &Arc<Dependencies>,
-    tls: Option<Tls>,
+    own: (Option<Tls>, Arc<Certificates>),
     hangup: Option<Signal>,
 ) {
     let (deps, shutdown) = (Arc::clone(deps), supervisor.shutdown());
     supervisor.spawn("reload", async move {
-        let reloading = keep_reloading(&deps, tls, hangup);
+        let reloading = keep_reloading(&deps, own, hangup);
         let _ = shutdown.run_until_cancelled(reloading).await;
         Ok(())
     });
 }
 
-async fn keep_reloading(deps: &Dependencies, tls: Option<Tls>, mut hangup: Option<Signal>) {
+async fn keep_reloading(
+    deps: &Dependencies,
+    (tls, certificates): (Option<Tls>, Arc<Certificates>),
+    mut hangup: Option<Signal>,
+) {
     let mut ticks = interval(EVERY);
+    let (mut read_at, mut read_of) = (Instant::now(), None);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let hung_up = async {
@@ -44,28 +53,52 @@ async fn keep_reloading(deps: &Dependencies, tls: Option<Tls>, mut hangup: Optio
             hung_up = hung_up => hung_up,
             _ = ticks.tick() => false,
         };
+        let mut is_due = by_signal || Instant::now() >= read_at;
         if let Some(tls) = &tls {
-            reload_certificate(tls.clone(), by_signal).await;
+            let reloaded = reload_certificate(tls.clone(), by_signal).await;
+            if let Some(usable) = reloaded {
+                certificates.note_own(!usable, deps.clock.now());
+                is_due = true;
+            }
         }
         if by_signal {
             reload_settings(deps).await;
         }
+        let generation = Some(deps.settings().generation);
+        if (is_due || generation != read_of) && read_ends(deps, &certificates).await {
+            (read_at, read_of) = (Instant::now() + READ_ENDS, generation);
+        }
     }
 }
 
-async fn reload_certificate(tls: Tls, by_signal: bool) {
+/// Reads when certificates end; false when the settings could not be read.
+async fn read_ends(deps: &Dependencies, certificates: &Arc<Certificates>) -> bool {
+    let Ok((config, _)) = settings::read(&deps.db, &deps.master_key).await else {
+        return false;
+    };
+    let certificates = Arc::clone(certificates);
+    spawn_blocking(move || certificates.read(&config))
+        .await
+        .is_ok()
+}
+
+/// Reads the files again. Returns whether they can be used; `None` when they are what they were.
+async fn reload_certificate(tls: Tls, by_signal: bool) -> Option<bool> {
     let read = move || match by_signal {
         true => tls.reload().map(|()| true),
         false => tls.reload_if_changed(),
     };
     // The task fails only where it panics, which is logged.
-    let Ok(read) = spawn_blocking(read).await else {
-        return;
-    };
-    match read {
-        Ok(true) => info!("the certificate was read again; new connections get it"),
-        Ok(false) => {}
-        Err(error) => warn_of_certificate(&error),
+    match spawn_blocking(read).await.ok()? {
+        Ok(true) => {
+            info!("the certificate was read again; new connections get it");
+            Some(true)
+        }
+        Ok(false) => None,
+        Err(error) => {
+            warn_of_certificate(&error);
+            Some(false)
+        }
     }
 }
 

@@ -67,6 +67,7 @@ impl Service {
         let shutdown = CancellationToken::new();
         let held = Held {
             hangup: None,
+            engine_certificates: Vec::new(),
             listeners: Listeners::bind(&settings).await.unwrap(),
             lock: Some(lock),
             log: LogFilter::default(),

@@ -1,5 +1,8 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
+use std::time::Duration;
+
+use schema::api_token::{self, ApiToken};
 use schema::change::{self, Position};
 use schema::condition::{self, Condition, Reason};
 use schema::config::{Config, query as config_query};
@@ -70,6 +73,10 @@ const MAX_EVENTS: i64 = 1000;
 /// The service itself, as events name it.
 const SERVICE_OBJECT: &str = "service/agentyard";
 /// In the table of paused reconcilers: all of them.
+/// Time before the end of an API token in which it should be replaced.
+const TOKEN_RENEWAL: Duration = Duration::from_secs(21 * 24 * 60 * 60);
+/// Time within which ends of containers are counted in a list.
+const ENDS_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 const ALL: &str = "*";
 
 /// The operators' overview.
@@ -168,6 +175,10 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
     let health = deps.health.parts();
     Ok(Observed {
         leader: deps.leadership.leader(),
+    warnings.extend(deps.health.certificate_warnings());
+    let now = deps.clock.now();
+    let token = api_token::first_to_end(connection, now).await?;
+    warnings.extend(token.and_then(|token| describe_end(&token, now)));
         engine: deps.engine.engine(),
         conditions: explained_owned(vec![of_service(&health)]),
         health,
@@ -178,6 +189,18 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
 /// Number of users who use up their quota, or nearly.
 fn format_quota_warning(users: &QuotaUsers) -> String {
     let QuotaUsers { name, near, beyond } = users;
+/// Warns of an API token that ends within three weeks, if that is the last third of its life.
+fn describe_end(token: &ApiToken, now: Timestamp) -> Option<String> {
+    let left = token.expires_at.since(now);
+    let life = token.expires_at.since(token.created_at);
+    (left < TOKEN_RENEWAL && left < life / 3).then(|| {
+        let (name, end) = (&token.name, token.expires_at.to_rfc3339());
+        format!(
+            "the API token {name} ends at {end}; give its program another one (`agentyard api-token create`), then revoke it"
+        )
+    })
+}
+
     format!(
         "users beyond the quota of files: {beyond}, near it: {near}; see `agentyard describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
     )

@@ -6,4 +6,4 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{ApiToken, LONGEST_NAME, Lookup, NewApiToken, PREFIX, Role, digest, is_name};
-pub use query::{create, find, is_live, list, mark_used, revoke};
+pub use query::{create, find, first_to_end, is_live, list, mark_used, revoke};

@@ -31,6 +31,8 @@ statements! {
     LIST = select_token!("WHERE name LIKE $1 ESCAPE '!' ORDER BY name LIMIT $2 OFFSET $3");
     /// Number of tokens that `LIST` would give without paging.
     COUNT = "SELECT count(*) FROM api_tokens WHERE name LIKE $1 ESCAPE '!'";
+    /// The valid token that ends first.
+    FIRST_TO_END = select_token!("WHERE expires_at >= $1 ORDER BY expires_at, name LIMIT 1");
     /// The end of a token.
     EXPIRES = "SELECT expires_at FROM api_tokens WHERE uid = $1";
     /// Records a use of a token.
@@ -74,6 +76,14 @@ pub async fn create(
         last_used_at: None,
     };
     Ok((secret, stored))
+}
+
+/// Returns the valid token that ends first.
+pub async fn first_to_end(
+    connection: &mut Connection,
+    now: Timestamp,
+) -> Result<Option<ApiToken>, DbError> {
+    fetch_optional!(connection, FIRST_TO_END, now)
 }
 
 /// Finds the token with this digest.

@@ -39,6 +39,10 @@ metrics! {
     REPLICAS_DIFFERING: Gauge = "agentyard_replicas_differing" [];
     /// 1 while a part of the service has a fault, as `/readyz` shows it.
     PART_FAULT: Gauge = "agentyard_part_fault" [part];
+    /// Time at which a certificate expires: the service's own (`web`), that of the connection to the engine (`engine`), authorities in settings (`ldap_ca`, `oidc_ca`).
+    CERTIFICATE_EXPIRES: Gauge = "agentyard_certificate_expires_timestamp_seconds" [certificate];
+    /// Time at which the next API token expires.
+    API_TOKEN_EXPIRES: Gauge = "agentyard_api_token_expires_timestamp_seconds" [];
 
     /// Requests answered, by the pattern of the route (`-`: none matched).
     HTTP_REQUESTS: Counter = "agentyard_http_requests_total" [route, method, status: CLASSES];

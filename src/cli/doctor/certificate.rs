@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use api::server::Tls;
 use schema::clock::{Clock, SystemClock};
-use x509_parser::pem::Pem;
+use schema::ids::Timestamp;
 
 use super::finding::Finding;
+use crate::certificate::file_end;
 use crate::settings::Settings;
 
 /// Days before its end in which a certificate should be renewed.
@@ -35,7 +36,7 @@ fn check(settings: &Settings, of_engine: Vec<PathBuf>) -> Finding {
     files.extend(of_engine);
     let mut soonest: Option<(i64, PathBuf)> = None;
     for file in files {
-        match ends_at(&file) {
+        match file_end(&file).map(Timestamp::as_secs) {
             Ok(end) if soonest.as_ref().is_none_or(|(first, _)| end < *first) => {
                 soonest = Some((end, file));
             }
@@ -69,20 +70,4 @@ pub(super) fn judge(end: i64, now: i64, file: &Path) -> Finding {
         0..RENEW => Finding::warning(format!("{file} expires in {days} days"), remedy),
         _ => Finding::ok(format!("valid for {days} days")),
     }
-}
-
-/// The end of the first certificate of a file, in seconds since 1970.
-pub(super) fn ends_at(file: &Path) -> Result<i64, String> {
-    /// No chain is longer.
-    const LONGEST: u64 = 1 << 20;
-    let found = std::fs::metadata(file).map_err(|error| error.to_string())?;
-    if found.len() > LONGEST {
-        return Err("too large for a certificate".to_owned());
-    }
-    let text = std::fs::read(file).map_err(|error| error.to_string())?;
-    let pem = Pem::iter_from_buffer(&text).next();
-    let pem = pem.ok_or("contains no certificate")?;
-    let pem = pem.map_err(|error| error.to_string())?;
-    let certificate = pem.parse_x509().map_err(|error| error.to_string())?;
-    Ok(certificate.validity().not_after.timestamp())
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::finding::{Finding, Outcome};
 use super::service::Service;
 use super::*;
+use crate::certificate::file_end;
 use crate::settings::EngineSettings;
 
 /// A command that a remedy names must exist.
@@ -240,9 +241,9 @@ fn certificate_of_a_file_has_an_end() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let file = place.path().join("cert.pem");
     std::fs::write(&file, made.cert.pem()).unwrap();
-    assert!(certificate::ends_at(&file).unwrap() > 1_700_000_000);
+    assert!(file_end(&file).unwrap().as_secs() > 1_700_000_000);
     std::fs::write(&file, "no certificate").unwrap();
-    assert!(certificate::ends_at(&file).is_err());
+    assert!(file_end(&file).is_err());
 }
 
 #[tokio::test]

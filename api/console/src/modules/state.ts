@@ -34,6 +34,7 @@ const DEGRADED: ReadonlySet<Reason> = new Set<Reason>([
   'QuotaNearlyUsed',
   'StorageLow',
   'BackupFailed',
+  'CertificateRefused',
 ]);
 const HELD: ReadonlySet<Reason> = new Set<Reason>(['MassRemoval', 'RolloutPaused']);
 

@@ -211,6 +211,10 @@ export const reasons: ReasonTexts = {
     'The newest backup failed',
     'Check the directory of the backups; the events of the server say what failed.',
   ],
+  CertificateRefused: [
+    'The new certificate cannot be used',
+    'Correct the files of the certificate and its key; the log of the server says what is wrong.',
+  ],
   StorageFailed: [
     'The database cannot use its storage',
     'Check the disk, and whether it is mounted read-only.',

@@ -97,6 +97,7 @@ export const reasons: ReasonTexts = {
   FileSetAside: ['一个文件已被搁置', '服务在读取此文件时两次退出。文件仍在原处旁边，新名称见消息。'],
   StorageLow: ['存储空间即将用尽', '请为数据目录和数据库释放空间。'],
   BackupFailed: ['最近一次备份失败', '请检查备份目录；服务器事件中有失败原因。'],
+  CertificateRefused: ['新证书无法使用', '请更正证书及其密钥文件；服务器日志说明了问题所在。'],
   StorageFailed: ['数据库无法使用其存储', '请检查磁盘，以及是否以只读方式挂载。'],
   DatabaseUnavailable: ['无法连接数据库', '请启动数据库或恢复连接，之后会自动继续。'],
   LeaseLost: ['已由其他进程主导', '请检查数据库及其连接；会自动继续。'],
