@@ -174,6 +174,18 @@ impl Db {
         postgres::has_no_tables(url).await
     }
 
+    /// Reads a whole SQLite file and refuses a damaged one; changes nothing. On PostgreSQL its server does that.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn check_file(backend: &Backend) -> Result<(), OpenError> {
+        sqlx::any::install_default_drivers();
+        match backend {
+            Backend::Sqlite(path) => refuse_foreign_file(path, backend).await,
+            Backend::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Opens the database of an installation whose service may be running. Nothing is created or migrated: a database that
     /// is not of this release is refused and left as it is.
     pub async fn join(backend: Backend) -> Result<Self, OpenError> {
@@ -737,9 +749,16 @@ async fn probe_refusal(
     Ok(refusal)
 }
 
+const SQLITE_CORRUPT: i32 = 11;
+
 /// A database that could not be opened: because it is none, or because its disk is full, which its owner can mend.
 fn not_opened(backend: &Backend, error: sqlx::Error) -> OpenError {
     let words = error.to_string();
+    let code = error.as_database_error().and_then(|said| said.code());
+    let code = code.and_then(|code| code.parse::<i32>().ok());
+    if code.is_some_and(|code| code & 0xff == SQLITE_CORRUPT) {
+        return damaged(backend, &words);
+    }
     match error {
         sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
             OpenError::Prepare(sqlx::Error::Io(error))
@@ -750,6 +769,15 @@ fn not_opened(backend: &Backend, error: sqlx::Error) -> OpenError {
             DbError::StorageFull(error) => OpenError::Prepare(error),
             _ => unreadable(backend, words),
         },
+    }
+}
+
+/// What SQLite finds is a listing of many pages.
+fn damaged(backend: &Backend, findings: &str) -> OpenError {
+    let mut findings = findings.lines().filter(|line| !line.starts_with("***"));
+    OpenError::Damaged {
+        place: backend.place(),
+        detail: findings.next().unwrap_or("unknown").to_owned(),
     }
 }
 
@@ -825,7 +853,7 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
         .await
         .map_err(failed)?;
     if verdict != "ok" {
-        return Err(unreadable(backend, verdict));
+        return Err(damaged(backend, &verdict));
     }
     let tables: Vec<String> = sqlx::query_scalar(crate::meta::SQLITE_TABLES)
         .fetch_all(&mut connection)

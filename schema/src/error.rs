@@ -182,6 +182,16 @@ pub enum OpenError {
         /// The database library's words.
         detail: String,
     },
+    /// The file is a damaged database. It was not touched.
+    #[error(
+        "the database file {place} is damaged: {detail}. It was not changed; restore it from a backup"
+    )]
+    Damaged {
+        /// The file.
+        place: String,
+        /// The first of the database library's findings.
+        detail: String,
+    },
     /// A file of the database is not the service's alone.
     #[error("{place} is not used: {detail}")]
     NotPrivate {
@@ -236,6 +246,7 @@ impl OpenError {
         match self {
             Self::Url(_)
             | Self::Unreadable { .. }
+            | Self::Damaged { .. }
             | Self::NotPrivate { .. }
             | Self::Unusable { .. }
             | Self::Older { .. }

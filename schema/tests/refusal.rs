@@ -60,7 +60,16 @@ async fn l3_a_damaged_database_is_refused() {
     bytes[4096..half].fill(0xAA);
     fs::write(&path, &bytes).unwrap();
     let error = refused_untouched(&path).await;
-    assert!(matches!(error, OpenError::Unreadable { .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    let said = error.to_string();
+    let begin = format!("the database file {} is damaged: ", path.display());
+    assert!(
+        said.starts_with(&begin) && said.lines().count() == 1,
+        "{said}"
+    );
+    let backend = Backend::Sqlite(path.clone());
+    let checked = Db::check_file(&backend).await.unwrap_err();
+    assert!(matches!(checked, OpenError::Damaged { .. }), "{checked:?}");
 
     healthy(&dir.path().join("other.db")).await;
     fs::remove_file(&path).unwrap();

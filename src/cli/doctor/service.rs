@@ -7,7 +7,9 @@ use futures::join;
 use reqwest::Method;
 use schema::condition::Reason;
 use schema::db::{Backend, Db};
+use schema::error::OpenError;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::finding::Finding;
 use crate::cli::output::cell::{at, text};
@@ -17,6 +19,9 @@ use crate::settings::{Settings, SettingsError};
 
 /// Longest time of an answer.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// Longest time of a check of the database's file.
+const CHECK: Duration = Duration::from_secs(4);
 
 /// Answers of the running server about itself.
 pub(super) struct Service {
@@ -170,9 +175,23 @@ pub(super) async fn database(service: Option<&Service>, settings: &Settings) -> 
             "start the server with `agentyard serve`, or correct --data-dir",
         );
     }
+    let failed = |error: OpenError| {
+        let remedy = match error {
+            OpenError::Damaged { .. } => "restore it with `agentyard restore`, see docs/backup.md",
+            _ => remedy,
+        };
+        Finding::failed(schema::error::chain(&error), remedy)
+    };
+    // No server runs that would have checked it.
+    let checked = timeout(CHECK, Db::check_file(&settings.database)).await;
+    let found = match checked {
+        Ok(Err(error)) => return failed(error),
+        Ok(Ok(())) => "can be opened, and is not damaged",
+        Err(_) => "can be opened; it is too large to be checked for damage here",
+    };
     match Db::join(settings.database.clone()).await {
-        Ok(_) => Finding::ok("can be opened"),
-        Err(error) => Finding::failed(schema::error::chain(&error), remedy),
+        Ok(_) => Finding::ok(found),
+        Err(error) => failed(error),
     }
 }
 
