@@ -16,6 +16,9 @@ use crate::link::Link;
 
 type Transactions = <Any as Database>::TransactionManager;
 
+/// Begins a transaction of SQLite that writes: it takes the lock on the file.
+pub(crate) const BEGIN_WRITING: &str = "BEGIN IMMEDIATE";
+
 /// What all functions of this crate take that read or write: a connection, in a transaction or not.
 #[derive(Debug)]
 pub struct Connection {
@@ -49,7 +52,10 @@ impl Connection {
         let mut connection = Self::of(pool, link).await?;
         let (raw, link) = connection.statement()?;
         let begun = link.bound(Transactions::begin(raw, Some(statement.into_sql_str())));
-        let begun = begun.await;
+        let begun = match statement {
+            BEGIN_WRITING => link.lock_file(begun).await,
+            _ => begun.await,
+        };
         connection.ended(&begun);
         begun?;
         connection.open = true;

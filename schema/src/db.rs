@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 use crate::bell::{self, Bell, Ringer};
 use crate::change::pending::{Gone, Pending};
 use crate::change::query as change;
-use crate::connection::{Connection, Reading};
+use crate::connection::{BEGIN_WRITING, Connection, Reading};
 use crate::error::{DbError, OpenError};
 use crate::ids::{Kind, Uid};
 use crate::link::Link;
@@ -288,7 +288,7 @@ impl Db {
     /// A transaction that may write what was observed.
     pub(crate) async fn begin_observed(&self) -> Result<ObservedTx, DbError> {
         let statement = match self.backend {
-            Backend::Sqlite(_) => "BEGIN IMMEDIATE",
+            Backend::Sqlite(_) => BEGIN_WRITING,
             Backend::Postgres(_) => "BEGIN",
         };
         self.link.check_changes()?;

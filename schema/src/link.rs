@@ -6,16 +6,23 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::error::DbError;
+
+/// A lock on the file that takes longer is another program's.
+const LOCKED: Duration = Duration::from_secs(1);
 
 /// The storage of the database refuses to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageFault {
     /// There is no space left.
     Full,
+    /// Another program has locked the file: what is written waits.
+    Locked,
     /// Anything else; in words, what.
     Failed(&'static str),
 }
@@ -45,6 +52,8 @@ struct Shared {
     /// Somebody has seen a connection fail: it is worth a look.
     suspicion: Notify,
     storage: Mutex<Option<StorageFault>>,
+    /// Since when a transaction has waited for its lock on the file.
+    waiting: Mutex<Option<Instant>>,
     refusal: Mutex<Option<Refusal>>,
     /// Reason why the database is not the service's any more, for good.
     abandoned: OnceLock<&'static str>,
@@ -65,6 +74,7 @@ impl Link {
                 away: watch::Sender::new(None),
                 suspicion: Notify::new(),
                 storage: Mutex::new(None),
+                waiting: Mutex::new(None),
                 refusal: Mutex::new(None),
                 abandoned: OnceLock::new(),
             }),
@@ -125,9 +135,32 @@ impl Link {
         self.shared.away.borrow().clone()
     }
 
-    /// The fault of the last write, if that failed for its storage.
+    /// The fault of the last write, if that failed for its storage, or of the one that waits.
     pub fn storage_fault(&self) -> Option<StorageFault> {
-        *self.storage()
+        let is_locked = self.waiting().is_some_and(|at| at.elapsed() >= LOCKED);
+        match is_locked {
+            true => Some(StorageFault::Locked),
+            false => *self.storage(),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Instant>> {
+        let waiting = self.shared.waiting.lock();
+        waiting.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a transaction that takes the lock on a file: one at a time, since they share a connection.
+    pub async fn lock_file<T>(&self, begin: impl Future<Output = T>) -> T {
+        /// Ends the wait, also of a call that is cut off.
+        struct Waiting<'a>(&'a Link);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                *self.0.waiting() = None;
+            }
+        }
+        *self.waiting() = Some(Instant::now());
+        let _waiting = Waiting(self);
+        begin.await
     }
 
     /// Does what needs the database, for as long as that is not known to be away. What is cut off may have

@@ -103,6 +103,30 @@ async fn fold(db: &Db) {
 }
 
 #[tokio::test]
+async fn file_that_another_program_has_locked_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path()).await;
+    let other = Db::join(db.backend().clone()).await.unwrap();
+    let locked = other.begin().await.unwrap();
+    let waiting = tokio::spawn({
+        let db = db.clone();
+        async move { write(&db, 1).await }
+    });
+    let told = async {
+        while db.storage_fault() != Some(StorageFault::Locked) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told)
+        .await
+        .unwrap();
+    assert_eq!(other.storage_fault(), None);
+    drop(locked);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(db.storage_fault(), None);
+}
+
+#[tokio::test]
 async fn engine_a_disk_that_is_full_at_any_statement_takes_the_whole_write_or_nothing() {
     let disk = SmallDisk::mount("16m");
     let db = open(disk.path()).await;

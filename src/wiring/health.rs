@@ -372,6 +372,11 @@ impl Health {
             )),
             None => {
                 let shortage = self.gauge.shortage();
+            Some(StorageFault::Locked) => Some((
+                Reason::StorageFailed,
+                "another program has locked the database file: changes wait, and are refused after 15 s"
+                    .to_owned(),
+            )),
                 shortage.map(|message| (Reason::StorageLow, message))
             }
         };
