@@ -201,6 +201,13 @@ pub trait Health: Send + Sync + 'static {
     fn permit_backups(&self, _directory: &Path) -> Result<(), String> {
         Ok(())
     }
+    /// Checks that backups can be kept in a directory now. Asks the file system, so it blocks.
+    ///
+    /// # Errors
+    /// The rule and the remedy.
+    fn check_backups(&self, _directory: &Path) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Whether the engine was reachable at the last attempt.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::ports::BackupState;
+use api::settings::WebSettings;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::shared::view::EngineView;
 use schema::audit::{About, Author, Writer};
@@ -20,6 +21,7 @@ use schema::event;
 use schema::ids::Timestamp;
 use schema::meta;
 use schema::secrets::MasterKey;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +44,7 @@ pub struct Backups {
     known: Mutex<Option<Known>>,
     /// Directories that may be used.
     allowed: Allowed,
+    data_dir: PathBuf,
 }
 
 /// State of a schedule.
@@ -62,7 +65,7 @@ impl Backups {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn read(named: &[PathBuf], db: &Db) -> Result<Self, DbError> {
+    pub async fn read(named: &[PathBuf], data_dir: &Path, db: &Db) -> Result<Self, DbError> {
         let mut connection = db.read().await?;
         let before = meta::get(&mut connection, DIRECTORY_BEFORE).await?;
         let before: Option<String> = before.and_then(|text| serde_json::from_str(&text).ok());
@@ -72,6 +75,7 @@ impl Backups {
                 named: named.to_vec(),
                 before: before.map(PathBuf::from),
             },
+            data_dir: data_dir.to_owned(),
         })
     }
 
@@ -81,6 +85,19 @@ impl Backups {
     /// The rule and the remedy.
     pub fn permit(&self, directory: &Path) -> Result<(), String> {
         self.allowed.permit(directory).map(drop)
+    }
+
+    /// Checks that a directory can be used for backups now. Asks the file system, so it blocks.
+    ///
+    /// # Errors
+    /// The rule and the remedy.
+    pub fn check(&self, directory: &Path, engine_root: Option<&Path>) -> Result<(), String> {
+        let check = || {
+            let directory = Directory::open_for(directory, &self.data_dir)?;
+            self.allowed.check(&directory, engine_root)
+        };
+        self.permit(directory)?;
+        check().map_err(|error| chain(&error))
     }
 
     /// Warning about a directory that no flag names, or that waits for the engine.
@@ -193,6 +210,8 @@ pub struct Schedule {
     pub view: Arc<EngineView>,
     /// The engine keeps files of agents on a host that may be this one.
     pub engine_has_root: bool,
+    /// Changes with each save of the configuration.
+    pub settings: watch::Receiver<Arc<WebSettings>>,
     /// Ends a backup under way.
     pub shutdown: CancellationToken,
 }
@@ -200,7 +219,9 @@ pub struct Schedule {
 impl Schedule {
     /// Runs until it is cancelled.
     pub async fn run(self) {
+        let mut settings = self.settings.clone();
         loop {
+            settings.mark_unchanged();
             // During an outage there is nothing to say that is not said already.
             if self.installation.db.away().is_none()
                 && let Err(error) = self.look().await
@@ -208,7 +229,10 @@ impl Schedule {
                 let error = chain(&error);
                 warn!(error, "the schedule of backups could not be read");
             }
-            sleep(LOOK).await;
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                Ok(()) = settings.changed() => {}
+            }
         }
     }
 

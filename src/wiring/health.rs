@@ -119,12 +119,12 @@ struct Recorded {
     /// Since when the database is away.
     away: Option<Timestamp>,
     led: bool,
+    outage: Option<Outage>,
     losses: u64,
     lost: bool,
     degraded: bool,
-    stuck: BTreeMap<&'static str, bool>,
     certificate_refused: bool,
-    outage: Option<Outage>,
+    stuck: BTreeMap<&'static str, bool>,
 }
 
 impl Recorded {
@@ -292,6 +292,12 @@ impl Health {
         }
     }
 
+    /// Reads the free space once, so that a full disk is told from the first answer on. A file system that hangs is not waited for.
+    pub(super) async fn measure(&self) {
+        let gauge = Arc::clone(&self.gauge);
+        let _ = timeout(MEASURE, spawn_blocking(move || gauge.read())).await;
+    }
+
     /// Observes the parts again and again. Never ends.
     pub async fn run(self: Arc<Self>) {
         let mut recorded = Recorded::default();
@@ -366,17 +372,17 @@ impl Health {
                 "the database has no space left: changes are refused until space is freed"
                     .to_owned(),
             )),
+            Some(StorageFault::Locked) => Some((
+                Reason::StorageFailed,
+                "another program has locked the database file: changes wait, and are refused after 15 s"
+                    .to_owned(),
+            )),
             Some(StorageFault::Failed(what)) => Some((
                 Reason::StorageFailed,
                 format!("the storage of the database failed: {what}; changes are refused"),
             )),
             None => {
                 let shortage = self.gauge.shortage();
-            Some(StorageFault::Locked) => Some((
-                Reason::StorageFailed,
-                "another program has locked the database file: changes wait, and are refused after 15 s"
-                    .to_owned(),
-            )),
                 shortage.map(|message| (Reason::StorageLow, message))
             }
         };
@@ -449,8 +455,12 @@ impl Health {
         let (outage, watching) = (self.view.outage(), self.view.watching());
         if !self.leadership.is_leader() {
             // Only the leader records events of the engine object.
+            recorded.outage.clone_from(&outage);
             recorded.losses = watching.losses;
             recorded.lost = watching.lost;
+        }
+        if let Some(outage) = outage {
+            self.record_outage(recorded, outage).await?;
         }
         if watching.losses != recorded.losses {
             let message = format!(
@@ -479,14 +489,20 @@ impl Health {
                     Reason::WatchRestored,
                     "changes made by other replicas are heard of again",
                 )
-            recorded.outage.clone_from(&outage);
             };
             let message = format!("{}: {message}", self.process);
             self.record(reason, BELL, &message).await?;
-        if let Some(outage) = outage {
-            self.record_outage(recorded, outage).await?;
-        }
             recorded.degraded = degraded;
+        }
+        let refused = self.certificate_refused().is_some();
+        if refused != recorded.certificate_refused {
+            let (reason, message) = match refused {
+                true => (Reason::CertificateRefused, CERTIFICATE_REFUSED),
+                false => (Reason::Recovered, "a new certificate is in use"),
+            };
+            let message = format!("{}: {message}", self.process);
+            self.record(reason, certificates::PART, &message).await?;
+            recorded.certificate_refused = refused;
         }
         for handle in &self.handles {
             let stuck = handle.stuck();
@@ -499,17 +515,34 @@ impl Health {
                 None => (Reason::Recovered, "it works again"),
             };
             self.record(reason, handle.name(), message).await?;
-        let refused = self.certificate_refused().is_some();
-        if refused != recorded.certificate_refused {
-            let (reason, message) = match refused {
-                true => (Reason::CertificateRefused, CERTIFICATE_REFUSED),
-                false => (Reason::Recovered, "a new certificate is in use"),
-            };
-            let message = format!("{}: {message}", self.process);
-            self.record(reason, certificates::PART, &message).await?;
-            recorded.certificate_refused = refused;
-        }
             *before = stuck.is_some();
+        }
+        Ok(())
+    }
+
+    /// Records the begin and the end of an outage of the engine, each once.
+    async fn record_outage(&self, recorded: &mut Recorded, outage: Outage) -> Result<(), DbError> {
+        let known = recorded.outage.as_ref();
+        let known = known.filter(|known| known.since == outage.since);
+        let is_over = known.is_some_and(|known| known.until.is_some());
+        if known.is_none() {
+            let message = format!("since {}: {}", outage.since.to_rfc3339(), outage.why);
+            self.record_of_engine(Reason::EngineUnavailable, &message)
+                .await?;
+            recorded.outage = Some(Outage {
+                until: None,
+                ..outage.clone()
+            });
+        }
+        if let Some(until) = outage.until.filter(|_| !is_over) {
+            let away = Duration::from_secs(until.since(outage.since).as_secs());
+            let away = humantime::format_duration(away);
+            let message = format!(
+                "at {}: the engine answers again; it was away for {away}",
+                until.to_rfc3339()
+            );
+            self.record_of_engine(Reason::Recovered, &message).await?;
+            recorded.outage = Some(outage);
         }
         Ok(())
     }
@@ -554,33 +587,6 @@ impl Health {
         );
         let (recorded, ()) = tokio::join!(recorded, sleep(LAST_WORDS));
         match recorded {
-    /// Records the begin and the end of an outage of the engine, each once.
-    async fn record_outage(&self, recorded: &mut Recorded, outage: Outage) -> Result<(), DbError> {
-        let known = recorded.outage.as_ref();
-        let known = known.filter(|known| known.since == outage.since);
-        let is_over = known.is_some_and(|known| known.until.is_some());
-        if known.is_none() {
-            let message = format!("since {}: {}", outage.since.to_rfc3339(), outage.why);
-            self.record_of_engine(Reason::EngineUnavailable, &message)
-                .await?;
-            recorded.outage = Some(Outage {
-                until: None,
-                ..outage.clone()
-            });
-        }
-        if let Some(until) = outage.until.filter(|_| !is_over) {
-            let away = Duration::from_secs(until.since(outage.since).as_secs());
-            let away = humantime::format_duration(away);
-            let message = format!(
-                "at {}: the engine answers again; it was away for {away}",
-                until.to_rfc3339()
-            );
-            self.record_of_engine(Reason::Recovered, &message).await?;
-            recorded.outage = Some(outage);
-        }
-        Ok(())
-    }
-
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 warn!(error = %chain(&error), "could not record why the process ends")
@@ -692,17 +698,6 @@ impl HealthPort for Health {
                 }),
             });
         }
-        let failing = self.backups.as_ref();
-        if let Some((since, message)) = failing.and_then(|backups| backups.fault(now)) {
-            parts.push(PartHealth {
-                part: backup::PART.to_owned(),
-                fault: Some(Fault {
-                    since,
-                    reason: Reason::BackupFailed,
-                    message: message.to_owned(),
-                    fatal: false,
-                }),
-            });
         if let Some(since) = self.certificate_refused() {
             parts.push(PartHealth {
                 part: certificates::PART.to_owned(),
@@ -714,6 +709,17 @@ impl HealthPort for Health {
                 }),
             });
         }
+        let failing = self.backups.as_ref();
+        if let Some((since, message)) = failing.and_then(|backups| backups.fault(now)) {
+            parts.push(PartHealth {
+                part: backup::PART.to_owned(),
+                fault: Some(Fault {
+                    since,
+                    reason: Reason::BackupFailed,
+                    message: message.to_owned(),
+                    fatal: false,
+                }),
+            });
         }
         for handle in &self.handles {
             parts.push(PartHealth {
@@ -741,9 +747,22 @@ impl HealthPort for Health {
         self.backups.as_ref()?.warning()
     }
 
+    fn certificate_warnings(&self) -> Vec<String> {
+        let now = self.clock.now();
+        let warnings = self.certificates.as_ref().map(|it| it.warnings(now));
+        warnings.unwrap_or_default()
+    }
+
     fn permit_backups(&self, directory: &Path) -> Result<(), String> {
         match &self.backups {
             Some(backups) => backups.permit(directory),
+            None => Ok(()),
+        }
+    }
+
+    fn check_backups(&self, directory: &Path) -> Result<(), String> {
+        match &self.backups {
+            Some(backups) => backups.check(directory, self.view.root_dir().as_deref()),
             None => Ok(()),
         }
     }
@@ -752,12 +771,6 @@ impl HealthPort for Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    fn certificate_warnings(&self) -> Vec<String> {
-        let now = self.clock.now();
-        let warnings = self.certificates.as_ref().map(|it| it.warnings(now));
-        warnings.unwrap_or_default()
-    }
-
 
     #[test]
     fn a_fault_that_comes_and_goes_near_the_limit_is_one_fault() {

@@ -238,14 +238,16 @@ pub async fn build(
         handles.clone(),
         Gauge::new(places(settings, prepared)),
     );
-    let backups = backup::Backups::read(&settings.backup_directories, &prepared.db).await?;
+    let (named, data_dir) = (&settings.backup_directories, &settings.data_dir);
+    let backups = backup::Backups::read(named, data_dir, &prepared.db).await?;
     let backups = Arc::new(backups);
     let health = health.with_provider(Arc::clone(&provider));
-    let health = Arc::new(health.with_backups(Arc::clone(&backups)));
     let own_certificate = settings.tls.as_ref().map(|(file, _)| file.clone());
     let certificates = Certificates::new(own_certificate, engine_certificates);
     let certificates = Arc::new(certificates);
     let health = health.with_certificates(Arc::clone(&certificates));
+    let health = Arc::new(health.with_backups(Arc::clone(&backups)));
+    health.measure().await;
     let schedule = backup::Schedule {
         installation: Installation::new(
             &settings.data_dir,
@@ -259,6 +261,7 @@ pub async fn build(
         backups,
         view: Arc::clone(&view),
         engine_has_root: matches!(settings.engine, EngineSettings::Docker { .. }),
+        settings: web_settings.clone(),
         shutdown: shutdown.clone(),
     };
     let data_watch = DataWatch::new(&settings.data_dir, &prepared.db)?;
@@ -360,10 +363,10 @@ pub async fn build(
     let metrics = metrics.and_then(|listener| listener.local_addr().ok());
     if let Some(listener) = listeners.metrics {
         let exporter = Exporter::new(prepared.db.clone(), &deps, &view, &handles);
+        let exporter = exporter.with_certificates(Arc::clone(&certificates));
         self::metrics::supervise(&mut supervisor, listener, exporter);
     }
     follow_level(&mut supervisor, log, web_settings);
-        let exporter = exporter.with_certificates(Arc::clone(&certificates));
     let own = (listeners.tls.clone(), certificates);
     reload::supervise_reload(&mut supervisor, &deps, own, hangup);
     let looking = (shutdown.clone(), Arc::clone(&health));

@@ -423,10 +423,32 @@ async fn scheduled_backup_is_made_and_its_failure_is_told() {
     std::fs::create_dir(&data).unwrap();
     let backups = stage.path().join("backups");
     std::fs::create_dir(&backups).unwrap();
-    let set = format!("backup.directory={}", backups.display());
+    let gone = backups.join("gone");
+    let set = format!("backup.directory={}", gone.display());
     let _service = InProcess::start_with_in(&data, engine(), &[&set]).await;
     let admin = Client::new(Target::Unix(data.join("admin.sock")));
     let state = async || admin.get("/api/admin/reconcile").await.expect(200)["backup"].clone();
+    let (status, line) = admin.readiness_line("backup: degraded", seconds(60)).await;
+    assert_eq!(status, 200);
+    assert!(
+        line.contains("agentyard backup DIR") && !line.contains("/gone"),
+        "{line}"
+    );
+    assert!(
+        state().await["why"]
+            .as_str()
+            .unwrap()
+            .contains("/backups/gone")
+    );
+    admin
+        .event("service/agentyard", "BackupFailed", seconds(30))
+        .await;
+    let save = async |directory: &Path, expected| {
+        let patch = format!(r#"{{"backup.directory":"{}"}}"#, directory.display());
+        let saved = admin.post("/api/config", &[("config", &*patch)]).await;
+        saved.expect(expected).to_string()
+    };
+    save(&backups, 200).await;
     until("a backup is made", seconds(60), async || {
         state().await["last_success"].is_string()
     })
@@ -446,30 +468,12 @@ async fn scheduled_backup_is_made_and_its_failure_is_told() {
     )
     .await;
 
-    // Only a directory that a flag names, or one below it.
-    let patch = [("config", r#"{"backup.directory":"/nowhere/backups"}"#)];
-    let refused = admin.post("/api/config", &patch).await.expect(422);
+    // Only a directory that a flag names, or one below it, and that can be used.
+    let refused = save(Path::new("/nowhere/backups"), 422).await;
     let rule = "add the line `backup-directory: /nowhere/backups`";
-    assert!(refused.to_string().contains(rule), "{refused}");
-    let gone = backups.join("gone");
-    let patch = format!(r#"{{"backup.directory":"{}"}}"#, gone.display());
-    let patch = [("config", &*patch)];
-    admin.post("/api/config", &patch).await.expect(200);
-    let (status, line) = admin.readiness_line("backup: degraded", seconds(60)).await;
-    assert_eq!(status, 200);
-    assert!(
-        line.contains("agentyard backup DIR") && !line.contains("/gone"),
-        "{line}"
-    );
-    assert!(
-        state().await["why"]
-            .as_str()
-            .unwrap()
-            .contains("/backups/gone")
-    );
-    admin
-        .event("service/agentyard", "BackupFailed", seconds(30))
-        .await;
+    assert!(refused.contains(rule), "{refused}");
+    let refused = save(&gone, 422).await;
+    assert!(refused.contains("No such file"), "{refused}");
 }
 
 /// A database with users in it.

@@ -4,7 +4,8 @@ pub mod apply;
 pub mod history;
 mod switch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ETAG, HeaderName};
@@ -21,9 +22,12 @@ use schema::error::DbError;
 use schema::ids::{Generation, Uid};
 use schema::mode_switch;
 use schema::object;
+use schema::under_way::track_call;
+use schema::whitelist;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -237,7 +241,9 @@ async fn save(
         confirm,
         force,
     } = input.params;
-    let wanted = Wanted::Patch(parse(&config)?);
+    let patch = parse(&config)?;
+    check_backup_directory(&deps, &patch).await?;
+    let wanted = Wanted::Patch(patch);
     let terms = Terms {
         dry_run,
         confirm,
@@ -249,6 +255,35 @@ async fn save(
 }
 
 /// Values that a save asks for.
+/// Refuses another directory of backups that cannot be used. The file system is asked before anything is locked.
+async fn check_backup_directory(deps: &Deps, patch: &Patch) -> Result<()> {
+    let key = keys::backup::DIRECTORY.row.key;
+    let sent = patch.iter().find(|(sent, _)| *sent == key);
+    let Some((_, config::Change::Set(Value::String(directory)))) = sent else {
+        return Ok(());
+    };
+    let (present, _) = settings::read(&deps.db, &deps.master_key).await?;
+    if present.get(&keys::backup::DIRECTORY).as_ref() == Some(directory) {
+        return Ok(());
+    }
+    let (health, directory) = (Arc::clone(&deps.health), PathBuf::from(directory));
+    let check = move || health.check_backups(&directory);
+    let checked = spawn_blocking(track_call("a directory of backups", check)).await;
+    match checked {
+        Ok(Err(rule)) => Err(refuse_value(key, &rule)),
+        Ok(Ok(())) => Ok(()),
+        Err(panic) => Err(ApiError::internal(panic)),
+    }
+}
+
+fn refuse_value(key: &str, rule: &str) -> ApiError {
+    refused(vec![Problem {
+        key: key.to_owned(),
+        code: ProblemCode::InvalidValue,
+        message: format!("{key}: {rule}"),
+    }])
+}
+
 pub(in crate::routes) enum Wanted {
     /// Values of keys.
     Patch(Patch),
@@ -599,22 +634,12 @@ async fn draft(
     if let Some(cores) = changes.get(&keys::container::CPU_LIMIT)
         && let Some(rule) = find_cpu_problem(deps, cores)
     {
-        let key = keys::container::CPU_LIMIT.row.key;
-        return Err(refused(vec![Problem {
-            key: key.to_owned(),
-            code: ProblemCode::InvalidValue,
-            message: format!("{key}: {rule}"),
-        }]));
+        return Err(refuse_value(keys::container::CPU_LIMIT.row.key, &rule));
     }
     if let Some(Some(directory)) = changes.get(&keys::backup::DIRECTORY)
         && let Err(rule) = deps.health.permit_backups(Path::new(&directory))
     {
-        let key = keys::backup::DIRECTORY.row.key;
-        return Err(refused(vec![Problem {
-            key: key.to_owned(),
-            code: ProblemCode::InvalidValue,
-            message: format!("{key}: {rule}"),
-        }]));
+        return Err(refuse_value(keys::backup::DIRECTORY.row.key, &rule));
     }
     let before = present.get(&keys::web::AUTH_MODE);
     let documents = |config: &Config| (config.get(&keys::AGENT), config.get(&keys::SECURITY));
