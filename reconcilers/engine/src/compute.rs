@@ -71,6 +71,8 @@ pub struct EngineFacts {
     pub unreachable: &'static str,
     /// Sentence that says which images its inventory leaves out; `None`: it leaves out none.
     pub inventory: Option<&'static str>,
+    /// How to remove what an installation that is gone has left, an imperative without a full stop; `None`: there is no network to remove.
+    pub foreign_network: Option<&'static str>,
     /// Sentence that says who removes images, where the engine does not do it when asked.
     pub removal: Option<&'static str>,
 }

@@ -1,7 +1,8 @@
 //! Decides what to do next on the engine. Pure.
 
 use engine::{
-    EngineFacts, FirewallError, Found, HostRules, Network, NetworkSettings, NetworkState,
+    EngineFacts, FirewallError, ForeignOwner, Found, HostRules, Network, NetworkSettings,
+    NetworkState,
 };
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::Generation;
@@ -132,10 +133,11 @@ fn converge(snapshot: &Snapshot) -> Plan<Action> {
         return act(action, "creating the network");
     };
     if let NetworkState::Foreign(owner) = snapshot.network_state {
-        return say(Condition::not_ready(
-            Reason::NameConflict,
-            describe_foreign_network(owner),
-        ));
+        let mut message = describe_foreign_network(owner);
+        if let (ForeignOwner::Agentyard, Some(remedy)) = (owner, snapshot.facts.foreign_network) {
+            message = format!("{message}; {remedy}");
+        }
+        return say(Condition::not_ready(Reason::NameConflict, message));
     }
     if let Some(action) = host_access(&snapshot.host) {
         return act(action, "restricting what agents reach");
@@ -278,6 +280,7 @@ mod tests {
         unreachable: "start it, or correct --its-address",
         inventory: None,
         removal: None,
+        foreign_network: Some("remove the network of before"),
     };
 
     #[test]
@@ -293,6 +296,18 @@ mod tests {
                 "no answer; start it, or correct --its-address"
             )
         );
+    }
+
+    #[test]
+    fn foreign_network_is_told_with_the_engines_remedy() {
+        let said = |owner| {
+            let mut snapshot = snapshot(Ok(Found::Nothing), None);
+            snapshot.network_state = NetworkState::Foreign(owner);
+            plan(&snapshot).conditions[0].message.clone()
+        };
+        let remedy = "; remove the network of before";
+        assert!(said(ForeignOwner::Agentyard).ends_with(remedy));
+        assert!(!said(ForeignOwner::Unknown).ends_with(remedy));
     }
 
     fn rules() -> HostRules {

@@ -29,6 +29,9 @@ pub const FACTS: EngineFacts = EngineFacts {
     unreachable: "start the engine, or correct --docker-host; the server's user needs access to its socket",
     inventory: None,
     removal: None,
+    foreign_network: Some(
+        "if that one is gone, remove its containers (`docker ps --all --filter network=agentyard` lists them), then its network (`docker network rm agentyard`)",
+    ),
 };
 
 /// The engine at `host`, behind TLS when certificates are given, with the packet filter of this host. `owner` is the instance

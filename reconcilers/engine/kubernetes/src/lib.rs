@@ -73,6 +73,7 @@ pub const FACTS: EngineFacts = EngineFacts {
     unreachable: "check that the API server answers and accepts the service account of the service",
     inventory: Some(INVENTORY),
     removal: Some(REMOVAL),
+    foreign_network: None,
 };
 
 /// Ends of runs that wait to be written down.

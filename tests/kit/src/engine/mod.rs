@@ -46,6 +46,7 @@ const FACTS: EngineFacts = EngineFacts {
     unreachable: "let the double answer",
     inventory: None,
     removal: None,
+    foreign_network: None,
 };
 
 /// An engine in memory. Clones are handles to the same engine.
