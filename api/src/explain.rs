@@ -13,15 +13,15 @@ pub struct Explained {
     #[serde(flatten)]
     condition: Condition,
     /// How to fix it; empty when there is nothing to do.
-    remedy: &'static str,
+    remedy: String,
 }
 
 /// The same for conditions that nobody else needs.
-pub fn explained_owned(conditions: Vec<Condition>) -> Vec<Explained> {
+pub fn explained_owned(object: &str, conditions: Vec<Condition>) -> Vec<Explained> {
     conditions
         .into_iter()
         .map(|condition| Explained {
-            remedy: condition.reason.remedy(),
+            remedy: condition.reason.remedy_for(object),
             condition,
         })
         .collect()
@@ -34,7 +34,7 @@ pub struct ExplainedEvent {
     #[serde(flatten)]
     event: Event,
     /// How to fix it; empty when there is nothing to do.
-    remedy: &'static str,
+    remedy: String,
 }
 
 /// Adds the remedies.
@@ -42,21 +42,19 @@ pub fn explained_events(events: Vec<Event>) -> Vec<ExplainedEvent> {
     events
         .into_iter()
         .map(|event| ExplainedEvent {
-            remedy: event.reason.parse().map_or("", Reason::remedy),
+            remedy: event
+                .reason
+                .parse()
+                .map(|reason: Reason| reason.remedy_for(&event.object))
+                .unwrap_or_default(),
             event,
         })
         .collect()
 }
 
-/// Adds the remedies.
-pub fn explained(conditions: &[Condition]) -> Vec<Explained> {
-    conditions
-        .iter()
-        .map(|condition| Explained {
-            condition: condition.clone(),
-            remedy: condition.reason.remedy(),
-        })
-        .collect()
+/// Adds the remedies to conditions of `object`, which is `kind/name`.
+pub fn explained(object: &str, conditions: &[Condition]) -> Vec<Explained> {
+    explained_owned(object, conditions.to_vec())
 }
 
 #[cfg(test)]
@@ -71,7 +69,7 @@ mod tests {
             Reason::NeedsRoot,
             "the agent needs root",
         )];
-        let shown = serde_json::to_value(explained(&conditions)).unwrap();
+        let shown = serde_json::to_value(explained("container/alice", &conditions)).unwrap();
         assert_eq!(shown[0]["type"], "Ready");
         assert_eq!(shown[0]["reason"], "NeedsRoot");
         assert_eq!(shown[0]["remedy"], Reason::NeedsRoot.remedy());

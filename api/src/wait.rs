@@ -346,7 +346,7 @@ pub fn reply(
         changed: Changed {
             object: change.object(),
             generation: change.generation,
-            conditions: conditions.map(explained_owned),
+            conditions: conditions.map(|all| explained_owned(&change.object(), all)),
         },
     };
     let pending = |message: String, conditions| {

@@ -333,6 +333,13 @@ reasons! {
 }
 
 impl Reason {
+    /// How to fix it for an object, which is `kind/name`.
+    pub fn remedy_for(self, object: &str) -> String {
+        let name = object.split_once('/').map_or(object, |(_, name)| name);
+        let named = self.remedy().replace("KIND/NAME", object);
+        named.replace("/NAME", &format!("/{name}"))
+    }
+
     /// The stable text form.
     pub fn as_str(self) -> &'static str {
         self.into()

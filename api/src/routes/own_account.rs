@@ -171,7 +171,10 @@ async fn init_status(
         status: word,
         image_ready: row.pinned_image().is_some(),
         has_config: config.is_some_and(|config| is_ready(&config) || was_ready(&config)),
-        conditions: explained(&container.status.conditions),
+        conditions: explained(
+            &format!("{}/{}", container.kind, container.name),
+            &container.status.conditions,
+        ),
         plan,
     };
     Ok(Answer::ok("state of your container", status))

@@ -110,7 +110,10 @@ async fn show(
         started_at: row.facts.started_at,
         generation: row.generation,
         observed_generation: status.observed_generation,
-        conditions: explained(&status.conditions),
+        conditions: explained(
+            &format!("{}/{}", Kind::Container, row.name),
+            &status.conditions,
+        ),
     };
     Ok(Answer::ok("your container", container))
 }

@@ -133,7 +133,10 @@ async fn list(
     });
     let listing = Listing {
         skills,
-        conditions: explained_owned(status.conditions),
+        conditions: explained_owned(
+            &format!("{}/{}", Kind::SkillSet, session.account.name),
+            status.conditions,
+        ),
         page,
     };
     Ok(Answer::ok("your skills", listing))

@@ -180,7 +180,7 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
     let token = api_token::first_to_end(connection, now).await?;
     warnings.extend(token.and_then(|token| describe_end(&token, now)));
         engine: deps.engine.engine(),
-        conditions: explained_owned(vec![of_service(&health)]),
+        conditions: explained_owned(SERVICE_OBJECT, vec![of_service(&health)]),
         health,
         warnings,
     })
@@ -316,16 +316,17 @@ impl Header {
             .next_reconciliation(&row.kind, row.uid.as_str());
         Self {
             guidance: Guidance::of(&row, paused, look),
-            object: format!("{}/{}", row.kind, row.name),
             kind: row.kind,
             name: row.name,
             uid: row.uid,
+        let object = format!("{}/{}", row.kind, row.name);
             generation: row.generation,
             observed_generation: row.status.observed_generation,
             paused: row.paused,
             created_at: row.created_at,
             deleted_at: row.deleted_at,
-            conditions: explained(&row.status.conditions),
+            conditions: explained(&object, &row.status.conditions),
+            object,
             failures: row.status.failures,
             next_attempt_at: row.status.next_attempt_at,
         }

@@ -92,6 +92,7 @@ impl Item {
             status,
         } = listing;
         let version = row.version;
+        let object = format!("{}/{}", Kind::Skill, row.name);
         Self {
             name: row.name,
             source: version.origin.source().to_owned(),
@@ -110,7 +111,7 @@ impl Item {
             bound_to_everyone,
             generation: row.generation,
             observed_generation: status.observed_generation,
-            conditions: explained_owned(status.conditions),
+            conditions: explained_owned(&object, status.conditions),
         }
     }
 }

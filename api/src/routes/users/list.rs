@@ -117,6 +117,7 @@ impl Item {
         let desired_running = desired == Desired::Running;
         let deleted = user.deleted_at.is_some();
         let used_bytes = user.used_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+        let object = format!("{}/{}", Kind::Container, user.name);
         Self {
             used: used_bytes.map(|bytes| used_text(bytes, user.used_complete)),
             used_bytes,
@@ -137,7 +138,7 @@ impl Item {
             standstill,
             generation: user.generation,
             observed_generation: user.status.observed_generation,
-            conditions: explained_owned(user.status.conditions),
+            conditions: explained_owned(&object, user.status.conditions),
             created_at: user.created_at,
             last_login_at: user.last_login_at,
         }

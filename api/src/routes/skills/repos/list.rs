@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use schema::ids::{Generation, PlainName, SkillName, Timestamp};
+use schema::ids::{Generation, Kind, PlainName, SkillName, Timestamp};
 use schema::reader::Connection;
 use schema::skill::{self, SkillRow};
 use schema::skill_repository::{
@@ -81,6 +81,7 @@ pub(in crate::routes::skills) fn shown(
         provider: credential.provider,
         username: credential.username,
     });
+    let object = format!("{}/{}", Kind::SkillRepository, row.name);
     Ok(Repository {
         credentials: credentials.collect(),
         name: row.name,
@@ -93,7 +94,7 @@ pub(in crate::routes::skills) fn shown(
         skill_count: usize::try_from(row.facts.skill_count).unwrap_or(0),
         warnings: row.facts.warnings,
         generation: row.generation,
-        conditions: explained_owned(status.conditions),
+        conditions: explained_owned(&object, status.conditions),
     })
 }
 
