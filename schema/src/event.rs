@@ -60,6 +60,9 @@ statements! {
     PAGE = select_event!(matching!("ORDER BY last_at DESC, id DESC LIMIT $7 OFFSET $8"));
     /// How many events `PAGE` would give without paging.
     COUNT = concat!("SELECT count(*) FROM events ", matching!(""));
+    /// Counts the ends of containers whose names lie between two, both in lower case.
+    COUNT_ENDS = "SELECT o.uid, CAST(sum(e.count) AS BIGINT) AS n FROM objects o JOIN events e ON e.kind = o.kind AND e.uid = o.uid \
+                  WHERE o.kind = 'container' AND lower(o.name) >= $1 AND lower(o.name) <= $2 AND e.action = 'NoteEnd' AND e.last_at >= $3 GROUP BY o.uid";
     /// Forgets old events.
     PRUNE = "DELETE FROM events WHERE last_at < $1";
 }
@@ -216,6 +219,25 @@ pub async fn page(
         connection, PAGE, since, kind, &name, reason, &pattern, &user, limit, offset
     )?;
     Ok((events, total))
+}
+
+/// Ends of a container that events tell of.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct EndCount {
+    /// The container.
+    pub uid: Uid,
+    /// How often it ended without a request.
+    pub n: i64,
+}
+
+/// Counts the ends since a moment of containers whose names lie between two; none of those that have not ended.
+pub async fn count_ends(
+    connection: &mut Connection,
+    (first, last): (&str, &str),
+    since: Timestamp,
+) -> Result<Vec<EndCount>, DbError> {
+    let (first, last) = (first.to_ascii_lowercase(), last.to_ascii_lowercase());
+    fetch_all!(connection, COUNT_ENDS, first, last, since)
 }
 
 /// Forgets events older than `oldest`.

@@ -44,6 +44,12 @@ async fn engine_l32_crash_loop_slows_down_and_a_restart_begins_anew() {
         }
     });
     let (times, _) = seen.await;
+    let containers = admin
+        .get("/api/admin/reconcile/objects?reconciler=container")
+        .await
+        .expect(200);
+    let ends = containers["objects"][0]["ends"].as_i64();
+    assert!(ends.is_some_and(|ends| ends >= 3), "{containers}");
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     eprintln!("milliseconds between starts: {gaps:?}");
     // The second at once, then after two and four seconds, each after the 0.2 s that it ran.

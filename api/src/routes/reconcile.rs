@@ -6,7 +6,7 @@ use schema::api_token::{self, ApiToken};
 use schema::change::{self, Position};
 use schema::condition::{self, Condition, Reason};
 use schema::config::{Config, query as config_query};
-use schema::event::{self, Subject};
+use schema::event::{self, EndCount, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
 use schema::reader::Connection;
@@ -77,6 +77,7 @@ const SERVICE_OBJECT: &str = "service/agentyard";
 const TOKEN_RENEWAL: Duration = Duration::from_secs(21 * 24 * 60 * 60);
 /// Time within which ends of containers are counted in a list.
 const ENDS_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+/// In the table of paused reconcilers: all of them.
 const ALL: &str = "*";
 
 /// The operators' overview.
@@ -294,6 +295,9 @@ pub struct Header {
     next_attempt_at: Option<Timestamp>,
     #[serde(flatten)]
     guidance: Guidance,
+    /// In a list of containers: how often it ended without a request in the last 24 hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ends: Option<i64>,
 }
 
 impl Header {
@@ -331,6 +335,7 @@ impl Header {
             next_attempt_at: row.status.next_attempt_at,
         }
     }
+            ends: None,
 }
 
 /// Which objects.
@@ -403,7 +408,25 @@ async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answ
     });
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
-    let headers = rows.into_iter().map(|row| Header::of(&deps, row, &paused));
+    let headers = rows.into_iter().map(|row| {
+        let of = |ends: &Vec<EndCount>| {
+            let ends = ends.iter().find(|ends| ends.uid == row.uid);
+            ends.map_or(0, |ends| ends.n)
+        };
+        let ends = ends.as_ref().map(of);
+        Header {
+            ends,
+            ..Header::of(&deps, row, &paused)
+        }
+    });
+    let ends = match (kind, rows.first(), rows.last()) {
+        (Some(Kind::Container), Some(first), Some(last)) => {
+            let since = deps.clock.now().minus(ENDS_WITHIN);
+            let names = (first.name.as_str(), last.name.as_str());
+            Some(event::count_ends(&mut connection, names, since).await?)
+        }
+        _ => None,
+    };
     let objects = Objects {
         objects: headers.collect(),
         watch_id,

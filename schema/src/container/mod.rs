@@ -1,6 +1,9 @@
 //! The desired state of users' containers, and what their reconciler remembers.
 
-use crate::kind::{Descriptor, Kind};
+use crate::kind::{
+    AGE, Column, Descriptor, FAILURES, GENERATION, Kind, MESSAGE, NAME, NEXT_TRY, OBSERVED, READY,
+    REASON, SINCE, UID,
+};
 
 pub(crate) mod ends;
 mod model;
@@ -20,5 +23,19 @@ pub(crate) const KIND: Descriptor = Descriptor {
     finalizer: Some("container"),
     // A user's status word is that of its container.
     shown_with: Some(Kind::User),
+    columns: &[
+        NAME,
+        READY,
+        REASON,
+        SINCE,
+        Column::text("ENDS 24H", "ends"),
+        FAILURES,
+        NEXT_TRY,
+        AGE,
+        GENERATION,
+        OBSERVED,
+        UID,
+        MESSAGE,
+    ],
     ..Descriptor::new("containers", &["c", "ct"])
 };
