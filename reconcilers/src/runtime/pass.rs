@@ -307,8 +307,12 @@ impl<R: Reconciler> Core<R> {
         }
         let new = judgement.status.filter(|new| status::differs(&before, new));
         if let Some(new) = &new {
-            self.tell_failure(key, progress, judgement.verdict, judgement.outcome, new)
+            let told = self
+                .tell_failure(key, progress, judgement.verdict, judgement.outcome, new)
                 .await;
+            if !told {
+                self.tell_standstill(key, &before, new, &mut memory).await;
+            }
             self.tell_warnings(key, &before, new).await;
         }
         let Some(new) = new else {
@@ -382,7 +386,10 @@ impl<R: Reconciler> Core<R> {
                 (Verdict::Park, Some(said(conditions, (0, None))))
             }
             Outcome::Converged(requeue) => {
-                *memory = Memory::default();
+                *memory = Memory {
+                    told: memory.told,
+                    ..Memory::default()
+                };
                 let verdict = match requeue {
                     Requeue::AtResync => Verdict::Settled,
                     Requeue::After(delay) => Verdict::After(delay),
@@ -502,7 +509,7 @@ impl<R: Reconciler> Core<R> {
         self.waits.changed(R::KIND, &uid, job.bulk);
     }
 
-    /// A failure that is news is also an event.
+    /// A failure that is news is also an event; false when there is none.
     async fn tell_failure(
         &self,
         key: &R::Key,
@@ -510,13 +517,41 @@ impl<R: Reconciler> Core<R> {
         verdict: Verdict,
         outcome: Outcome,
         status: &ObjectStatus,
-    ) {
+    ) -> bool {
         let failed =
             matches!(verdict, Verdict::BackOff(_)) || matches!(outcome, Outcome::Failed(_));
         let ready = condition::find(&status.conditions, ConditionType::Ready);
-        if let (true, Some(ready)) = (failed, ready) {
-            self.event(key, ready.reason, &progress.step, ready.message.clone())
-                .await;
+        match (failed, ready) {
+            (true, Some(ready)) => {
+                self.event(key, ready.reason, &progress.step, ready.message.clone())
+                    .await;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A state that nothing but a person ends is an event when it begins, where it is not another object's. One that tries
+    /// interrupt is told once.
+    async fn tell_standstill(
+        &self,
+        key: &R::Key,
+        before: &ObjectStatus,
+        status: &ObjectStatus,
+        memory: &mut Memory,
+    ) {
+        let ready = |status: &ObjectStatus| {
+            condition::find(&status.conditions, ConditionType::Ready).cloned()
+        };
+        let Some(now) = ready(status) else { return };
+        if now.status == ConditionStatus::True {
+            memory.told = None;
+        }
+        let is_new = ready(before).is_none_or(|before| before.reason != now.reason);
+        let is_told = !is_new || memory.told == Some(now.reason);
+        if !is_told && now.needs_action() && now.waits_for.is_none() {
+            memory.told = Some(now.reason);
+            self.event(key, now.reason, "", now.message).await;
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Memory {
     pub conflicts: u32,
     /// The object's name, once a pass has read it.
     pub name: Option<Arc<str>>,
+    /// The newest reason that needs a person and is an event, until the object is ready.
+    pub told: Option<Reason>,
 }
 
 /// How many objects are in which state.

@@ -262,6 +262,34 @@ async fn a_plan_that_waits_after_a_failure_says_when_it_tries_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn standstill_is_one_event_until_the_object_is_ready() {
+    let mut thing = Thing::new(1, 1);
+    thing.claims = vec![Condition::not_ready(Reason::ImageMissing, "no image")];
+    let yard = Yard::new(World::with(&[("a", thing)]));
+    let say = async |condition: Condition| {
+        let reason = condition.reason;
+        yard.world.state().things.get_mut(&key("a")).unwrap().claims = vec![condition];
+        yard.handle.retry("a");
+        yard.until("a status", |yard| {
+            yard.store.ready_reason("a") == Some(reason)
+        })
+        .await;
+    };
+    let not_ready = |reason| Condition::not_ready(reason, "why");
+    say(not_ready(Reason::ImageMissing)).await;
+    for _ in 0..3 {
+        say(not_ready(Reason::ImagePulling)).await;
+        say(not_ready(Reason::ImagePullFailed)).await;
+    }
+    say(Condition::ready(Reason::Running, "")).await;
+    say(not_ready(Reason::ImagePullFailed)).await;
+    let events = yard.store.state().events.clone();
+    let reasons: Vec<Reason> = events.iter().map(|event| event.1).collect();
+    let failed = Reason::ImagePullFailed;
+    assert_eq!(reasons, [Reason::ImageMissing, failed, failed]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_gone_is_forgotten() {
     let yard = Yard::new(World::with(&[
         ("a", Thing::new(1, 1)),
