@@ -78,6 +78,18 @@ impl Server {
         self.json(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Posts what was made of an object as it was read; `None` if that has changed since.
+    ///
+    /// # Errors
+    /// When no server answers, or it refuses.
+    pub async fn post_unless_stale(&self, path: &str, body: &Value) -> Result<Option<Value>> {
+        let request = self.request(Method::POST, path).json(body);
+        match self.send(request).await? {
+            (412, _) => Ok(None),
+            (status, text) => self.judge(status, &text).map(Some),
+        }
+    }
+
     /// Sends a request whose answer is JSON.
     ///
     /// # Errors

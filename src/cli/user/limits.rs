@@ -1,7 +1,10 @@
 //! `agentyard user limits`.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::cli::admin::escaped;
 use crate::cli::effect::How;
@@ -11,6 +14,10 @@ use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::target::bare_name;
 use crate::cli::{Failure, Result, pages};
+
+/// Tries to change what others change meanwhile.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// Limits of a user's container.
 #[derive(Debug, Args)]
@@ -75,37 +82,46 @@ fn mebibytes(text: &str) -> Result<Limit, String> {
 pub async fn limits(server: &Server, args: LimitsArgs) -> Result {
     let name = &args.name;
     let path = format!("/api/admin/reconcile/objects/container/{}", escaped(name));
-    let object = match server.get(&path).await {
-        Err(Failure::NotFound(_)) => {
-            let kind = kinds::parse("user").map_err(Failure::Usage)?;
-            return Err(pages::missing(server, kind, name).await);
+    for _ in 0..TRIES {
+        let object = match server.get(&path).await {
+            Err(Failure::NotFound(_)) => {
+                let kind = kinds::parse("user").map_err(Failure::Usage)?;
+                return Err(pages::missing(server, kind, name).await);
+            }
+            answer => answer?,
+        };
+        let config = server.get("/api/config").await?;
+        let current = Current {
+            cpu: find_limit(&object, &config, "cpu_limit"),
+            memory: find_limit(&object, &config, "memory_limit_mb"),
+        };
+        if args.cpu.is_none() && args.memory.is_none() {
+            return screen::print(&describe(&current, &config));
         }
-        answer => answer?,
-    };
-    let config = server.get("/api/config").await?;
-    let current = Current {
-        cpu: find_limit(&object, &config, "cpu_limit"),
-        memory: find_limit(&object, &config, "memory_limit_mb"),
-    };
-    if args.cpu.is_none() && args.memory.is_none() {
-        return screen::print(&describe(&current, &config));
+        let mut body = json!({
+            "username": name,
+            // The route sets both: what is not given stays.
+            "cpu_limit": limit_value(args.cpu.clone().unwrap_or(current.cpu)),
+            "memory_limit_mb": limit_value(args.memory.clone().unwrap_or(current.memory)),
+            "if_generation": number(&object, "generation"),
+        });
+        if args.detach {
+            body["wait"] = json!(0);
+        }
+        let route = "/api/admin/container/limits";
+        if let Some(answer) = server.post_unless_stale(route, &body).await? {
+            let how = How {
+                dry_run: false,
+                detach: args.detach,
+            };
+            return how.report(server, &answer).await;
+        }
+        // Another change, such as the end of the user's creation, came between.
+        sleep(PAUSE).await;
     }
-    let mut body = json!({
-        "username": name,
-        // The route sets both: what is not given stays.
-        "cpu_limit": limit_value(args.cpu.unwrap_or(current.cpu)),
-        "memory_limit_mb": limit_value(args.memory.unwrap_or(current.memory)),
-        "if_generation": number(&object, "generation"),
-    });
-    if args.detach {
-        body["wait"] = json!(0);
-    }
-    let answer = server.post("/api/admin/container/limits", &body).await?;
-    let how = How {
-        dry_run: false,
-        detach: args.detach,
-    };
-    how.report(server, &answer).await
+    Err(Failure::Failed(format!(
+        "container/{name}: it was changed {TRIES} times meanwhile; run the command again"
+    )))
 }
 
 struct Current {
@@ -152,7 +168,89 @@ fn describe(current: &Current, config: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::net::UnixListener;
+    use std::path::Path;
+
     use super::*;
+
+    /// A server that gives these answers, one for each connection. Returns the bodies that it was sent.
+    fn serve(
+        answers: Vec<(u16, Value)>,
+        socket: &Path,
+    ) -> std::thread::JoinHandle<Vec<Option<Value>>> {
+        let listener = UnixListener::bind(socket).unwrap();
+        std::thread::spawn(move || {
+            let bodies = answers.into_iter().map(|(status, answer)| {
+                let (stream, _) = listener.accept().unwrap();
+                let mut reader = BufReader::new(stream);
+                let mut length = 0;
+                loop {
+                    let mut line = String::new();
+                    reader.read_line(&mut line).unwrap();
+                    if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = text.trim().parse().unwrap();
+                    }
+                    if line.trim().is_empty() {
+                        break;
+                    }
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).unwrap();
+                let answer = answer.to_string();
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n",
+                    answer.len()
+                );
+                let stream = reader.get_mut();
+                stream.write_all((head + &answer).as_bytes()).unwrap();
+                serde_json::from_slice(&body).ok()
+            });
+            bodies.collect()
+        })
+    }
+
+    #[tokio::test]
+    async fn limits_of_a_changed_user_are_set_at_the_next_try() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("admin.sock");
+        let object = |generation| {
+            let desired = json!({"cpu_limit": 1, "memory_limit_mb": 512});
+            (200, json!({"generation": generation, "desired": desired}))
+        };
+        let config = || {
+            let container = json!({"cpu_limit": 2, "memory_limit_mb": 512});
+            (200, json!({"container": container}))
+        };
+        let stale = json!({"success": false, "code": "stale_generation"});
+        let done = json!({"success": true, "message": "limits saved"});
+        let answers = vec![
+            object(1),
+            config(),
+            (412, stale),
+            object(2),
+            config(),
+            (200, done),
+        ];
+        let served = serve(answers, &socket);
+        let common = crate::settings::CommonArgs {
+            admin_socket: Some(socket),
+            ..Default::default()
+        };
+        let args = LimitsArgs {
+            name: "alice".to_owned(),
+            cpu: None,
+            memory: Some(Limit::Own(json!(64))),
+            detach: true,
+        };
+        limits(&Server::resolve(&common).unwrap(), args)
+            .await
+            .unwrap();
+        let bodies = served.join().unwrap();
+        let sent: Vec<&Value> = bodies.iter().flatten().collect();
+        let body = |generation: u64| json!({"username": "alice", "cpu_limit": "1", "memory_limit_mb": "64", "if_generation": generation, "wait": 0});
+        assert_eq!(sent, [&body(1), &body(2)]);
+    }
 
     #[test]
     fn limits_are_read_with_units() {
