@@ -39,6 +39,7 @@ use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route, Tokens};
 use crate::routes::agent_model::ModelForm;
+use crate::routes::auth::whitelist::EMPTY;
 use crate::routes::containers::find_cpu_problem;
 use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
@@ -254,7 +255,6 @@ async fn save(
     make_change(&deps, &actor, &input.meta, &wanted, terms).await
 }
 
-/// Values that a save asks for.
 /// Refuses another directory of backups that cannot be used. The file system is asked before anything is locked.
 async fn check_backup_directory(deps: &Deps, patch: &Patch) -> Result<()> {
     let key = keys::backup::DIRECTORY.row.key;
@@ -284,6 +284,7 @@ fn refuse_value(key: &str, rule: &str) -> ApiError {
     }])
 }
 
+/// Values that a save asks for.
 pub(in crate::routes) enum Wanted {
     /// Values of keys.
     Patch(Patch),
@@ -660,6 +661,14 @@ async fn draft(
         let adapter = deps.adapter.current_in(tx).await?;
         let checked = adapter.check_chat(&after.get(&keys::AGENT));
         checked.map_err(|error| global_problem(&error))?;
+    }
+    let lists = [
+        &keys::ldap::WHITELIST_ENABLED,
+        &keys::oidc::WHITELIST_ENABLED,
+    ];
+    let is_enabled = lists.iter().any(|key| changes.has(key) && after.get(key));
+    if is_enabled && whitelist::is_empty(tx).await? {
+        warnings.push(EMPTY.to_owned());
     }
     let (restarts, restarted_users) = config::query::restarts(tx, &changes, NAMED_USERS).await?;
     Ok(Draft {

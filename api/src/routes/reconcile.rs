@@ -16,6 +16,7 @@ use strum::VariantArray;
 use utoipa::ToSchema;
 
 use super::agent_model;
+use super::auth::whitelist;
 use super::page::{Page, read_page, search};
 use super::params;
 use crate::answer::Answer;
@@ -72,7 +73,6 @@ const DEFAULT_EVENTS: i64 = 100;
 const MAX_EVENTS: i64 = 1000;
 /// The service itself, as events name it.
 const SERVICE_OBJECT: &str = "service/agentyard";
-/// In the table of paused reconcilers: all of them.
 /// Time before the end of an API token in which it should be replaced.
 const TOKEN_RENEWAL: Duration = Duration::from_secs(21 * 24 * 60 * 60);
 /// Time within which ends of containers are counted in a list.
@@ -170,16 +170,18 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
     let proxies = &deps.unknown_proxies;
     warnings.extend(proxies.warnings(deps.clock.steady(), &deps.settings()));
     warnings.extend(quota_users.as_ref().map(format_quota_warning));
-    warnings.extend(agent_model::warning(&adapter, &Config::from_stored(values)));
+    let config = Config::from_stored(values);
+    warnings.extend(agent_model::warning(&adapter, &config));
+    warnings.extend(whitelist::warning(connection, &config).await?);
     warnings.extend(deps.health.backup_warning());
     warnings.extend(deps.processes.list_differences(connection).await?);
-    let health = deps.health.parts();
-    Ok(Observed {
-        leader: deps.leadership.leader(),
     warnings.extend(deps.health.certificate_warnings());
     let now = deps.clock.now();
     let token = api_token::first_to_end(connection, now).await?;
     warnings.extend(token.and_then(|token| describe_end(&token, now)));
+    let health = deps.health.parts();
+    Ok(Observed {
+        leader: deps.leadership.leader(),
         engine: deps.engine.engine(),
         conditions: explained_owned(SERVICE_OBJECT, vec![of_service(&health)]),
         health,
@@ -187,9 +189,6 @@ pub(super) async fn observe_service(connection: &mut Connection, deps: &Deps) ->
     })
 }
 
-/// Number of users who use up their quota, or nearly.
-fn format_quota_warning(users: &QuotaUsers) -> String {
-    let QuotaUsers { name, near, beyond } = users;
 /// Warns of an API token that ends within three weeks, if that is the last third of its life.
 fn describe_end(token: &ApiToken, now: Timestamp) -> Option<String> {
     let left = token.expires_at.since(now);
@@ -202,6 +201,9 @@ fn describe_end(token: &ApiToken, now: Timestamp) -> Option<String> {
     })
 }
 
+/// Number of users who use up their quota, or nearly.
+fn format_quota_warning(users: &QuotaUsers) -> String {
+    let QuotaUsers { name, near, beyond } = users;
     format!(
         "users beyond the quota of files: {beyond}, near it: {near}; see `agentyard describe user/{name}`, and raise files.quota_mb or files.quota_files, or have files removed"
     )
@@ -293,11 +295,11 @@ pub struct Header {
     failures: u32,
     /// When the next attempt is due, while in back-off.
     next_attempt_at: Option<Timestamp>,
-    #[serde(flatten)]
-    guidance: Guidance,
     /// In a list of containers: how often it ended without a request in the last 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     ends: Option<i64>,
+    #[serde(flatten)]
+    guidance: Guidance,
 }
 
 impl Header {
@@ -318,12 +320,12 @@ impl Header {
         let look = deps
             .reconcilers
             .next_reconciliation(&row.kind, row.uid.as_str());
+        let object = format!("{}/{}", row.kind, row.name);
         Self {
             guidance: Guidance::of(&row, paused, look),
             kind: row.kind,
             name: row.name,
             uid: row.uid,
-        let object = format!("{}/{}", row.kind, row.name);
             generation: row.generation,
             observed_generation: row.status.observed_generation,
             paused: row.paused,
@@ -333,9 +335,9 @@ impl Header {
             object,
             failures: row.status.failures,
             next_attempt_at: row.status.next_attempt_at,
+            ends: None,
         }
     }
-            ends: None,
 }
 
 /// Which objects.
@@ -407,6 +409,14 @@ async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answ
         object::list(&mut connection, kind, ready, search(paging), window.limit, window.offset)
     });
     let paused = object::paused_reconcilers(&mut connection).await?;
+    let ends = match (kind, rows.first(), rows.last()) {
+        (Some(Kind::Container), Some(first), Some(last)) => {
+            let since = deps.clock.now().minus(ENDS_WITHIN);
+            let names = (first.name.as_str(), last.name.as_str());
+            Some(event::count_ends(&mut connection, names, since).await?)
+        }
+        _ => None,
+    };
     drop(connection);
     let headers = rows.into_iter().map(|row| {
         let of = |ends: &Vec<EndCount>| {
@@ -419,14 +429,6 @@ async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answ
             ..Header::of(&deps, row, &paused)
         }
     });
-    let ends = match (kind, rows.first(), rows.last()) {
-        (Some(Kind::Container), Some(first), Some(last)) => {
-            let since = deps.clock.now().minus(ENDS_WITHIN);
-            let names = (first.name.as_str(), last.name.as_str());
-            Some(event::count_ends(&mut connection, names, since).await?)
-        }
-        _ => None,
-    };
     let objects = Objects {
         objects: headers.collect(),
         watch_id,

@@ -61,7 +61,7 @@ pub struct DirectoryCheck {
 /// A step of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CheckStep {
-    /// Of a directory: `bind`, `user_search`, `group_query`; of an identity provider: `discovery`, `redirect`, `client`.
+    /// Of a directory: `bind`, `user_search`, `group_query`; of an identity provider: `discovery`, `redirect`, `client`; of both `whitelist`, where it is enabled.
     #[schema(example = "bind")]
     pub name: &'static str,
     /// It worked.

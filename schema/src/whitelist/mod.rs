@@ -3,4 +3,4 @@
 pub(crate) mod query;
 
 pub(crate) use query::rename;
-pub use query::{add, has, list, remove, replace, revision};
+pub use query::{add, has, is_empty, list, remove, replace, revision};

@@ -43,6 +43,12 @@ pub async fn has(connection: &mut Connection, name: &UserName) -> Result<bool, D
     Ok(found > 0)
 }
 
+/// Reports that no name is on it: where it is enabled, nobody may sign in.
+pub async fn is_empty(connection: &mut Connection) -> Result<bool, DbError> {
+    let names: i64 = scalar!(connection, COUNT, "%")?;
+    Ok(names == 0)
+}
+
 /// A number that is another one after each change.
 pub async fn revision(connection: &mut Connection) -> Result<i64, DbError> {
     meta::guard(connection, "whitelist").await

@@ -1,12 +1,13 @@
 //! Trying directory settings before they are saved.
 
 use schema::audit::About;
-use schema::config::{Config, parse_patch, query as config};
+use schema::config::{Config, keys, parse_patch, query as config};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::whitelist;
 use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
@@ -112,12 +113,16 @@ async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<Di
     let form = input.params;
     let config = with_stored(&deps, &form.document()).await?;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let user = given(form.test_username);
     let wanted = DirectoryWanted {
-        user: given(form.test_username),
+        user: user.clone(),
         group: given(form.test_groupname),
         few: false,
     };
-    let check = check_directory(&deps, &input.meta, &config, wanted).await?;
+    let mut check = check_directory(&deps, &input.meta, &config, wanted).await?;
+    let is_enabled = config.get(&keys::ldap::WHITELIST_ENABLED);
+    let step = whitelist::step(&deps, is_enabled, user.as_deref()).await?;
+    check.steps.extend(step);
     Ok(Answer::ok(summary(&check.steps), check))
 }
 

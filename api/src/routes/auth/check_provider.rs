@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::check::{record, summary, with_stored};
+use super::whitelist;
 use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
@@ -86,7 +87,8 @@ pub struct ProviderCheck {
 /// 422 for settings that break their rules, or are missing.
 async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<ProviderCheck>> {
     let config = with_stored(&deps, &input.params.document()).await?;
-    let steps = check_provider(&deps, &input.meta, &config).await?;
+    let mut steps = check_provider(&deps, &input.meta, &config).await?;
+    steps.extend(whitelist::step(&deps, config.get(&oidc::WHITELIST_ENABLED), None).await?);
     Ok(Answer::ok(summary(&steps), ProviderCheck { steps }))
 }
 

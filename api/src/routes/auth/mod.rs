@@ -7,7 +7,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod users;
-mod whitelist;
+pub(super) mod whitelist;
 
 use crate::error::ApiError;
 use crate::ports::DirectoryFailure;

@@ -457,6 +457,39 @@ async fn l11_the_whitelist_fails_closed_and_an_empty_one_lets_nobody_in() {
 }
 
 #[tokio::test]
+async fn empty_whitelist_is_warned_of() {
+    let ldap = ldap().await;
+    let saved = ldap.save(&json!({"ldap.whitelist_enabled": true})).await;
+    let empty = "the whitelist is enabled and empty";
+    assert!(
+        saved.body["warnings"].to_string().contains(empty),
+        "{}",
+        saved.text
+    );
+    let status = async || ldap.get("/api/admin/reconcile").await.body["warnings"].to_string();
+    assert!(status().await.contains(empty));
+    let step = async |user: &str| {
+        let form = [("test_username", user)];
+        let tested = ldap.post("/api/admin/auth/test-ldap", &form).await;
+        let steps = tested.body["steps"].as_array().unwrap().clone();
+        let step = steps.into_iter().find(|step| step["name"] == "whitelist");
+        step.unwrap()
+    };
+    let found = step("carol").await;
+    assert_eq!(found["ok"], false, "{found}");
+    assert!(found["detail"].to_string().contains(empty), "{found}");
+    ldap.post(WHITELIST, &[("add", "carol")]).await;
+    assert!(!status().await.contains(empty));
+    assert_eq!(step("Carol").await["ok"], true);
+    let found = step("zoe").await;
+    assert_eq!(found["ok"], false, "{found}");
+    assert!(
+        found["detail"].to_string().contains("zoe is not on"),
+        "{found}"
+    );
+}
+
+#[tokio::test]
 async fn the_whitelist_is_replaced_or_changed_all_or_nothing() {
     let ldap = ldap().await;
     let saved = ldap

@@ -1,7 +1,9 @@
 //! The whitelist.
 
 use schema::audit::About;
+use schema::config::{AuthMode, Config, keys};
 use schema::ids::UserName;
+use schema::reader::Connection;
 use schema::whitelist;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,6 +13,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
+use crate::ports::CheckStep;
 use crate::route::{Area, Route, Tokens};
 use crate::routes::page::{Page, read_page, search};
 use crate::routes::params::names;
@@ -31,6 +34,59 @@ pub(super) fn routes() -> Vec<Route> {
                  signed out by the next request.",
             ),
     ]
+}
+
+/// What is wrong with an empty whitelist that is enabled, and what to do.
+pub(in crate::routes) const EMPTY: &str = "the whitelist is enabled and empty, so nobody but superadmins can sign in; add names with `agentyard auth whitelist --add NAME`";
+
+/// Warning about a whitelist that is in effect and empty.
+pub(in crate::routes) async fn warning(
+    connection: &mut Connection,
+    config: &Config,
+) -> Result<Option<String>> {
+    let is_enabled = match config.get(&keys::web::AUTH_MODE) {
+        AuthMode::Local => false,
+        AuthMode::Ldap => config.get(&keys::ldap::WHITELIST_ENABLED),
+        AuthMode::Oidc => config.get(&keys::oidc::WHITELIST_ENABLED),
+    };
+    let is_empty = is_enabled && whitelist::is_empty(connection).await?;
+    Ok(is_empty.then(|| EMPTY.to_owned()))
+}
+
+/// The step of a test that asks whether the whitelist lets people in, or this one; none where it is not enabled.
+pub(super) async fn step(
+    deps: &Deps,
+    is_enabled: bool,
+    user: Option<&str>,
+) -> Result<Option<CheckStep>> {
+    if !is_enabled {
+        return Ok(None);
+    }
+    let begun = deps.clock.steady();
+    let mut connection = deps.db.read().await?;
+    let is_on = match user.map(str::parse) {
+        Some(Ok(name)) => whitelist::has(&mut connection, &name).await?,
+        Some(Err(_)) => false,
+        None => true,
+    };
+    let (ok, detail) = match user {
+        _ if whitelist::is_empty(&mut connection).await? => (false, EMPTY.to_owned()),
+        Some(user) if !is_on => (
+            false,
+            format!(
+                "{user} is not on the whitelist; add the name with `agentyard auth whitelist --add NAME`"
+            ),
+        ),
+        Some(user) => (true, format!("{user} is on the whitelist")),
+        None => (true, "names are on the whitelist".to_owned()),
+    };
+    let took = deps.clock.steady().saturating_sub(begun);
+    Ok(Some(CheckStep {
+        name: "whitelist",
+        ok,
+        detail,
+        ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    }))
 }
 
 /// Most names in one request.
