@@ -371,6 +371,8 @@ impl World {
     /// The mode that a route works in.
     pub(crate) fn in_mode_of(&self, route: &Route) {
         let auth_mode = match route.modes {
+            // In other modes they plan only.
+            _ if route.id.starts_with("auth_sync") => AuthMode::Ldap,
             Modes::Any | Modes::LocalOnly => AuthMode::Local,
             Modes::LdapOnly => AuthMode::Ldap,
         };

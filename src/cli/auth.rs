@@ -224,6 +224,36 @@ async fn sync(server: &Server, args: &SyncArgs) -> Result {
     Ok(())
 }
 
+/// Describes whom the directory brings after a switch, and who has the name of a user who goes.
+fn describe_arrivals(answer: &Value) -> String {
+    /// Most names of a line.
+    const NAMED: usize = 100;
+    let line = |list: &str, count: u64, what: &str| {
+        let all = answer[list].as_array().into_iter().flatten();
+        let names: Vec<String> = all
+            .filter_map(Value::as_str)
+            .take(NAMED)
+            .map(clean)
+            .collect();
+        let more = if count > names.len() as u64 {
+            ", …"
+        } else {
+            ""
+        };
+        let colon = if names.is_empty() { "" } else { ": " };
+        format!(
+            "  {}{what}{colon}{}{more}\n",
+            counted(count, "user"),
+            names.join(", ")
+        )
+    };
+    let (added, same) = (number(answer, "added"), number(answer, "changed"));
+    "it brings:\n".to_owned()
+        + &line("add", added, "")
+        + &line("change", same, " with the name of one who is removed")
+        + &format!("  {}\n", counted(number(answer, "groups_added"), "group"))
+}
+
 /// How many of what change, one a line.
 fn counts(answer: &Value) -> String {
     let rows = [
@@ -275,8 +305,30 @@ async fn switch(server: &Server, args: &SwitchArgs) -> Result {
         return screen::print(&format!("users come from {} already\n", args.mode));
     }
     if args.plan {
-        return screen::print(&describe_purge(&plan["purge"]));
+        screen::print(&describe_purge(&plan["purge"]))?;
+        if matches!(args.mode, Mode::Ldap) && plan["purge"]["problem"].is_null() {
+            let body = json!({ "dry_run": true });
+            let brought = server.post(&format!("{PATH}/sync-users"), &body).await?;
+            screen::print(&describe_arrivals(&brought))?;
+        }
+        return Ok(());
     }
     let answer = args.consent.make(server, CONFIG, body, &plan).await?;
     follow_purge(server, &answer).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_of_a_switch_names_who_comes_and_who_is_on_both_sides() {
+        let answer = json!({
+            "added": 3, "changed": 1, "groups_added": 2,
+            "add": ["carol", "dave"], "change": ["alice"],
+        });
+        let expected = "it brings:\n  3 users: carol, dave, …\n  \
+                        1 user with the name of one who is removed: alice\n  2 groups\n";
+        assert_eq!(describe_arrivals(&answer), expected);
+    }
 }

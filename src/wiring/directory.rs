@@ -7,7 +7,7 @@ use api::ports::{
     DirectoryPerson, DirectoryUser, DirectoryWanted, SyncPlan, SyncRename,
 };
 use async_trait::async_trait;
-use reconcilers::directory::{DirectoryStore, preview, settings};
+use reconcilers::directory::{DirectoryStore, Preview, preview, settings};
 use reconcilers::drivers::ldap::{DirectorySettings, Wanted};
 use reconcilers::shared::Shared;
 use schema::config::Config;
@@ -112,8 +112,8 @@ impl Directory for Directories {
     }
 
     async fn plan(&self, scope: SyncScope) -> Result<SyncPlan, DirectoryFailure> {
-        let diff = preview(self.store.as_ref(), &self.shared, scope).await;
-        let diff = diff.map_err(failure)?;
+        let preview = preview(self.store.as_ref(), &self.shared, scope).await;
+        let Preview { diff, replaced } = preview.map_err(failure)?;
         let mut plan = SyncPlan {
             result: diff.result,
             mass_removal: diff.guard.map(|guard| Held {
@@ -124,6 +124,11 @@ impl Directory for Directories {
         };
         for change in &diff.users {
             let (list, name) = match change {
+                UserChange::Add(listed) if replaced.contains(&listed.name.key()) => {
+                    plan.result.counts.added -= 1;
+                    plan.result.counts.changed += 1;
+                    (&mut plan.change, &listed.name)
+                }
                 UserChange::Add(listed) => (&mut plan.add, &listed.name),
                 UserChange::Update { listed, .. } => (&mut plan.change, &listed.name),
                 UserChange::Rename { from, listed, .. } => {

@@ -26,7 +26,7 @@ use schema::metric;
 use schema::user::Template;
 
 pub use plan::{Action, Asked, Observed, Snapshot, described};
-pub use preview::preview;
+pub use preview::{Preview, preview};
 pub use store::{DirectoryRow, DirectoryStore, Known, UserPage};
 
 use self::diff::Limits;

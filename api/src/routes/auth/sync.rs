@@ -9,10 +9,11 @@ use super::REMOTE;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::SyncPlan;
 use crate::route::{Area, Failure, Route, Tokens};
+use crate::settings::AuthMode;
 use crate::wait::{self, Change, Settled, State, Until};
 
 /// The routes of this file.
@@ -22,6 +23,11 @@ pub(super) fn routes() -> Vec<Route> {
             409,
             "mass_removal",
             "more would be removed than `ldap.max_removal_percent` allows; nothing was changed",
+        ),
+        Failure(
+            403,
+            "mode_forbidden",
+            "users do not come from a directory, and `dry_run` is not set",
         ),
         REMOTE,
         Failure(
@@ -43,9 +49,9 @@ pub(super) fn routes() -> Vec<Route> {
                 "Users whom the directory has are created or brought up to date; those it no longer has are \
                  disabled, and deleted after `ldap.removal_grace`. With `dry_run` the plan is returned and nothing \
                  is changed. A removal of more than `ldap.max_removal_percent` needs `confirm` with the digest of \
-                 the plan.",
+                 the plan. In another mode only `dry_run` is possible: it plans as after a change to `ldap`, which removes all \
+                 users first; `change` has those of the same name.",
             )
-            .ldap_only()
             .waits()
             .guarded()
             .fails(FAILURES),
@@ -53,7 +59,6 @@ pub(super) fn routes() -> Vec<Route> {
 .tokens(Tokens::Admin)
             .title(Area::Authentication, "Synchronise groups")
             .about("As sync-users for groups and their members; no user is created, disabled or deleted.")
-            .ldap_only()
             .waits()
             .guarded()
             .fails(FAILURES),
@@ -127,6 +132,11 @@ async fn sync(scope: SyncScope, input: Input<SyncForm>, deps: &Deps) -> Result<A
             generation: None,
         };
         return Ok(Answer::ok(message, synced));
+    }
+    if deps.settings().auth_mode != AuthMode::Ldap {
+        return Err(ApiError::ModeForbidden(
+            "users come from a directory in ldap mode only; `dry_run` shows what a change to it would bring",
+        ));
     }
     let mut tx = input.meta.begin(deps).await?;
     let generation =

@@ -616,6 +616,13 @@ async fn directory_routes_belong_to_ldap_mode() {
     for path in [SYNC, "/api/admin/auth/sync-groups"] {
         let refused = yard.post(path, &[]).with("root", &root).send().await;
         assert_eq!(refused.verdict(), (403, "mode_forbidden"), "{path}");
+        // What would come is asked before the mode is changed.
+        let plan = yard.post(path, &[("dry_run", "1")]);
+        let plan = plan.with("root", &root).send().await;
+        assert_eq!(
+            (plan.status.as_u16(), &plan.body["added"]),
+            (200, &json!(0))
+        );
     }
     let refused = yard
         .get("/api/admin/auth/ldap-users")

@@ -99,12 +99,34 @@ async fn a_request_for_groups_changes_who_is_in_which_and_nobody_comes_or_goes()
 }
 
 #[tokio::test]
+async fn preview_in_another_mode_plans_as_after_the_change() {
+    let yard = Yard::synchronised(listing(people(0..3), &[])).await;
+    yard.configure(json!({"web.auth_mode": "local"})).await;
+    yard.says(Ok(listing(people(2..5), &[])));
+    yard.writes();
+    let planned = preview(&*yard.written, &yard.shared, SyncScope::Users).await;
+    let planned = planned.unwrap();
+    let counts = &planned.diff.result.counts;
+    assert_eq!(
+        (counts.added, counts.disabled, counts.groups_added),
+        (3, 0, 4)
+    );
+    assert_eq!(
+        planned.replaced,
+        ["p000", "p001", "p002"].map(str::to_owned).into()
+    );
+    assert_eq!(yard.writes(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_preview_and_a_dry_run_ask_and_change_nothing() {
     let mut yard = Yard::new(listing(people(0..12), &["empty"])).await;
     let (before, store) = (yard.end().await, yard.written.clone());
     yard.request(SyncScope::Users, "");
     for scope in [SyncScope::Users, SyncScope::Groups] {
-        let diff = preview(&*store, &yard.shared, scope).await.unwrap();
+        let planned = preview(&*store, &yard.shared, scope).await.unwrap();
+        assert!(planned.replaced.is_empty());
+        let diff = planned.diff;
         let added = if scope == SyncScope::Users { 12 } else { 0 };
         assert_eq!(diff.result.counts.added, added);
         assert_eq!(
@@ -133,7 +155,7 @@ async fn a_preview_and_a_dry_run_ask_and_change_nothing() {
     yard.writes();
     let before = yard.end().await;
     let diff = preview(&*store, &yard.shared, SyncScope::Users).await;
-    let guard = diff.unwrap().guard.unwrap();
+    let guard = diff.unwrap().diff.guard.unwrap();
     assert_eq!(
         (yard.writes(), yard.end().await),
         (Vec::new(), before.clone())
