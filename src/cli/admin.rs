@@ -159,6 +159,12 @@ impl Server {
             ))
         })?;
         if status == 401 && text(&value, "code") == "not_signed_in" {
+            if let Some(Credential::Token(_)) = &remote.credential {
+                return Err(Failure::Failed(format!(
+                    "{} does not know the API token, or it was revoked; create another with `agentyard api-token create` on the server",
+                    remote.shown()
+                )));
+            }
             return Err(Failure::Failed(format!(
                 "the session at {} has ended; sign in again with `agentyard login {}`",
                 remote.shown(),
@@ -218,6 +224,9 @@ impl Server {
         };
         if let Some(remote) = &self.remote {
             let remedy = match root.is::<rustls::Error>() || why.contains("certificate") {
+                _ if why.contains("CaUsedAsEndEntity") => {
+                    "its certificate is that of an authority; make one for a server, with `-addext basicConstraints=critical,CA:FALSE` of `openssl req`"
+                }
                 true => "if its certificate is of an own authority, sign in with --ca-file",
                 false => "check the address, or whether the server runs",
             };

@@ -71,6 +71,10 @@ fn with_completer(arg: Arg, group: &str) -> Arg {
             Some(prefix) => prefixed("container/", names_of("container", prefix)),
             None => vec!["container/".to_owned()],
         },
+        Some("NAME") if arg.get_id() == "context" => |_| context::names(),
+        Some("NAME") if group == "api-token" && arg.get_id() == "names" => {
+            |text| names_of("api-token", text)
+        }
         Some("NAME") if arg.get_id() == "names" => |text| match listed_kind() {
             Some(kind) => names(kind, text),
             None => Vec::new(),

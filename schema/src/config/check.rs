@@ -97,7 +97,7 @@ impl KeyDef {
             List(rule) => {
                 let items = value
                     .as_array()
-                    .ok_or_else(|| wrong_type("a list of texts"))?;
+                    .ok_or_else(|| wrong_type("a list of texts such as [\"a\", \"b\"]"))?;
                 if items.len() > MAX_LIST {
                     return Err(invalid("may hold at most 1000 entries"));
                 }

@@ -33,6 +33,14 @@ pub struct ContextArgs {
     pub context: Option<String>,
 }
 
+/// The names of all contexts, as far as they can be read.
+pub(super) fn names() -> Vec<String> {
+    let known = Store::of_user().and_then(|store| store.names());
+    let mut names = known.unwrap_or_default();
+    names.push("local".to_owned());
+    names
+}
+
 /// Contexts.
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {

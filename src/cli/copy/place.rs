@@ -1,6 +1,5 @@
 //! Paths of this machine and of workspaces, as they are typed.
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -21,9 +20,12 @@ pub enum Place {
 }
 
 impl FromStr for Place {
-    type Err = Infallible;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        if text == "-" {
+            return Err("files only; use a path, or ./- for a file of this name");
+        }
         let named = text.split_once(':');
         let named = named.filter(|(user, _)| user.parse::<UserName>().is_ok());
         Ok(match named {
@@ -60,5 +62,6 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
+        assert!("-".parse::<Place>().is_err());
     }
 }

@@ -4,7 +4,7 @@ use schema::condition::Reason;
 use serde_json::Value;
 
 use crate::cli::compare::{summary, troubled};
-use crate::cli::output::cell::text;
+use crate::cli::output::cell::{at, number, text};
 use crate::cli::output::clean::clean;
 
 /// Why an object is not ready.
@@ -30,8 +30,14 @@ impl Stuck {
         let troubles = || troubled(object).filter(|found| !is_over(found));
         let worst = troubles().find(|found| needs_action(found));
         let Some(worst) = worst.or_else(|| troubles().next()) else {
+            let is_behind = number(object, "observed_generation") < number(object, "generation");
+            let state = match is_behind {
+                _ if !at(object, "deleted_at").is_null() => "it is being removed",
+                true => "its newest generation was not observed yet",
+                false => "it is as desired, and it is not being removed",
+            };
             return Self {
-                state: "its newest generation was not observed yet".to_owned(),
+                state: state.to_owned(),
                 remedy: String::new(),
                 needs_action: false,
             };
@@ -66,6 +72,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn object_without_trouble_says_what_it_is() {
+        for (object, says) in [
+            (
+                json!({"generation": 2, "observed_generation": 1}),
+                "not observed yet",
+            ),
+            (
+                json!({"generation": 2, "observed_generation": 2}),
+                "not being removed",
+            ),
+            (
+                json!({"generation": 2, "deleted_at": "2026-05-11T11:46:40Z"}),
+                "is being removed",
+            ),
+        ] {
+            let state = Stuck::of(&object).state;
+            assert!(state.contains(says), "{state}");
+        }
+    }
 
     #[test]
     fn manual_action_is_shown_with_its_remedy() {
