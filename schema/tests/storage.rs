@@ -108,21 +108,18 @@ async fn file_that_another_program_has_locked_is_told() {
     let db = open(dir.path()).await;
     let other = Db::join(db.backend().clone()).await.unwrap();
     let locked = other.begin().await.unwrap();
-    let waiting = tokio::spawn({
-        let db = db.clone();
-        async move { write(&db, 1).await }
-    });
     let told = async {
         while db.storage_fault() != Some(StorageFault::Locked) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        assert_eq!(other.storage_fault(), None);
+        drop(locked);
     };
-    tokio::time::timeout(Duration::from_secs(10), told)
+    let both = async { tokio::join!(write(&db, 1), told) };
+    let (written, ()) = tokio::time::timeout(Duration::from_secs(10), both)
         .await
         .unwrap();
-    assert_eq!(other.storage_fault(), None);
-    drop(locked);
-    waiting.await.unwrap().unwrap();
+    written.unwrap();
     assert_eq!(db.storage_fault(), None);
 }
 
