@@ -6,7 +6,7 @@ use schema::metric;
 use super::evidence::UNRESPONSIVE;
 use super::names::Names;
 use super::observe::{Snapshot, World};
-use super::plan::{Action, OUT_OF_MEMORY, REMOVED, WITH_ENGINE};
+use super::plan::{Action, NOT_STARTED, OUT_OF_MEMORY, REMOVED, WITH_ENGINE};
 
 /// Counts a step that starts or ends a container.
 pub(super) fn count_step(snapshot: &Snapshot, action: &Action, success: bool) {
@@ -52,6 +52,7 @@ fn end_cause(end: &ContainerEnd) -> &'static str {
         UNRESPONSIVE => "unresponsive",
         REMOVED => "removed",
         WITH_ENGINE => "engine",
+        cause if cause.starts_with(NOT_STARTED) => "engine",
         cause if cause.starts_with("the replacement") => "replacement",
         cause if cause.contains(OUT_OF_MEMORY) => "out_of_memory",
         _ => "exit",
@@ -73,6 +74,7 @@ mod tests {
             (UNRESPONSIVE, "unresponsive"),
             (REMOVED, "removed"),
             (WITH_ENGINE, "engine"),
+            ("not started by the engine in 3 attempts", "engine"),
             ("paused by hand", "exit"),
         ] {
             let end = ContainerEnd {

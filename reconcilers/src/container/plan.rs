@@ -34,7 +34,7 @@ use crate::shared::view::describe_absence;
 
 pub use action::{Action, Seed};
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
-pub(super) use crash::{EVICTED, NODE_LOST, OUT_OF_MEMORY, REMOVED, WITH_ENGINE};
+pub(super) use crash::{EVICTED, NODE_LOST, NOT_STARTED, OUT_OF_MEMORY, REMOVED, WITH_ENGINE};
 pub(super) use replacement::{START_LIMIT, ended_with_engine, failed_to_start};
 pub use schema::container::CRASH_WINDOW;
 
@@ -556,7 +556,7 @@ impl Running<'_> {
         if let Some(times) = self.seen.failed_starts
             && matches!(base.state, ContainerState::Created | ContainerState::Exited)
         {
-            let cause = format!("not started by the engine in {times} attempts");
+            let cause = format!("{NOT_STARTED} in {times} attempts");
             return self.remove_ended(base, &cause);
         }
         match base.state {

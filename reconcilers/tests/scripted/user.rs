@@ -224,7 +224,7 @@ async fn is_renamed(yard: &mut Yard, memory: &MemoryDataDir, uid: &Uid, what: &s
     assert!(config.is_some(), "{what}");
     assert_eq!(yard.names(), ["agentyard-bob"], "{what}");
     assert_eq!(yard.fake.running(), ["agentyard-bob"], "{what}");
-    let row = user::row(&mut *yard.db.read().await.unwrap(), uid).await;
+    let row = user::row(&mut yard.db.read().await.unwrap(), uid).await;
     let row = row.unwrap().unwrap();
     assert_eq!((row.previous_name, row.previous_released), (None, false));
     let facts = yard.row(uid).await.unwrap().facts;

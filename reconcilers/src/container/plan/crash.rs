@@ -22,6 +22,8 @@ pub(in crate::container) const EVICTED: &str = "evicted from its machine";
 pub(in crate::container) const WITH_ENGINE: &str = "the container ended with the engine";
 /// Cause of an end with the machine.
 pub(in crate::container) const NODE_LOST: &str = "its machine is gone";
+/// Beginning of the cause of an end by failed starts.
+pub(in crate::container) const NOT_STARTED: &str = "not started by the engine";
 /// End of the cause of an end for want of memory.
 pub(in crate::container) const OUT_OF_MEMORY: &str = "out of memory";
 /// End of the cause of an eviction soon after the start.

@@ -257,7 +257,7 @@ impl Directory for LdapDirectory {
         if password.is_empty() {
             return Ok(None);
         }
-        bounded(SIGN_IN, self.verify(settings, name, password)).await
+        bounded(SIGN_IN, Box::pin(self.verify(settings, name, password))).await
     }
 
     async fn list(&self, settings: &DirectorySettings) -> Result<Listing, DirectoryError> {
