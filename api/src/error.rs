@@ -192,7 +192,7 @@ pub enum ApiError {
     #[error("the previous account of this name is still being removed; try again soon")]
     NameBeingRemoved,
     /// Somebody signs in whose name's previous bearer is still being archived (503 `previous_account_archiving`).
-    #[error("the previous account of this name is still being archived; try again soon")]
+    #[error("the previous account of this name is still being archived or renamed; try again soon")]
     PreviousAccountArchiving,
     /// The last superadmin can't be deleted (409 `last_superadmin`).
     #[error("the last superadmin cannot be deleted; create another one first")]

@@ -18,7 +18,7 @@ use schema::ids::{Kind, Timestamp, Uid, UidPart, UserName};
 use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source, Template};
 use schema::{mcp_token, mode_switch, object, session, whitelist};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::support::{Yard, on_both_databases, user};
@@ -745,17 +745,8 @@ async fn holder(yard: &Yard, of: &str) -> Option<(Uid, UserName)> {
     found.map(|holder| (holder.uid, holder.name))
 }
 
-async fn renamed_user_keeps_what_belongs_to_the_account(yard: Yard) {
-    use_directory(&yard).await;
-    let entry = identified("ann", &["all"], 1);
-    let signed_in = change(&yard, async |tx| sign_in(tx, &entry, NOW).await).await;
-    let uid = signed_in.unwrap();
-    let policy = json!({"mode": "auto", "users": {
-        "ANN": {"browser": {"mode": "off"}},
-        "bob": {"computer": {"mode": "off"}},
-    }});
-    change(&yard, async |tx| {
-        whitelist::add(tx, &[name("Ann"), name("bob")]).await?;
+async fn save_policy(yard: &Yard, policy: Value) {
+    change(yard, async |tx| {
         config::lock(tx).await?;
         let changes = Changes([("mcp.policy", Some(policy))].into());
         let by = SavedBy {
@@ -766,6 +757,24 @@ async fn renamed_user_keeps_what_belongs_to_the_account(yard: Yard) {
     })
     .await
     .unwrap();
+}
+
+async fn renamed_user_keeps_what_belongs_to_the_account(yard: Yard) {
+    use_directory(&yard).await;
+    let entry = identified("ann", &["all"], 1);
+    let signed_in = change(&yard, async |tx| sign_in(tx, &entry, NOW).await).await;
+    let uid = signed_in.unwrap();
+    let policy = json!({"mode": "auto", "users": {
+        "ANN": {"browser": {"mode": "off"}},
+        "ann.jones": {"browser": {"mode": "auto"}},
+        "bob": {"computer": {"mode": "off"}},
+    }});
+    change(&yard, async |tx| {
+        whitelist::add(tx, &[name("Ann"), name("bob")]).await
+    })
+    .await
+    .unwrap();
+    save_policy(&yard, policy).await;
     let generation = async |kind| {
         let mut connection = yard.db.read().await.unwrap();
         object::get(&mut connection, kind, &uid)
@@ -877,7 +886,9 @@ async fn person_with_the_name_of_another_gets_no_account(yard: Yard) {
         assert_eq!(signed_in.unwrap(), uid);
     }
     assert_eq!(accounts(&yard, "ann").await[0].identity, "ipauniqueid:2");
-    // The place on the whitelist goes with the account.
+    // The place on the whitelist and the rules go with the account.
+    let rules = json!({"users": {"ANN": {"computer": {"mode": "auto"}}, "bob": {"browser": {"mode": "off"}}}});
+    save_policy(&yard, rules).await;
     let page = [UserChange::Remove {
         since: None,
         uid: uid.clone(),
@@ -888,6 +899,10 @@ async fn person_with_the_name_of_another_gets_no_account(yard: Yard) {
         .unwrap();
     assert!(accounts(&yard, "ann").await.is_empty());
     assert_eq!(count(&yard, "SELECT count(*) FROM whitelist").await, 0);
+    let mut connection = yard.db.read().await.unwrap();
+    let (values, _) = config::load(&mut connection, &yard.key).await.unwrap();
+    let expected = json!({"users": {"bob": {"browser": {"mode": "off"}}}});
+    assert_eq!(values["mcp.policy"], expected);
 }
 
 async fn rename_by_a_list_and_a_sign_in_at_once_is_one(yard: Yard) {

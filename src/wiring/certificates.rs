@@ -110,12 +110,12 @@ impl Certificates {
                     "renew it in the directory of --docker-cert-path",
                 ),
                 DIRECTORY => (
-                    "the certificate in ldap.ca_certificate",
-                    "set the certificate that replaces it",
+                    "a certificate in ldap.ca_certificate",
+                    "replace it, or remove it if the one that replaces it is there",
                 ),
                 _ => (
-                    "the certificate in oidc.ca_certificate",
-                    "set the certificate that replaces it",
+                    "a certificate in oidc.ca_certificate",
+                    "replace it, or remove it if the one that replaces it is there",
                 ),
             };
             let date = end.to_rfc3339();

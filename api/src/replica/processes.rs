@@ -42,9 +42,9 @@ impl Processes {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn list(&self) -> Result<Vec<Replica>, DbError> {
+    pub async fn list(&self, connection: &mut Connection) -> Result<Vec<Replica>, DbError> {
         match &self.table {
-            Some(table) => table.live().await,
+            Some(_) => ReplicaTable::live_on(connection).await,
             None => Ok(vec![self.me.clone()]),
         }
     }
@@ -60,7 +60,7 @@ impl Processes {
         let Some(agents) = flags::read(connection).await? else {
             return Ok(Vec::new());
         };
-        let all = self.list().await?;
+        let all = self.list(connection).await?;
         let differing = all.iter().filter_map(|process| {
             let differences = describe_differences(process, &agents);
             let name = &process.name;

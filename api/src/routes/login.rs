@@ -211,11 +211,17 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>
             | ApiError::NoSuperadmin
             | ApiError::SuperadminClient
             | ApiError::NotWhitelisted
+            | ApiError::AccountDisabled
+            | ApiError::NameOfAnother
             | ApiError::InvalidUsername { .. }),
         ) => {
             let about = whom(&deps, &name).await?.detail(refused.code());
             meta.refused(&deps, about).await?;
-            Err(refused)
+            // As for names that nobody has.
+            Err(match refused {
+                ApiError::AccountDisabled | ApiError::NameOfAnother => ApiError::BadCredentials,
+                refused => refused,
+            })
         }
         other => other,
     }

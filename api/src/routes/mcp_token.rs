@@ -1,8 +1,8 @@
 //! The token with which a user's desktop client and agent reach the MCP endpoint.
 
-use schema::audit::About;
-use schema::ids::{Kind, UserName};
-use schema::user;
+use schema::audit::{About, Audited};
+use schema::ids::Kind;
+use schema::user::{self, User};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use crate::dispatch::{OrdinaryUser, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route, Tokens};
-use crate::routes::params::{Who, present_user};
+use crate::routes::params::{Who, own_user, present_user};
 use crate::wait::{self, Change, Converging};
 
 /// The routes of this file.
@@ -92,7 +92,9 @@ async fn rotate(
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Converging>> {
-    rotate_of(&session.account.name, &input, &deps).await
+    let mut tx = input.meta.begin(&deps).await?;
+    let user = own_user(&mut tx, &session.account).await?;
+    rotate_of(tx, &user, &input, &deps).await
 }
 
 /// `POST /api/admin/users/mcp-token/rotate`: gives a user another token.
@@ -104,19 +106,21 @@ async fn rotate_of_user(
     input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer<Converging>> {
-    rotate_of(&input.params.username, &input, &deps).await
+    let mut tx = input.meta.begin(&deps).await?;
+    let user = present_user(&mut tx, &input.params.username).await?;
+    rotate_of(tx, &user, &input, &deps).await
 }
 
 async fn rotate_of<T>(
-    name: &UserName,
+    mut tx: Audited,
+    user: &User,
     input: &Input<T>,
     deps: &Deps,
 ) -> Result<Answer<Converging>> {
-    let mut tx = input.meta.begin(deps).await?;
-    let user = present_user(&mut tx, name).await?;
+    let name = &user.name;
     let generation = user::rotate_mcp_token(&mut tx, &user.uid, input.if_generation).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
-    let change = Change::of_config(&user, generation);
+    let change = Change::of_config(user, generation);
     let done = format!("MCP token of {name} rotated, and in the agent's files");
     wait::answer(deps, &change, input.wait, done).await
 }

@@ -143,9 +143,8 @@ async fn restart(
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Converging>> {
-    let name = &session.account.name;
     let mut tx = input.meta.begin(&deps).await?;
-    let user = params::present_user(&mut tx, name).await?;
+    let user = params::own_user(&mut tx, &session.account).await?;
     let token = Uuid::new_v4().to_string();
     let expected = input.if_generation;
     let (generation, desired) =

@@ -12,6 +12,7 @@ use serde_json::Value;
 use strum::VariantArray;
 use utoipa::ToSchema;
 
+use crate::auth::Account;
 use crate::auth::password::check_rules;
 use crate::error::{ApiError, Result};
 
@@ -121,6 +122,14 @@ pub(super) async fn present_user(connection: &mut Connection, name: &UserName) -
         return Err(ApiError::conflict("name_being_removed", message));
     }
     Ok(user)
+}
+
+/// The ordinary user who sent the request. Another one may have the name by the time the body has come.
+pub(super) async fn own_user(connection: &mut Connection, account: &Account) -> Result<User> {
+    let user = present_user(connection, &account.name).await?;
+    (user.uid == account.uid)
+        .then_some(user)
+        .ok_or(ApiError::NotSignedIn)
 }
 
 /// A user whose container may be started.

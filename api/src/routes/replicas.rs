@@ -61,8 +61,10 @@ pub struct ShownReplica {
 /// # Errors
 /// Only when the database fails.
 async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<ReplicaList>> {
-    let all = deps.processes.list().await?;
-    let agents = flags::read(&mut *deps.db.read().await?).await?;
+    let mut connection = deps.db.read().await?;
+    let all = deps.processes.list(&mut connection).await?;
+    let agents = flags::read(&mut connection).await?;
+    drop(connection);
     let leader = deps.leadership.leader();
     let replicas = all.into_iter().map(|replica| {
         let flags = AgentFlags::from_text(&replica.flags);

@@ -118,7 +118,8 @@ impl People {
                 && shared.contains(identity)
             {
                 let reason = format!(
-                    "another entry has the same {identity}; correct it in the directory, or choose another attribute in ldap.id_attribute"
+                    "another entry has the same {}; correct it in the directory, or choose another attribute in ldap.id_attribute",
+                    show_identity(identity)
                 );
                 people.skip(&person.dn, reason);
                 people.ambiguous.insert(name.key());
@@ -236,9 +237,11 @@ impl<'a> Taken<'a> {
     /// Reason for which a user cannot get a name now.
     fn objection(&self, key: &str) -> Option<&'static str> {
         if self.superadmins.contains(key) {
-            Some("a superadmin has this name")
+            Some("a superadmin has this name; give the entry another one")
         } else if self.users.contains(key) {
-            Some("another account has this name")
+            Some(
+                "another account has this name; delete that account if its person has left, or give one of the entries a third name",
+            )
         } else if self.previous.contains(key) {
             Some("the directory of the user who had this name is still being renamed")
         } else {
@@ -314,7 +317,7 @@ pub fn diff(
         if let Some(other) = listed.take_if(|it| is_of_another(it, user)) {
             let reason = format!(
                 "the account of this name belongs to another entry of the directory ({}); this one gets an account once that one is removed",
-                user.identity
+                show_identity(&user.identity)
             );
             people.skip(other.name.as_str(), reason);
         }
@@ -349,9 +352,13 @@ pub fn diff(
                 // Who has signed in since is newer than the list.
                 let stale =
                     listed.groups.is_some() && user.seen_at < *at && listed.digest() != user.digest;
-                if (back && everybody) || (stale && !back) {
+                let is_update = (back && everybody) || (stale && !back);
+                if is_update {
                     diff.users.push(UserChange::Update { uid, listed, back });
-                } else if everybody {
+                }
+                // An update records an identity and forgets none.
+                let is_forgotten = !listing.with_identities;
+                if everybody && (!is_update || is_forgotten) {
                     diff.users.extend(news);
                 }
             }
@@ -474,6 +481,17 @@ fn removed_name(change: &UserChange) -> Option<&UserName> {
 fn is_of_another(listed: &Listed, user: &KnownUser) -> bool {
     let identity = listed.identity.as_ref();
     identity.is_some_and(|identity| are_different(identity, &user.identity))
+}
+
+/// Shows an identity to people: without the directory that it counts in.
+fn show_identity(identity: &str) -> String {
+    match identity.split_once(':') {
+        Some((kind, value)) => {
+            let attribute = kind.split('@').next().unwrap_or(kind);
+            format!("{attribute}:{value}")
+        }
+        None => identity.to_owned(),
+    }
 }
 
 fn user_entry(name: &UserName) -> String {

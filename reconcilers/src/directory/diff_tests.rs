@@ -614,6 +614,26 @@ fn unknown_identity_is_matched_by_name() {
     let diff = users(&none, &known);
     assert_eq!(changes(&diff), ["identify ann -"]);
     assert!(users(&none, &done(&known, &diff, NOW)).is_nothing());
+    // Also of whom something else has changed.
+    let mut moved = none.clone();
+    moved.people[0].dn = "uid=ann,ou=moved".to_owned();
+    let diff = users(&moved, &known);
+    assert_eq!(changes(&diff), ["update ann", "identify ann -"]);
+    assert!(users(&moved, &done(&known, &diff, NOW)).is_nothing());
+    known.users[0].missing_since = Some(NOW);
+    let diff = users(&none, &known);
+    assert_eq!(changes(&diff), ["update ann", "identify ann -"]);
+    assert!(users(&none, &done(&known, &diff, NOW)).is_nothing());
+}
+
+#[test]
+fn identity_is_shown_without_its_directory() {
+    for (identity, expected) in [
+        ("entryuuid:1", "entryuuid:1"),
+        ("employeenumber@1f3a9c2e:a@b:c", "employeenumber:a@b:c"),
+    ] {
+        assert_eq!(show_identity(identity), expected);
+    }
 }
 
 #[test]
@@ -629,13 +649,11 @@ fn rename_to_a_taken_name_is_held() {
     assert_eq!(renames(&swapped), [] as [&str; 0]);
     assert_eq!(swapped.result.counts.skipped, 2);
     let reason = &swapped.result.skipped_entries[1].reason;
-    assert_eq!(
-        reason,
-        "user ann is not renamed to it: another account has this name"
-    );
+    let expected = "user ann is not renamed to it: another account has this name; delete that account if its person has left, or give";
+    assert!(reason.starts_with(expected), "{reason}");
     let root = users(&people("ROOT", "bob"), &known);
     assert_eq!(renames(&root), [] as [&str; 0]);
-    assert!(only_reason(&root).ends_with("a superadmin has this name"));
+    assert!(only_reason(&root).contains(": a superadmin has this name; give"));
     // The name becomes free in the same synchronisation, and is taken at the next.
     let follows = people("bob", "bobby");
     let diff = users(&follows, &known);

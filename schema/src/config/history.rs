@@ -53,6 +53,16 @@ pub struct SavedBy<'a> {
     pub at: Timestamp,
 }
 
+impl SavedBy<'_> {
+    /// A change that a synchronisation with the directory makes.
+    pub(crate) fn directory(at: Timestamp) -> Self {
+        Self {
+            actor: "system:directory",
+            at,
+        }
+    }
+}
+
 /// The change of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ConfigChange)]

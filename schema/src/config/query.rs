@@ -1,6 +1,6 @@
 //! Statements on configuration. What the keys are and mean is in [`keys`](super::keys).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -169,7 +169,7 @@ pub async fn save(
     })
 }
 
-/// Gives the rules that `mcp.policy` has for a user the user's new name; rules that there are for that name stay. The
+/// Gives the rules that `mcp.policy` has for a user the user's new name, in place of those that there are for that name. The
 /// configuration must have been [locked](lock).
 pub(crate) async fn rename_in_policy(
     tx: &mut Tx,
@@ -177,6 +177,43 @@ pub(crate) async fn rename_in_policy(
     before: &UserName,
     name: &UserName,
     by: SavedBy<'_>,
+) -> Result<(), DbError> {
+    change_policy(tx, master_key, by, |users| {
+        let place = |users: &Map<String, Value>, name: &UserName| {
+            let mut names = users.keys();
+            names.find(|it| it.to_lowercase() == name.key()).cloned()
+        };
+        let Some(rules) = place(users, before).and_then(|it| users.remove(&it)) else {
+            return;
+        };
+        if let Some(other) = place(users, name) {
+            users.remove(&other);
+        }
+        users.insert(name.to_string(), rules);
+    })
+    .await
+}
+
+/// Removes the rules that `mcp.policy` has for these users. The configuration must have been [locked](lock).
+pub(crate) async fn remove_from_policy(
+    tx: &mut Tx,
+    master_key: &MasterKey,
+    names: &[&UserName],
+    by: SavedBy<'_>,
+) -> Result<(), DbError> {
+    let keys: BTreeSet<String> = names.iter().map(|name| name.key()).collect();
+    let remove = |users: &mut Map<String, Value>| {
+        users.retain(|name, _| !keys.contains(&name.to_lowercase()));
+    };
+    change_policy(tx, master_key, by, remove).await
+}
+
+/// Changes the rules that `mcp.policy` has for users, by name; nothing is saved if they stay as they are.
+async fn change_policy(
+    tx: &mut Tx,
+    master_key: &MasterKey,
+    by: SavedBy<'_>,
+    change: impl FnOnce(&mut Map<String, Value>) + Send,
 ) -> Result<(), DbError> {
     let key = POLICY.row.key;
     let (mut stored, _) = load(tx, master_key).await?;
@@ -186,15 +223,10 @@ pub(crate) async fn rename_in_policy(
     let Some(users) = policy.get_mut("users").and_then(Value::as_object_mut) else {
         return Ok(());
     };
-    let place = |users: &Map<String, Value>, name: &UserName| {
-        let mut names = users.keys();
-        names.find(|it| it.to_lowercase() == name.key()).cloned()
-    };
-    let Some(rules) = place(users, before).and_then(|it| users.remove(&it)) else {
+    let before = users.clone();
+    change(users);
+    if *users == before {
         return Ok(());
-    };
-    if place(users, name).is_none() {
-        users.insert(name.to_string(), rules);
     }
     let changes = Changes([(key, Some(policy))].into());
     save(tx, master_key, &changes, None, by).await.map(drop)

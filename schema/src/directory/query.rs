@@ -6,6 +6,7 @@ use super::model::{
     DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange, are_different,
 };
 use super::object_uid;
+use crate::config::history::SavedBy;
 use crate::config::query as config;
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
@@ -165,10 +166,9 @@ pub async fn apply(
         asked_at,
         uids,
     } = page;
-    if changes
-        .iter()
-        .any(|it| matches!(it, UserChange::Rename { .. }))
-    {
+    let names_rules =
+        |it: &UserChange| matches!(it, UserChange::Rename { .. } | UserChange::Remove { .. });
+    if changes.iter().any(names_rules) {
         config::lock(tx).await?;
     }
     group::lock(tx).await?;
@@ -207,6 +207,7 @@ pub async fn apply(
     });
     let before = impact::before(tx, Scope::Users(present.collect())).await?;
     let mut renamed = 0;
+    let mut left = Vec::new();
     for change in changes {
         match change {
             // As above.
@@ -256,10 +257,14 @@ pub async fn apply(
                 // The next bearer of the name is known to be somebody else.
                 if identity_of(tx, uid).await?.is_some() {
                     whitelist::remove(tx, std::slice::from_ref(name)).await?;
+                    left.push(name);
                 }
                 unless_gone(user::delete(tx, uid, now).await)?;
             }
         }
+    }
+    if !left.is_empty() {
+        config::remove_from_policy(tx, master_key, &left, SavedBy::directory(now)).await?;
     }
     before.settle(tx).await?;
     Ok(renamed)

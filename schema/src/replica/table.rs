@@ -7,6 +7,7 @@ use tokio::sync::broadcast;
 use super::model::{Notice, Owner, PlaceKey, Replica};
 use super::{CHANNEL, query};
 use crate::config::flags::AgentFlags;
+use crate::connection::Connection;
 use crate::db::{Backend, Db};
 use crate::error::DbError;
 use crate::meta;
@@ -102,7 +103,15 @@ impl ReplicaTable {
     /// When the database fails.
     pub async fn live(&self) -> Result<Vec<Replica>, DbError> {
         let mut connection = self.0.read().await?;
-        fetch_all!(&mut connection, query::LIVE, millis(DEAD))
+        Self::live_on(&mut connection).await
+    }
+
+    /// The same on a connection that the caller has.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn live_on(connection: &mut Connection) -> Result<Vec<Replica>, DbError> {
+        fetch_all!(connection, query::LIVE, millis(DEAD))
     }
 
     /// Forgets a replica and its places.

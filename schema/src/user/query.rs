@@ -194,10 +194,7 @@ pub(crate) async fn rename(
     execute!(tx, REMEMBER_NAME, before.key(), uid)?;
     execute!(tx, FORGET_TAKEN_NAMES)?;
     whitelist::rename(tx, &before, name).await?;
-    let by = SavedBy {
-        actor: "system:directory",
-        at: now,
-    };
+    let by = SavedBy::directory(now);
     config::rename_in_policy(tx, master_key, &before, name, by).await?;
     // A cookie of an earlier bearer of the new name must not find one of these.
     session::revoke_all(tx, uid, None).await?;

@@ -53,10 +53,13 @@ pub(super) async fn let_in(
     let source = proven.source;
     follow_rename(deps, &proven).await?;
     let mut tx = meta.begin(deps).await?;
-    let known = match source {
-        // Whoever is called something else there by now is still the same.
-        Source::Oidc => directory::name_of(&mut tx, source, &proven.subject).await?,
-        Source::Local | Source::Ldap => None,
+    // Whoever is called something else there by now is still the same.
+    let known = match (source, &proven.identity) {
+        (Source::Oidc, _) => directory::name_of(&mut tx, source, &proven.subject).await?,
+        (Source::Ldap, Some(identity)) => {
+            directory::name_of_identity(&mut tx, source, identity).await?
+        }
+        (Source::Local | Source::Ldap, _) => None,
     };
     let name: UserName = match known {
         Some(name) => name,
@@ -96,6 +99,13 @@ pub(super) async fn let_in(
     let template = Template::of(&config, None);
     let now = deps.clock.now();
     let account = directory::signed_in(&mut tx, source, &listed, &template, now).await;
+    if let Err(DbError::NameTaken) = account {
+        tracing::warn!(
+            name = %listed.name,
+            entry = listed.subject,
+            "a sign-in was refused because another account has the name: delete that account if its person has left, or give the entry another name"
+        );
+    }
     let account = account.map_err(refusal)?;
     if account.disabled {
         return Err(ApiError::AccountDisabled);
@@ -126,7 +136,7 @@ fn refusal(error: DbError) -> ApiError {
 }
 
 /// Gives the account the name that the directory has by now, in a transaction of its own: it is a change whatever becomes of the
-/// sign-in. Nothing is written if it has that name.
+/// sign-in. Nothing is written if it has that name. While the name is not free the account keeps the one that it has.
 async fn follow_rename(deps: &Dependencies, proven: &Proven) -> Result<()> {
     let (Source::Ldap, Some(identity)) = (proven.source, &proven.identity) else {
         return Ok(());
@@ -149,6 +159,14 @@ async fn follow_rename(deps: &Dependencies, proven: &Proven) -> Result<()> {
         Ok(Some(before)) => Ok(tx.commit(directory::about_rename(&before, &name)).await?),
         // It has the name by now, or is going.
         Ok(None) | Err(DbError::NotFound(_)) => Ok(()),
+        Err(DbError::NameTaken | DbError::NameBeingRemoved) => {
+            tracing::warn!(
+                %name,
+                entry = proven.subject,
+                "a user keeps the name before because another account has the new one; `agentyard describe directory/users` tells the remedy"
+            );
+            Ok(())
+        }
         Err(error) => Err(refusal(error)),
     }
 }

@@ -33,7 +33,8 @@ pub(super) enum Attempt {
 /// One attempt.
 ///
 /// # Errors
-/// As signing in; 502 when the directory cannot be asked.
+/// As signing in; 502 when the directory cannot be asked. That the account is disabled, or the name another's, is for the audit trail:
+/// the caller gets the answer of a wrong password.
 pub(super) async fn attempt(
     deps: &Dependencies,
     meta: &Meta,
@@ -43,7 +44,9 @@ pub(super) async fn attempt(
 ) -> Result<Attempt> {
     let begun = deps.clock.steady();
     let outcome = try_both(deps, meta, name, password, client).await;
-    if let Err(ApiError::BadCredentials) = outcome {
+    if let Err(ApiError::BadCredentials | ApiError::AccountDisabled | ApiError::NameOfAnother) =
+        outcome
+    {
         let spent = deps.clock.steady().saturating_sub(begun);
         let marks = spent.as_millis() / MARK.as_millis() + 1;
         let mark = MARK.saturating_mul(u32::try_from(marks).unwrap_or(u32::MAX));
@@ -91,11 +94,6 @@ async fn try_both(
         left_out: Vec::new(),
         renamed: Vec::new(),
     };
-    let live = let_in(deps, meta, proven, client).await;
-    // As for names that nobody has.
-    let live = live.map_err(|error| match error {
-        ApiError::AccountDisabled | ApiError::NameOfAnother => ApiError::BadCredentials,
-        error => error,
-    })?;
+    let live = let_in(deps, meta, proven, client).await?;
     Ok(Attempt::Directory(Box::new(live)))
 }

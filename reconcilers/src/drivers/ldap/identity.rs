@@ -1,11 +1,17 @@
 //! What identifies an entry whatever its name and its place are.
 
 use ldap3::{SearchEntry, ldap_escape};
+use sha2::{Digest, Sha256};
+use url::Url;
 use uuid::Uuid;
 
-/// Attributes of which each server gives an entry one value that no other entry ever has: OpenLDAP and others by RFC 4530, Active
-/// Directory, FreeIPA.
-pub const OF_SERVERS: [&str; 3] = ["entryUUID", "objectGUID", "ipaUniqueID"];
+use super::{DirectorySettings, dn};
+
+/// Attributes of which each server gives an entry one value that no other entry ever has: FreeIPA, OpenLDAP and others by RFC 4530,
+/// Active Directory. FreeIPA's comes first: its older entries have no `entryUUID`.
+pub const OF_SERVERS: [&str; 3] = ["ipaUniqueID", "entryUUID", "objectGUID"];
+/// A value of `ipaUniqueID` that FreeIPA replaces once it has created the entry.
+const NOT_YET: &str = "autogenerate";
 /// Attributes with 16 bytes of a GUID, the first three parts of which are little-endian ([MS-DTYP] §2.3.4.2).
 const GUID: &str = "objectGUID";
 /// Longest value, in bytes.
@@ -14,19 +20,23 @@ const LONGEST: usize = 256;
 /// What identifies an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// `<attribute>:<value>`.
+    /// `<attribute>:<value>`, or `<attribute>@<directory>:<value>` if other directories may use the value for another person.
     pub text: String,
     /// Finds all entries with the value, where no server sees to it that there is one only.
     pub filter: Option<String>,
 }
 
 impl Identity {
-    fn new(attribute: &str, value: &[u8]) -> Self {
+    fn new(attribute: &str, value: &[u8], directory: &str) -> Self {
         let is_of_servers = OF_SERVERS
             .iter()
             .any(|it| it.eq_ignore_ascii_case(attribute));
+        let mut kind = attribute.to_lowercase();
+        if !is_of_servers {
+            kind = format!("{kind}@{directory}");
+        }
         Self {
-            text: format!("{}:{}", attribute.to_lowercase(), shown(attribute, value)),
+            text: format!("{kind}:{}", shown(attribute, value)),
             filter: (!is_of_servers).then(|| format!("({attribute}={})", escaped(value))),
         }
     }
@@ -62,13 +72,30 @@ pub(super) struct Odd {
     pub identities: Vec<String>,
 }
 
-/// Identifies an entry by the first of these attributes that it has; `None` if it has none of them.
+/// Names a directory by its host and base DN, in 8 digits.
+fn name_directory(url: &Url, base_dn: &str) -> String {
+    let host = url.host_str().unwrap_or_default().to_lowercase();
+    let text = format!("{host}\n{}", dn::text_key(base_dn));
+    hex::encode(&Sha256::digest(text)[..4])
+}
+
+/// Identifies an entry by the first attribute of the settings that it has; `None` if it has none of them.
 pub(super) fn identity(
     entry: &SearchEntry,
+    settings: &DirectorySettings,
+) -> Result<Option<Identity>, Odd> {
+    let directory = name_directory(&settings.url, &settings.base_dn);
+    identify_by(entry, &settings.id_attributes, &directory)
+}
+
+fn identify_by(
+    entry: &SearchEntry,
     attributes: &[String],
+    directory: &str,
 ) -> Result<Option<Identity>, Odd> {
     for attribute in attributes {
-        let values = bytes(entry, attribute);
+        let mut values = bytes(entry, attribute);
+        values.retain(|value| value != NOT_YET.as_bytes());
         match values.as_slice() {
             [] => {}
             [one] if one.len() > LONGEST => {
@@ -78,14 +105,14 @@ pub(super) fn identity(
                 let identities = Vec::new();
                 return Err(Odd { reason, identities });
             }
-            [one] => return Ok(Some(Identity::new(attribute, one))),
+            [one] => return Ok(Some(Identity::new(attribute, one, directory))),
             many => {
                 let reason = format!(
                     "it has {} values of {attribute}, and an entry is identified by one; correct it in the directory, or choose another attribute in ldap.id_attribute",
                     many.len()
                 );
                 let short = many.iter().filter(|value| value.len() <= LONGEST);
-                let identities = short.map(|value| Identity::new(attribute, value).text);
+                let identities = short.map(|value| Identity::new(attribute, value, directory).text);
                 let identities = identities.collect();
                 return Err(Odd { reason, identities });
             }
@@ -148,7 +175,7 @@ mod tests {
     }
 
     fn text(values: &[(&str, &[&[u8]])], attributes: &[String]) -> Option<String> {
-        let found = identity(&entry(values), attributes);
+        let found = identify_by(&entry(values), attributes, "d0");
         found.ok().flatten().map(|identity| identity.text)
     }
 
@@ -159,6 +186,7 @@ mod tests {
     #[case(&[("objectGUID", &[&b"0123456789abcdef"[..]][..])], Some("objectguid:33323130-3534-3736-3839-616263646566".to_owned()))]
     #[case(&[("ipaUniqueID", &[UUID.as_bytes()][..])], Some(format!("ipauniqueid:{UUID}")))]
     #[case(&[("ipaUniqueID", &[&b"autogenerate"[..]][..]), ("entryUUID", &[UUID.as_bytes()][..])], Some(format!("entryuuid:{UUID}")))]
+    #[case(&[("ipaUniqueID", &[&b"x"[..]][..]), ("entryUUID", &[UUID.as_bytes()][..])], Some("ipauniqueid:x".to_owned()))]
     #[case(&[("entryUUID", &[&b" "[..]][..]), ("ipaUniqueID", &[&b"x"[..]][..])], Some("ipauniqueid:x".to_owned()))]
     #[case(&[("uid", &[&b"alice"[..]][..])], None)]
     fn auto_takes_what_the_entry_has(
@@ -178,13 +206,17 @@ mod tests {
         ];
         assert_eq!(
             text(values, &by("employeenumber")),
-            Some("employeenumber:E(12)".to_owned())
+            Some("employeenumber@d0:E(12)".to_owned())
         );
-        assert_eq!(text(values, &by("bytes")), Some("bytes:0xff28".to_owned()));
+        assert_eq!(
+            text(values, &by("bytes")),
+            Some("bytes@d0:0xff28".to_owned())
+        );
         assert_eq!(text(values, &by("missing")), None);
         assert_eq!(text(values, &[]), None);
         let filter = |attribute| {
-            let found = identity(&entry(values), &by(attribute)).ok().flatten();
+            let found = identify_by(&entry(values), &by(attribute), "d0");
+            let found = found.ok().flatten();
             found.and_then(|identity| identity.filter)
         };
         assert_eq!(
@@ -196,19 +228,32 @@ mod tests {
     }
 
     #[test]
+    fn directories_are_told_apart_by_host_and_base() {
+        let directory = |url: &str, base_dn: &str| name_directory(&url.parse().unwrap(), base_dn);
+        let first = directory("ldap://one", "dc=example,dc=org");
+        assert_eq!(first.len(), 8);
+        assert_eq!(directory("ldaps://ONE:6636", "DC=Example,DC=org"), first);
+        assert_ne!(directory("ldap://two", "dc=example,dc=org"), first);
+        assert_ne!(directory("ldap://one", "dc=example,dc=com"), first);
+    }
+
+    #[test]
     fn several_values_identify_no_entry() {
         let values: &[(&str, &[&[u8]])] = &[("employeeNumber", &[b"1", b"2"])];
-        let odd = identity(&entry(values), &["employeeNumber".to_owned()]);
+        let odd = identify_by(&entry(values), &["employeeNumber".to_owned()], "d0");
         let odd = odd.err().unwrap();
         assert!(
             odd.reason.contains("2 values of employeeNumber"),
             "{}",
             odd.reason
         );
-        assert_eq!(odd.identities, ["employeenumber:1", "employeenumber:2"]);
+        assert_eq!(
+            odd.identities,
+            ["employeenumber@d0:1", "employeenumber@d0:2"]
+        );
         let long = [b'x'; LONGEST + 1];
         let values: &[(&str, &[&[u8]])] = &[("employeeNumber", &[&long])];
-        let odd = identity(&entry(values), &["employeeNumber".to_owned()]);
+        let odd = identify_by(&entry(values), &["employeeNumber".to_owned()], "d0");
         assert!(odd.err().unwrap().reason.contains("longer than 256 bytes"));
     }
 }

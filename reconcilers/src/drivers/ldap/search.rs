@@ -290,7 +290,7 @@ fn attributes(settings: &DirectorySettings) -> Vec<String> {
 /// Reads an entry of a user: for a sign-in and for a list alike.
 fn as_entry(entry: SearchEntry, settings: &DirectorySettings) -> ReadEntry {
     let attribute = &settings.username_attribute;
-    let identity = identity(&entry, &settings.id_attributes);
+    let identity = identity(&entry, settings);
     let groups = values(&entry, MEMBER_OF);
     let member_of = MemberOf {
         incomplete: groups.in_parts || groups.unreadable > 0,
