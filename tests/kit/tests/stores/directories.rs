@@ -449,10 +449,12 @@ async fn who_comes_from_a_directory_is_the_same_in_memory() {
         renamed,
         groups_gone,
     } = seen;
+    // Most names that are asked for are taken.
     assert!(
-        [missing, back, leaving, renamed, groups_gone]
+        [missing, back, leaving, groups_gone]
             .iter()
-            .all(|n| *n > 20),
+            .all(|n| *n > 20)
+            && renamed > 3,
         "{seen:?}"
     );
 }
