@@ -278,10 +278,14 @@ impl Service {
         // Only whole lines: the last may still be under way.
         let whole = stdout.rfind('\n').map_or("", |end| &stdout[..end]);
         let prefix = format!("{name}: ");
-        whole
-            .lines()
-            .find_map(|line| line.strip_prefix(&prefix))
-            .map(str::to_owned)
+        whole.lines().find_map(|line| {
+            let plain = line.strip_prefix(&prefix).map(str::to_owned);
+            // With JSON logs these lines are objects, too.
+            plain.or_else(|| {
+                let fact: serde_json::Value = serde_json::from_str(line).ok()?;
+                fact[name].as_str().map(str::to_owned)
+            })
+        })
     }
 
     async fn listening(&mut self) {
