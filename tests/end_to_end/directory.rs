@@ -152,7 +152,10 @@ const STEPS_OF_A_RENAME: [&str; 4] = [
 #[tokio::test]
 async fn engine_renamed_person_keeps_agent_files_and_token() {
     let engine = Engine::claim();
-    let (stage, slapd) = (Stage::new(), Slapd::new(&[], None));
+    // A group that nobody leaves: a rename takes people out of those that list them by the old name.
+    let group = "dn: cn=ops,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: ops\n\
+                 member: uid=carol,ou=people,dc=example,dc=org\n\n";
+    let (stage, slapd) = (Stage::new(), Slapd::with(&["carol"], None, "", group));
     let launch = || stage.serve(&engine);
     let service = launch().start().await;
     let admin = service.admin().await;
@@ -171,6 +174,7 @@ async fn engine_renamed_person_keeps_agent_files_and_token() {
     };
     std::fs::write(notes("alice"), "hers").unwrap();
 
+    admin.post(SYNC, &[("wait", "60")]).await.expect(200);
     slapd.rename("alice", "anna");
     let plan = stage.command().run(&["auth", "sync", "--dry-run"]).await;
     assert!(
